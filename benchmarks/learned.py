@@ -15,8 +15,8 @@ from benchmarks.environments import ROOT
 from benchmarks.learned_boxes import Box, boxes
 from benchmarks.pictures import side_by_side
 from discreet.mechanisms.mechanism import Mechanism
-from discreet.models.blackbox._make_private import wrap
-from discreet.noise.random_source import seeded
+from discreet.models.blackbox._make_private import make_private
+from discreet.noise.random_source import seeded_rng
 
 PAGE = ROOT / "docs" / "learned-comparison.md"
 FIGURE = ROOT / "docs" / "learned-comparison.svg"
@@ -58,7 +58,7 @@ class Cell:
 def measure(box: Box, epsilon: float) -> Cell:
     """Wrap the box with public inputs, then release private ones, and let all others do it too."""
     others = box.alternatives(epsilon)
-    made = wrap(
+    made = make_private(
         box.function if box.model is None else box.model,
         public_inputs=box.public,
         metric="record",
@@ -81,7 +81,7 @@ def measure(box: Box, epsilon: float) -> Cell:
 
 def _error(mechanism: Mechanism, box: Box, said: np.ndarray[Any, Any]) -> float:
     """Mean absolute error of some releases of each private input."""
-    bits, made = seeded(7), _release(mechanism)
+    bits, made = seeded_rng(7), _release(mechanism)
     runs = [[made(x, bits) for x in box.private] for _ in range(RUNS)]
     return float(np.abs(np.array(runs) - said).mean())
 

@@ -11,13 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.accounting.guarantee import Guarantee
-from discreet.core.relation import Relation
-from discreet.mechanisms.additive import Additive, laplace
-from discreet.mechanisms.data_dependent.sample_and_aggregate import sample_aggregate
-from discreet.mechanisms.data_dependent.smooth_sensitivity import smooth
+from discreet.core.relation import NeighboringRelation
+from discreet.mechanisms.additive import AdditiveMechanism, laplace
+from discreet.mechanisms.data_dependent.sample_and_aggregate import sample_and_aggregate
+from discreet.mechanisms.data_dependent.smooth_sensitivity import smooth_sensitivity
 from discreet.mechanisms.mechanism import Certificate, Mechanism
 from discreet.mechanisms.quantiles import private_quantile
-from discreet.noise.random_source import Bits
+from discreet.noise.random_source import RandomSource
 
 Floats = NDArray[np.float64]
 Statistic: TypeAlias = Literal["median", "trimmed_mean", "max"]
@@ -40,7 +40,7 @@ class Plain(Mechanism):
     """Laplace noise for the global sensitivity of a function, clamped to its public range."""
 
     function: Callable[[Any], float]
-    noise: Additive
+    noise: AdditiveMechanism
     low: float
     high: float
 
@@ -54,7 +54,7 @@ class Plain(Mechanism):
         """That of the noise."""
         return self.noise.std
 
-    def release(self, value: Any, *, bits: Bits | None = None) -> float:
+    def release(self, value: Any, *, bits: RandomSource | None = None) -> float:
         """The function's value, within its range, with noise, within its range again."""
         said = min(max(float(self.function(value)), self.low), self.high)
         return min(max(float(np.asarray(self.noise.release(said, bits=bits))), self.low), self.high)
@@ -94,20 +94,20 @@ class Box:
                 lower=low,
                 upper=high,
                 epsilon=epsilon,
-                relation=Relation.REPLACE_ONE,
+                relation=NeighboringRelation.REPLACE_ONE,
             )
         if self.statistic != "max":
             extra: dict[str, Any] = {"trim": TRIM} if self.statistic == "trimmed_mean" else {}
-            found["smooth sensitivity"] = smooth(
+            found["smooth sensitivity"] = smooth_sensitivity(
                 self.statistic, lower=low, upper=high, rows=ROWS, epsilon=epsilon, **extra
             )
-        found["sample and aggregate"] = sample_aggregate(
+        found["sample and aggregate"] = sample_and_aggregate(
             self.function,
             groups=5,
             lower=low,
             upper=high,
             epsilon=epsilon,
-            relation=Relation.REPLACE_ONE,
+            relation=NeighboringRelation.REPLACE_ONE,
         )
         return found
 
@@ -116,7 +116,7 @@ class Box:
             sensitivity=Fraction(self.sensitivity),
             epsilon=epsilon,
             on="reals",
-            relation=Relation.REPLACE_ONE,
+            relation=NeighboringRelation.REPLACE_ONE,
         )
         low, high = self.output
         return Plain(function=self.function, noise=noise, low=low, high=high)

@@ -19,7 +19,7 @@ from benchmarks.environments import CACHE, ROOT, peers
 from benchmarks.measure import measure
 from benchmarks.model_cases import regression
 from benchmarks.pictures import side_by_side
-from discreet.models.regression.auto import choose
+from discreet.models.regression.auto import choose_method
 
 PAGE = ROOT / "docs" / "regression-comparison.md"
 FIGURE = ROOT / "docs" / "regression-comparison.svg"
@@ -94,7 +94,7 @@ def _cell(case: Case) -> Cell:
     held = np.load(CACHE / "data" / f"regression-{given}-{number}.npz")
     epsilon = float(case.params["epsilon"])
     train, features = int(held["train"][0].sum()), held["x"].shape[1]
-    chosen = choose(rows=train, features=features, epsilon=epsilon, delta=DELTA)
+    chosen = choose_method(rows=train, features=features, epsilon=epsilon, delta=DELTA)
     return Cell(
         table=case.name.split(", ")[1],
         rows=train,

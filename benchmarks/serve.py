@@ -33,7 +33,7 @@ from rich.table import Table
 from benchmarks import page
 from discreet.ledger.ledger import Ledger
 from discreet.server.store import open_store
-from discreet.server.users import People
+from discreet.server.users import UserStore
 
 ROWS = 1_000_000
 PLANS = 20
@@ -210,7 +210,7 @@ def measured(*, analysts: int, seconds: float, rows: int, workers: int) -> dict[
         folder = Path(name)
         with server(folder, rows=rows, workers=workers) as port:
             store = open_store(f"sqlite:///{folder / 'service.db'}")
-            tokens = [People(store).add(f"analyst-{i}", "analyst")[0] for i in range(analysts)]
+            tokens = [UserStore(store).add(f"analyst-{i}", "analyst")[0] for i in range(analysts)]
             store.close()
             seen = Seen()
             ends = time.monotonic() + seconds

@@ -10,9 +10,9 @@ folder = TemporaryDirectory()
 ledger = discreet.Ledger(f"sqlite:///{Path(folder.name)}/budget.db")
 
 # %% The institute may spend (2, 1e-6) on these data; nobody may spend more than epsilon 1.5 alone.
-institute = ledger.account("institute", limit=discreet.approx(2, 1e-6))
-anna = ledger.account("anna", limit=discreet.pure(1.5), parent=institute)
-ben = ledger.account("ben", limit=discreet.pure(1.5), parent=institute)
+institute = ledger.account("institute", limit=discreet.approx_dp(2, 1e-6))
+anna = ledger.account("anna", limit=discreet.pure_dp(1.5), parent=institute)
+ben = ledger.account("ben", limit=discreet.pure_dp(1.5), parent=institute)
 
 # %% Budget is reserved before the data are read.
 count = discreet.laplace(sensitivity=1, epsilon=0.5)
@@ -23,7 +23,7 @@ for analyst, question in ((anna, "children"), (anna, "adults"), (ben, "pensioner
 # %% What is left, and what is refused.
 print(f"\nleft: {float(institute.remaining):.3f} for the institute, {float(ben.remaining)} for ben")
 try:
-    ben.charge(discreet.pure(1), label="everything else")
+    ben.charge(discreet.pure_dp(1), label="everything else")
 except discreet.BudgetExceeded as refusal:
     print(refusal)
 

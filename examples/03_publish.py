@@ -28,7 +28,7 @@ people = discreet.table(
         "sex": discreet.category(["f", "m"], other=False),
         "income": discreet.real(lower=0, upper=100_000, grid=0.25),
     },
-    account=ledger.account("survey", limit=discreet.approx(2, 1e-6)),
+    account=ledger.account("survey", limit=discreet.approx_dp(2, 1e-6)),
 )
 
 # %% What will it be worth? Nothing is read or spent for this.

@@ -26,7 +26,7 @@ visits = discreet.table(
     unit="person",
     rows_per_unit=4,
     columns={"city": discreet.text(), "cost": discreet.integer(lower=0, upper=100)},
-    account=ledger.account("visits", limit=discreet.approx(4, 1e-5)),
+    account=ledger.account("visits", limit=discreet.approx_dp(4, 1e-5)),
 )
 
 # %% A city that one person alone visited is shown with probability 1e-6 at most.

@@ -33,7 +33,7 @@ def main() -> None:
                 unit="person",
                 rows_per_unit=3,
                 columns=COLUMNS,
-                account=ledger.account("visits", limit=discreet.pure(2)),
+                account=ledger.account("visits", limit=discreet.pure_dp(2)),
             )
             print(visits.sum("hours", by="ward", epsilon=1))
             print(visits.units(epsilon=0.5))

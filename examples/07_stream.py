@@ -20,7 +20,7 @@ print(discreet.plan_stream(**terms).forecast(72), "\n")
 
 # %% Three days, hour by hour. The first process does not live to see the end.
 ledger = discreet.Ledger(f"sqlite:///{home}/budget.db")
-account = ledger.account("visits", limit=discreet.pure(1))
+account = ledger.account("visits", limit=discreet.pure_dp(1))
 WORK = f"""
 import os, signal, discreet
 account = discreet.Ledger("sqlite:///{home.as_posix()}/budget.db").account("visits")

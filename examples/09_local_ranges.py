@@ -3,23 +3,29 @@
 # %%
 import numpy as np
 
-from discreet.local import Aggregate, from_description, integers, plan_local, trust_ladder
+from discreet.local import (
+    Aggregator,
+    compare_trust_models,
+    integers,
+    plan_collection,
+    randomizer_from_json,
+)
 
 minutes = integers(0, 1023)  # how long an app was used today; clients clip
 
 # %% The plan is public and reads nothing.
-plan = plan_local(minutes, "all", epsilon=1, clients=200_000)
+plan = plan_collection(minutes, "all", epsilon=1, clients=200_000)
 print(plan, "\n")
 description = plan.best.describe()  # ship this to the clients, as JSON
 
 # %% A client: all that leaves it are these bytes.
-client = from_description(description)
+client = randomizer_from_json(description)
 print("a report:", client.encode(37).tobytes().hex(), "\n")
 
 # %% Two servers, each with a part of the clients. The values are made up, and nobody sees them.
 used = np.random.default_rng(1).gamma(3, 80, size=200_000).astype(int).clip(0, 1023)
-east = Aggregate(plan.best).add(client.encode(used[:120_000]))
-west = Aggregate(plan.best).add(client.encode(used[120_000:]))
+east = Aggregator(plan.best).add(client.encode(used[:120_000]))
+west = Aggregator(plan.best).add(client.encode(used[120_000:]))
 west.add([b"\xff\xff\xff\xff", b"nonsense"])  # refused and counted
 both = east + west
 print(both, "\n")
@@ -36,4 +42,4 @@ median = release.quantile(0.5)
 print(f"median {median.label} minutes ({median.low} .. {median.high})\n")
 
 # %% What trusting somebody would buy.
-print(trust_ladder(minutes, "all", epsilon=1, delta=1e-6, clients=100_000))
+print(compare_trust_models(minutes, "all", epsilon=1, delta=1e-6, clients=100_000))

@@ -4,7 +4,7 @@
 import numpy as np
 
 import discreet
-from discreet.local import local_epsilon, shuffled, subset_selection
+from discreet.local import local_epsilon_for, shuffled_guarantee, subset_selection
 from discreet.local.oracles.subset_selection import SubsetSelection
 from discreet.noise.uniform import permutation
 
@@ -19,13 +19,13 @@ def oracle(epsilon: float) -> SubsetSelection:
     return subset_selection(categories=stations, epsilon=epsilon)
 
 
-local = local_epsilon(oracle, epsilon=1, delta=1e-6, reports=listeners)
-crowd = shuffled(oracle(local), reports=listeners)
+local = local_epsilon_for(oracle, epsilon=1, delta=1e-6, reports=listeners)
+crowd = shuffled_guarantee(oracle(local), reports=listeners)
 print(f"each report: epsilon {local:.2f} on its own")
 print(crowd.explain(delta=1e-6), "\n")
 
 # %% Clients report, the shuffler mixes, the server adds up.
-bits = discreet.seeded(1)  # an example may be repeated; a client uses system()
+bits = discreet.seeded_rng(1)  # an example may be repeated; a client uses system()
 for name, client in (("alone", oracle(1)), ("shuffled", oracle(local))):
     reports = client.encode(favourites, bits=bits)
     mixed = reports[permutation(len(reports), bits)]

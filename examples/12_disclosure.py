@@ -16,20 +16,22 @@ survey = pl.DataFrame(
         "smokes": made_up.choice(["yes", "no"], n, p=[0.25, 0.75]),
     }
 )
-print("As it is:", dc.assess(survey, quasi=["age", "postcode", "sex"]), sep="\n", end="\n\n")
+print(
+    "As it is:", dc.disclosure_risk(survey, quasi=["age", "postcode", "sex"]), sep="\n", end="\n\n"
+)
 
 # %% k-anonymity: one level for each column, or levels of its own for each class.
 quasi = {
-    "age": dc.intervals(range(15, 96, 5), range(15, 96, 20)),
-    "postcode": dc.prefixes(5, keep=[4, 3]),
-    "sex": dc.categories(),
+    "age": dc.interval_hierarchy(range(15, 96, 5), range(15, 96, 20)),
+    "postcode": dc.prefix_hierarchy(5, keep=[4, 3]),
+    "sex": dc.category_hierarchy(),
 }
 for method in ("optimal", "local"):
-    safer = dc.anonymise(survey, quasi=quasi, sensitive=["smokes"], k=10, method=method)
+    safer = dc.k_anonymize(survey, quasi=quasi, sensitive=["smokes"], k=10, method=method)
     print(safer, "\n")
 
 # %% Answers changed at random, and estimated back.
-matrix = dc.kept_with(0.9, categories=2)
+matrix = dc.symmetric_pram(0.9, categories=2)
 truth = (survey["smokes"] == "yes").cast(int).to_numpy()
 print(matrix)
 print("estimated no, yes:", matrix.estimate(np.bincount(matrix.apply(truth))))
@@ -38,14 +40,17 @@ print("in truth:", np.bincount(truth), "(only an example may say so)\n")
 # %% Noise on numbers, and how a second release undoes it.
 ages = survey["age"].to_numpy() + made_up.uniform(0, 1, n)
 print(dc.k_noise(ages, k=50), "\n")
-print("A record is known up to", [round(dc.width_after(m, half_width=2.5), 2) for m in (1, 5, 25)])
+print(
+    "A record is known up to",
+    [round(dc.width_after_releases(m, half_width=2.5), 2) for m in (1, 5, 25)],
+)
 
 # %% What is private: a secret sample with a threshold, and points around noisy counts.
-bridge = dc.sampled_table(
+bridge = dc.safe_k_anonymity(
     columns={
-        "age": dc.at(quasi["age"], 2),
-        "sex": dc.at(quasi["sex"], 0),
-        "smokes": dc.at(dc.categories(), 0),
+        "age": dc.hierarchy_level(quasi["age"], 2),
+        "sex": dc.hierarchy_level(quasi["sex"], 0),
+        "smokes": dc.hierarchy_level(dc.category_hierarchy(), 0),
     },
     rate=0.1,
     k=15,

@@ -3,7 +3,7 @@
 # %%
 import numpy as np
 
-from discreet import private_quantile, propose_test_release, smooth, unbounded_mean
+from discreet import mean_without_bounds, private_quantile, propose_test_release, smooth_sensitivity
 from discreet_studies.noise_mechanisms.median_errors import median_errors
 
 made_up = np.random.default_rng(1)
@@ -18,7 +18,7 @@ print("Chosen:", median.release(incomes))
 
 # %% Noise that follows the data. How much it was is private; on made-up data it can be forecast.
 public = {**declared, "rows": 9_999}
-median = smooth("median", **public, epsilon=0.5)
+median = smooth_sensitivity("median", **public, epsilon=0.5)
 print("Smooth:", median.release(incomes), "forecast:", median.forecast(incomes))
 
 # %% A proposed sensitivity, tested privately: nothing comes back if the data are too wild for it.
@@ -27,7 +27,7 @@ for bound in (20, 500):
     print(f"Proposed {bound}:", median.release(incomes), "noise:", round(median.std))
 
 # %% A mean of which no bounds are known.
-print(unbounded_mean(unit=1, epsilon=1).release(incomes))
+print(mean_without_bounds(unit=1, epsilon=1).release(incomes))
 
 # %% Which is best, before any data are touched.
 for row in median_errors(rows=501, trials=3):

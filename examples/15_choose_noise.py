@@ -8,13 +8,13 @@ def main() -> None:
     people, largest = 20_000, 200_000
     mean_moves_by = largest / people  # one person replaced by another
     for loss in ("mse", "mae", "p95"):
-        noise = discreet.best_additive(
+        noise = discreet.best_additive_noise(
             sensitivity=mean_moves_by,
             epsilon=0.5,
             delta=1e-6,
             loss=loss,
             on="reals",
-            relation=discreet.Relation.REPLACE_ONE,
+            relation=discreet.NeighboringRelation.REPLACE_ONE,
         )
         print(noise.explain(), end="\n\n")
     print("mean income, released:", round(noise.release(41_234.56), 2))

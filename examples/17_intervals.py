@@ -46,4 +46,4 @@ for method in ("published", "safe"):
     print(f"{method}: {found}")
 
 # %% What would it cost to trust no server?
-print(intervals.compare_rows(lower=0, upper=110, rows=[100, 1_000, 10_000], epsilon=1, std=12))
+print(intervals.compare_by_rows(lower=0, upper=110, rows=[100, 1_000, 10_000], epsilon=1, std=12))

@@ -22,7 +22,7 @@ def main() -> None:
     x, moved = people(20_000)
     x_test, moved_test = people(5_000)
     with discreet.Ledger("sqlite:///sgd.db") as ledger:
-        account = ledger.account("movers", limit=discreet.approx(2, 1e-6))
+        account = ledger.account("movers", limit=discreet.approx_dp(2, 1e-6))
         for epsilon in (0.02, 0.1, 1):
             model = PrivateLogisticRegression(
                 epsilon=epsilon,

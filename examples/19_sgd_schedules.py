@@ -3,19 +3,19 @@
 # %%
 import numpy as np
 
-from discreet import Relation
-from discreet.models import PerturbedLogisticRegression
-from discreet.models.dp_sgd import PowerSchedule, analyse
-from discreet.models.dp_sgd.convergence import Problem
+from discreet import NeighboringRelation
+from discreet.models import OutputPerturbationLogisticRegression
+from discreet.models.dp_sgd import PowerSchedule, analyze_schedule
+from discreet.models.dp_sgd.convergence import ConvergenceProblem
 from discreet_studies.private_inference.trajectory_cost import costs
 
 # %% Constants from public knowledge: ten features, rows of length 1, a guess of the rest.
-facts = Problem(dimension=10, smoothness=0.25, variance=0.2, distance=5)
+facts = ConvergenceProblem(dimension=10, smoothness=0.25, variance=0.2, distance=5)
 
 # %% One epsilon for the whole run, one secret record of 5,000 in each step.
 steps = [10, 100, 1_000, 10_000]
 print(
-    analyse(
+    analyze_schedule(
         facts,
         schedule=PowerSchedule(start=0.03),
         sensitivity=2,
@@ -39,12 +39,12 @@ labels = np.where(made_up.random(20_000) < chance, "yes", "no")
 declared = {"bounds": (-1, 1), "classes": ("no", "yes"), "epsilon": 1}
 
 # %% Pure epsilon.
-model = PerturbedLogisticRegression(**declared, rows=20_000).fit(rows, labels)
+model = OutputPerturbationLogisticRegression(**declared, rows=20_000).fit(rows, labels)
 print(f"pure: accuracy {model.score(rows, labels):.3f}, {model.guarantee_}")
 
 # %% Noise on the minimiser; noise in every step of which only the last is published.
 for method in ("output", "last iterate"):
-    model = PerturbedLogisticRegression(
-        **declared, delta=1e-6, method=method, relation=Relation.REPLACE_ONE, steps=100
+    model = OutputPerturbationLogisticRegression(
+        **declared, delta=1e-6, method=method, relation=NeighboringRelation.REPLACE_ONE, steps=100
     ).fit(rows, labels)
     print(f"{method}: accuracy {model.score(rows, labels):.3f}, {model.guarantee_}")

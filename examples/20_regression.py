@@ -7,7 +7,7 @@ import numpy as np
 
 import discreet
 from discreet.models import PrivateLinearRegression
-from discreet.models.regression import psd
+from discreet.models.regression import project_psd
 
 rng = np.random.default_rng(7)
 people = 30_000
@@ -19,7 +19,7 @@ X = np.column_stack((age, years, hours))
 
 # %% Bounds come from the questionnaire, not from the rows.
 ledger = discreet.Ledger(f"sqlite:///{tempfile.mkdtemp()}/budget.db")
-account = ledger.account("survey", limit=discreet.approx(1, 1e-5))
+account = ledger.account("survey", limit=discreet.approx_dp(1, 1e-5))
 model = PrivateLinearRegression(
     epsilon=0.5,
     delta=1e-6,
@@ -43,5 +43,5 @@ for name, slope, low, high in zip(
 
 # %% Another model from the same release costs nothing.
 without_age = model.moments_.subset([1, 2])
-slopes, level = without_age.coefficients(psd(without_age).theta)
+slopes, level = without_age.coefficients(project_psd(without_age).theta)
 print("without age:", slopes[0].round(1), "spent", round(account.spent.epsilon(1e-6), 3))

@@ -16,12 +16,12 @@ import polars as pl
 import discreet
 from discreet import ask
 from discreet.accounting.individual_filter import limit_rho
-from discreet.models.pate import Confident, plan_labels, weighting
+from discreet.models.pate import ConfidentGNMax, assign_weighting, plan_labels
 
 people = {"strict": 34, "usual": 43, "open": 23}  # per cent of the patients
 promises = {"strict": 1, "usual": 2, "open": 3}  # epsilon, at delta = 1e-6
-menu = {level: discreet.approx(epsilon, 1e-6) for level, epsilon in promises.items()}
-rule = Confident(threshold=200, sigma_threshold=150, sigma_votes=40)
+menu = {level: discreet.approx_dp(epsilon, 1e-6) for level, epsilon in promises.items()}
+rule = ConfidentGNMax(threshold=200, sigma_threshold=150, sigma_votes=40)
 
 
 def labels(
@@ -29,7 +29,7 @@ def labels(
 ) -> tuple[int, dict[str, float]]:
     """Labels that everybody's budget pays for, and the weight of a record of each level."""
     roots = {level: float(limit_rho(menu[level])) ** 0.5 for level in people}
-    teachers = weighting(250, people=people, sensitivities=roots)
+    teachers = assign_weighting(250, people=people, sensitivities=roots)
     plan = plan_labels(teachers, rule, menu, classes=10, answered=0.58)
     return plan.answers, {level: share / 1000 for level, share in teachers.shares.items()}
 
@@ -63,7 +63,7 @@ ledger = discreet.Ledger(f"sqlite:///{tempfile.mkdtemp()}/budget.db")
 table = discreet.table(
     patients,
     columns={"consent": discreet.category(list(people)), "smokes": discreet.boolean()},
-    account=ledger.account("patients", limit=discreet.pure(5)),
+    account=ledger.account("patients", limit=discreet.pure_dp(5)),
 )
 view = table.personal(budget="consent", levels={"strict": 0.02, "usual": 0.1, "open": 1})
 rows = {level: 100 * share for level, share in people.items()}

@@ -10,36 +10,36 @@ from sklearn.datasets import make_classification
 from sklearn.linear_model import LogisticRegression
 
 import discreet
-from discreet.models import PrivateEnsemble
+from discreet.models import PATEClassifier
 from discreet.models.pate import (
-    Confident,
-    counted,
-    expected,
+    ConfidentGNMax,
+    assign_weighting,
+    count_votes,
+    expected_label_quality,
     plan_labels,
-    search_rule,
-    sensitivities,
     simulate_votes,
     train_student,
-    weighting,
+    tune_aggregator,
+    vote_weights,
 )
 
-menu = {"strict": discreet.approx(1, 1e-5), "open": discreet.approx(3, 1e-5)}
+menu = {"strict": discreet.approx_dp(1, 1e-5), "open": discreet.approx_dp(3, 1e-5)}
 people = {"strict": 50, "open": 50}
 classes, teachers = 3, 200
-assignment = weighting(teachers, people=people, sensitivities=sensitivities(menu), key="2026")
+assignment = assign_weighting(teachers, people=people, sensitivities=vote_weights(menu), key="2026")
 
 # %% A rule of the literature, and what it would do on imagined votes.
 imagined = simulate_votes(500, teachers=teachers, classes=classes, accuracy=0.75, spread=2.0)
-counts = counted(imagined.votes, assignment, classes=classes)
-usual = Confident(
+counts = count_votes(imagined.votes, assignment, classes=classes)
+usual = ConfidentGNMax(
     threshold=0.8 * teachers, sigma_threshold=0.6 * teachers, sigma_votes=0.16 * teachers
 )
-share, quality = expected(counts, imagined.truth, usual)
+share, quality = expected_label_quality(counts, imagined.truth, usual)
 plain = plan_labels(assignment, usual, menu, classes=classes, answered=share, items=3000)
 print(f"usual rule:    {plain.answers} labels, {quality:.1%} of them right")
 
 # %% A rule for the same promises whose labels are as good: there are more of them.
-choice = search_rule(
+choice = tune_aggregator(
     counts, imagined.truth, assignment=assignment, limits=menu, accuracy=quality, items=3000
 )
 print(f"searched rule: {choice.plan.answers} labels, {choice.accuracy:.1%} of them right")
@@ -52,7 +52,7 @@ private, public, test = slice(0, 12_000), slice(12_000, 15_000), slice(15_000, N
 owners = np.arange(12_000)
 levels = np.where(owners % 2, "open", "strict")
 teacher = LogisticRegression()
-ensemble = PrivateEnsemble(teacher, assignment=assignment, classes=classes)
+ensemble = PATEClassifier(teacher, assignment=assignment, classes=classes)
 ensemble.fit(X[private], y[private], owners=owners, levels=levels)
 labels = ensemble.label(X[public], plan=choice.plan)
 print(f"published {len(labels.answered)} labels, {labels.asked} items were asked")

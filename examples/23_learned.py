@@ -27,7 +27,7 @@ forest = RandomForestRegressor(10, max_depth=5, random_state=0)
 forest.fit(panel[:, :7], panel[:, 7])
 
 # %% One call. What is hidden is one whole day of the week.
-private = learned.wrap(
+private = learned.make_private(
     forest, public_inputs=examples[:, :7], metric="record", epsilon=1, bounds=(0, 40)
 )
 print(private.explain())
@@ -40,7 +40,7 @@ with (
     TemporaryDirectory() as folder,
     discreet.Ledger(f"sqlite:///{folder}/budget.db") as ledger,
 ):
-    limit = discreet.pure(3, relation=discreet.Relation.REPLACE_ONE)
+    limit = discreet.pure_dp(3, relation=discreet.NeighboringRelation.REPLACE_ONE)
     account = ledger.account("customer 17", limit=limit)
     answer = private.charged_to(account, label="tomorrow").answer(customers[17, :7])
     print(f"tomorrow: {answer.value:.1f} kWh, receipt {answer.receipt.sequence}")

@@ -42,7 +42,7 @@ print("for an error of 0.5:", health.amount_for(query, within=0.5, rows=4_000))
 # %% What reads the data is asked of the server, charged to your account there.
 print(health.units(where=old, epsilon=0.1))
 people, visits = health.release(
-    [ask.units(name="People"), ask.mean("visits", by="plan")], epsilon=0.5, weights=[1, 4]
+    [ask.count_units(name="People"), ask.mean("visits", by="plan")], epsilon=0.5, weights=[1, 4]
 )
 print(people)
 print(visits)

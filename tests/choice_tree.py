@@ -14,7 +14,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from discreet.noise.random_source import Bits, Words
+from discreet.noise.random_source import RandomSource, Words
 
 Outcome = TypeVar("Outcome", bound=Hashable)
 
@@ -71,7 +71,7 @@ class Enumerated:
 
 
 def enumerate_sampler(
-    sampler: Callable[[Bits], Outcome], *, width: int = 8, depth: int = 3
+    sampler: Callable[[RandomSource], Outcome], *, width: int = 8, depth: int = 3
 ) -> Enumerated:
     """Walk every string of at most ``depth`` words of ``width`` bits through ``sampler``."""
     bits = TreeBits(width=width, depth=depth)

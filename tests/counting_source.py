@@ -1,6 +1,6 @@
 """Work, measured without a clock."""
 
-from discreet.noise.random_source import seeded
+from discreet.noise.random_source import seeded_rng
 
 
 class CountedBits:
@@ -10,7 +10,7 @@ class CountedBits:
     private = False
 
     def __init__(self, seed):
-        self._bits = seeded(seed)
+        self._bits = seeded_rng(seed)
         self.drawn = 0
 
     def words(self, count):

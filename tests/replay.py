@@ -18,10 +18,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from discreet.core.events import BoundedRange, DiscreteGaussian
-from discreet.mechanisms.additive import Additive
-from discreet.mechanisms.selection import Exponential
-from discreet.noise.random_source import seeded
+from discreet.core.events import BoundedRangeEvent, DiscreteGaussianEvent
+from discreet.mechanisms.additive import AdditiveMechanism
+from discreet.mechanisms.selection import ExponentialMechanism
+from discreet.noise.random_source import seeded_rng
 
 
 @dataclass
@@ -43,27 +43,30 @@ class Tape:
     def run(self, function, *arguments):
         """What the function returns, and the calls it made."""
         calls: list[Call] = []
-        right = {Additive: Additive.release, Exponential: Exponential.choose}
+        right = {
+            AdditiveMechanism: AdditiveMechanism.release,
+            ExponentialMechanism: ExponentialMechanism.choose,
+        }
 
         def answered(kind, mechanism, value):
             place = len(calls)
             if place == len(self.answers):
                 # Bits of their own: other randomness of the function is then the same in all runs.
-                bits = seeded(1_000 * self.seed + place)
+                bits = seeded_rng(1_000 * self.seed + place)
                 named = {"bits": bits}
                 self.answers.append(right[kind](mechanism, value, **named))
             calls.append(Call(mechanism, np.array(value), self.answers[place]))
             return self.answers[place]
 
         def release(mechanism, value, *, bits=None):
-            return answered(Additive, mechanism, value)
+            return answered(AdditiveMechanism, mechanism, value)
 
         def choose(mechanism, scores, bits):
-            return answered(Exponential, mechanism, scores)
+            return answered(ExponentialMechanism, mechanism, scores)
 
         with pytest.MonkeyPatch.context() as patched:
-            patched.setattr(Additive, "release", release)
-            patched.setattr(Exponential, "choose", choose)
+            patched.setattr(AdditiveMechanism, "release", release)
+            patched.setattr(ExponentialMechanism, "choose", choose)
             return function(*arguments), calls
 
 
@@ -74,9 +77,9 @@ def excess(one: Call, other: Call) -> Fraction:
     event = one.mechanism.guarantee.event
     change = [int(a) - int(b) for a, b in zip(one.value.ravel(), other.value.ravel(), strict=True)]
     match event:
-        case DiscreteGaussian():
+        case DiscreteGaussianEvent():
             return Fraction(sum(c * c for c in change)) / event.shift_squared
-        case BoundedRange():
+        case BoundedRangeEvent():
             spread = max(change) - min(change)
             return Fraction(one.mechanism.rate) * spread / event.epsilon
     raise AssertionError(f"say how far apart inputs of {event} may be")

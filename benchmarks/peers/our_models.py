@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.tasks import adult, drop, linear_rows, regression_table, split_error
-from discreet.models.dp_sgd import PerturbedLogisticRegression, PrivateLogisticRegression
-from discreet.models.pate._data_dependent_cost import diagnose
-from discreet.models.pate.aggregators import Confident
-from discreet.models.regression.auto import BestLinearRegression
+from discreet.models.dp_sgd import OutputPerturbationLogisticRegression, PrivateLogisticRegression
+from discreet.models.pate._data_dependent_cost import data_dependent_cost
+from discreet.models.pate.aggregators import ConfidentGNMax
+from discreet.models.regression.auto import AutoLinearRegression
 from discreet.models.regression.linear_regression import PrivateLinearRegression
 
 
@@ -49,7 +49,7 @@ def adult_descent(  # noqa: PLR0913 - the public choices of a run
 def adult_pure(*, file: str, epsilon: float, delta: float, fits: int) -> Callable[[], float]:
     """Mean accuracy under pure epsilon, as diffprivlib's."""
     del delta
-    model = PerturbedLogisticRegression(
+    model = OutputPerturbationLogisticRegression(
         epsilon=epsilon, bounds=(0, 1), classes=(0, 1), rows=len(adult(file)[0])
     )
     return _accuracy(model, file, fits)
@@ -64,7 +64,7 @@ def adult_untuned(*, file: str, epsilon: float, delta: float, fits: int) -> Call
 
 
 def _accuracy(
-    model: PrivateLogisticRegression | PerturbedLogisticRegression, file: str, fits: int
+    model: PrivateLogisticRegression | OutputPerturbationLogisticRegression, file: str, fits: int
 ) -> Callable[[], float]:
     x, y, x_test, y_test = adult(file)
     if isinstance(model, PrivateLogisticRegression):
@@ -85,7 +85,7 @@ def regression_error(
     x, y = held["x"], held["y"]
 
     def predict(train: NDArray[np.bool_]) -> NDArray[np.float64]:
-        model = BestLinearRegression(
+        model = AutoLinearRegression(
             epsilon=epsilon,
             delta=delta,
             bounds=list(zip(held["lower"].tolist(), held["upper"].tolist(), strict=True)),
@@ -102,7 +102,7 @@ def regression_fit(*, n: int, d: int, epsilon: float, best: int) -> Callable[[],
     x, y = linear_rows(n, d)
     budget: dict[str, Any] = {"epsilon": epsilon, "delta": 1e-6}
     budget |= {"bounds": (-1, 1), "target_bounds": (-1, 1)}
-    model = BestLinearRegression(**budget, rows=n) if best else PrivateLinearRegression(**budget)
+    model = AutoLinearRegression(**budget, rows=n) if best else PrivateLinearRegression(**budget)
     return lambda: drop(model.fit(x, y))
 
 
@@ -120,6 +120,8 @@ def vote_costs(*, n: int, classes: int) -> Callable[[], None]:
     """Two-sided costs for the noise that is drawn, of all rows at once; two levels."""
     rng = np.random.default_rng(1)
     votes = rng.multinomial(250, rng.dirichlet(np.full(classes, 0.1), size=n)) * 1000
-    rule = Confident(threshold=200, sigma_threshold=150, sigma_votes=40)
+    rule = ConfidentGNMax(threshold=200, sigma_threshold=150, sigma_votes=40)
     told = np.ones(n, dtype=bool)
-    return lambda: drop(diagnose(votes, told, rule=rule, shares={"low": 667, "high": 1333}))
+    return lambda: drop(
+        data_dependent_cost(votes, told, rule=rule, shares={"low": 667, "high": 1333})
+    )

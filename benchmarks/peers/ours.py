@@ -30,32 +30,32 @@ from discreet import ask, disclosure
 from discreet.accounting.filters import ZcdpFilter
 from discreet.accounting.guarantee import Guarantee
 from discreet.core._rational import rational
-from discreet.core.events import Event, GaussianNoise, LaplaceNoise, Sampled, compose
-from discreet.local.collection.aggregator import Aggregate
-from discreet.local.collection.aggregator_state import State
-from discreet.local.collection.report_file import Writer
-from discreet.local.collection.spec import Collection
-from discreet.local.oracles.base import Oracle
+from discreet.core.events import Event, GaussianEvent, LaplaceEvent, SampledEvent, compose
+from discreet.local.collection.aggregator import Aggregator
+from discreet.local.collection.aggregator_state import AggregatorState
+from discreet.local.collection.report_file import ReportWriter
+from discreet.local.collection.spec import CollectionSpec
+from discreet.local.oracles.base import FrequencyOracle
 from discreet.local.oracles.local_hashing import hadamard_response, olh
 from discreet.local.oracles.subset_selection import subset_selection
 from discreet.local.oracles.unary_encoding import oue, sue
 from discreet.mechanisms.quantiles import private_quantile
 from discreet.noise.gaussian import DiscreteGaussian
 from discreet.noise.laplace import DiscreteLaplace
-from discreet.noise.random_source import system
+from discreet.noise.random_source import system_rng
 
 _Round: TypeAlias = Callable[[], float]
 
 
 def laplace_int(*, n: int, scale: float) -> Callable[[], None]:
     """Discrete Laplace noise."""
-    law, bits = DiscreteLaplace(scale), system()
+    law, bits = DiscreteLaplace(scale), system_rng()
     return lambda: drop(law.sample(n, bits))
 
 
 def gaussian_int(*, n: int, sigma: float) -> Callable[[], None]:
     """Discrete Gaussian noise."""
-    law, bits = DiscreteGaussian(sigma), system()
+    law, bits = DiscreteGaussian(sigma), system_rng()
     return lambda: drop(law.sample(n, bits))
 
 
@@ -95,9 +95,9 @@ def mixed_events(*, count: int, delta: float) -> Callable[[], tuple[float, float
     """Laplace, Gaussian and Poisson-sampled Gaussian events, all different; a proven bracket."""
     spread = [Fraction(i, count) for i in range(count)]
     kinds: tuple[Callable[[Fraction], Event], ...] = (
-        lambda u: LaplaceNoise(50 + 50 * u),
-        lambda u: GaussianNoise(50 + 50 * u),
-        lambda u: Sampled(Fraction(1, 100), GaussianNoise(1 + u)),
+        lambda u: LaplaceEvent(50 + 50 * u),
+        lambda u: GaussianEvent(50 + 50 * u),
+        lambda u: SampledEvent(Fraction(1, 100), GaussianEvent(1 + u)),
     )
     events = [kinds[i % 3](u) for i, u in enumerate(spread)]
     return lambda: Guarantee(compose(events)).bounds(delta)
@@ -105,13 +105,13 @@ def mixed_events(*, count: int, delta: float) -> Callable[[], tuple[float, float
 
 def sgd(*, rate: float, sigma: float, steps: int, delta: float) -> Callable[[], float]:
     """Noisy gradient descent with Poisson batches."""
-    step = Guarantee(Sampled(rational(rate), GaussianNoise(rational(sigma))))
+    step = Guarantee(SampledEvent(rational(rate), GaussianEvent(rational(sigma))))
     return lambda: (step * steps).epsilon(delta)
 
 
 def gaussians(*, count: int, delta: float) -> Callable[[], float]:
     """Gaussian events, all different."""
-    events = [GaussianNoise(20 + Fraction(20 * i, count)) for i in range(count)]
+    events = [GaussianEvent(20 + Fraction(20 * i, count)) for i in range(count)]
     return lambda: Guarantee(compose(events)).epsilon(delta)
 
 
@@ -138,7 +138,7 @@ def table(
     *, file: str, limit: int, keys: int, epsilon: float = 0.0, rho: float = 0.0
 ) -> Callable[[], dict[str, list[float]]]:
     """Count, sum and mean of each shop in one release, charged to a ledger in a file."""
-    kind = discreet.pure if epsilon else discreet.zcdp
+    kind = discreet.pure_dp if epsilon else discreet.zcdp
     account = _ledger().account("visits", limit=kind(10**6))
     columns = {
         "shop": discreet.integer(lower=0, upper=keys - 1),
@@ -162,7 +162,7 @@ def table(
 
 def grouped_count(*, file: str, keys: int, epsilon: float) -> Callable[[], None]:
     """How many rows each shop has, every row another person's."""
-    account = _ledger().account("visits", limit=discreet.pure(10**6))
+    account = _ledger().account("visits", limit=discreet.pure_dp(10**6))
     columns = {"shop": discreet.integer(lower=0, upper=keys - 1)}
 
     def work() -> None:
@@ -224,7 +224,7 @@ def stream(
     endless: int = 0,
 ) -> Callable[[], None]:
     """Count events as they come, in batches, with every state on disk; one total for each step."""
-    kind = discreet.pure if epsilon else discreet.zcdp
+    kind = discreet.pure_dp if epsilon else discreet.zcdp
     account = _ledger().account("events", limit=kind(10**6))
     at = np.sort(np.random.default_rng(1).integers(1, steps + 1, events))
     marks = [steps * k // batches for k in range(batches + 1)]
@@ -251,7 +251,7 @@ def k_anonymity(*, n: int, k: int) -> Callable[[], None]:
     """The best levels of all, with risk, diversity and closeness measured."""
     frame, quasi = _people(n)
     return lambda: drop(
-        disclosure.anonymise(frame, quasi=quasi, sensitive=["ill"], k=k, suppress=0.01)
+        disclosure.k_anonymize(frame, quasi=quasi, sensitive=["ill"], k=k, suppress=0.01)
     )
 
 
@@ -259,7 +259,7 @@ def k_anonymity_local(*, n: int, k: int) -> Callable[[], None]:
     """Levels of its own for each class, with the same measures."""
     frame, quasi = _people(n)
     return lambda: drop(
-        disclosure.anonymise(frame, quasi=quasi, sensitive=["ill"], k=k, method="local")
+        disclosure.k_anonymize(frame, quasi=quasi, sensitive=["ill"], k=k, method="local")
     )
 
 
@@ -273,7 +273,9 @@ def crowds(*, n: int, points: int) -> Callable[[], None]:
     """Expected crowds, exactly."""
     rng = np.random.default_rng(1)
     values, at = rng.normal(50, 15, n), rng.normal(50, 15, points)
-    return lambda: drop(disclosure.expected_crowd(values, at=at, half_width=1, window=2))
+    return lambda: drop(
+        disclosure.expected_anonymity_set_size(values, at=at, half_width=1, window=2)
+    )
 
 
 def _people(n: int) -> tuple[pl.DataFrame, dict[str, disclosure.Hierarchy]]:
@@ -288,9 +290,9 @@ def _people(n: int) -> tuple[pl.DataFrame, dict[str, disclosure.Hierarchy]]:
     )
     widths = [range(0, 101, width) for width in (5, 10, 20)]
     return frame, {
-        "age": disclosure.intervals(*widths),
-        "postcode": disclosure.prefixes(5, keep=[4, 3, 2, 1]),
-        "sex": disclosure.categories(),
+        "age": disclosure.interval_hierarchy(*widths),
+        "postcode": disclosure.prefix_hierarchy(5, keep=[4, 3, 2, 1]),
+        "sex": disclosure.category_hierarchy(),
     }
 
 
@@ -325,7 +327,7 @@ def local_write(*, n: int, categories: int, **given: int) -> Callable[[], None]:
 
     def work() -> None:
         target.unlink(missing_ok=True)
-        with Writer(target, collection) as writer:
+        with ReportWriter(target, collection) as writer:
             for start in range(0, n, 1 << 20):
                 codes = np.arange(start, min(n, start + (1 << 20))) % categories
                 writer.write(collection.randomiser.encode(codes))
@@ -336,13 +338,13 @@ def local_write(*, n: int, categories: int, **given: int) -> Callable[[], None]:
 def local_read(*, n: int, categories: int, **given: int) -> Callable[[], None]:
     """Count the reports of a file, restartable, and estimate."""
     target, collection = _reports(categories, **given)
-    with Writer(target, collection) as writer:
+    with ReportWriter(target, collection) as writer:
         some = collection.randomiser.encode(np.arange(min(n, 1 << 20)) % categories)
         for start in range(0, n, len(some)):
             writer.write(some[: n - start])
 
     def work() -> None:
-        with State(target.with_name(f"{time.monotonic_ns()}.agg"), collection) as state:
+        with AggregatorState(target.with_name(f"{time.monotonic_ns()}.agg"), collection) as state:
             state.count([target])
             if state.aggregate.reports != n:
                 raise ValueError(f"{state.aggregate.reports} reports were counted, not {n}")
@@ -353,14 +355,14 @@ def local_read(*, n: int, categories: int, **given: int) -> Callable[[], None]:
 
 def _reports(
     categories: int, *, epsilon: float, hashed: int, width: int
-) -> tuple[Path, Collection]:
+) -> tuple[Path, CollectionSpec]:
     oracle = (olh if hashed else oue)(categories=categories, epsilon=epsilon)
     if oracle.width != width:
         raise ValueError(f"a report has {oracle.width} bytes, not {width}")
-    return _folder() / "reports.dlr", Collection(randomiser=oracle)
+    return _folder() / "reports.dlr", CollectionSpec(randomiser=oracle)
 
 
-def _round(oracle: Oracle, *, n: int, scaled: int = 0, told: int = 1) -> _Round:
+def _round(oracle: FrequencyOracle, *, n: int, scaled: int = 0, told: int = 1) -> _Round:
     """Encode, aggregate and estimate; the root mean squared error of shares times sqrt(n)."""
     del told  # an answer costs nothing
     categories = oracle.categories
@@ -369,7 +371,7 @@ def _round(oracle: Oracle, *, n: int, scaled: int = 0, told: int = 1) -> _Round:
     some = max(1, (1 << 24) // oracle.width)
 
     def work() -> float:
-        total = Aggregate(oracle)
+        total = Aggregator(oracle)
         for start in range(0, n, some):
             total.add(oracle.encode(held[start : start + some]))
         found = total.estimate()

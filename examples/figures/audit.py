@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-from discreet.audit import audit
+from discreet.audit import run_audit
 from discreet.audit.cases.broken import cases
-from discreet.report.drawing.panel import Bars, save
+from discreet.report.drawing.panel import BarPanel, save
 
 NAMES = [
     "scale 10% too small",
@@ -18,11 +18,11 @@ NAMES = [
     "NaN passes",
 ]
 known = {case.name: case for case in cases()}
-rows = audit([known[name] for name in NAMES], samples=100_000)
+rows = run_audit([known[name] for name in NAMES], samples=100_000)
 none = [None] * len(rows)
 save(
     [
-        Bars(
+        BarPanel(
             labels=[row.name.partition(",")[0] for row in rows],
             values=[row.attacked.epsilon for row in rows],
             low=none,

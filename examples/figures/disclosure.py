@@ -3,23 +3,23 @@
 from pathlib import Path
 
 from discreet import disclosure as dc
-from discreet.report.drawing.line_chart import Axis, Curve
-from discreet.report.drawing.panel import Lines, save
+from discreet.report.drawing.line_chart import ChartAxis, ChartCurve
+from discreet.report.drawing.panel import LinePanel, save
 
 releases = [1, 2, 3, 5, 10, 20, 50, 100]
 save(
     [
-        Lines(
+        LinePanel(
             lines=[
-                Curve(
+                ChartCurve(
                     label=f"noise up to {half:g} years",
                     x=releases,
-                    y=[dc.width_after(m, half_width=half) for m in releases],
+                    y=[dc.width_after_releases(m, half_width=half) for m in releases],
                 )
                 for half in (10, 5, 2.5)
             ],
-            x=Axis(label="releases of the same records", log=True),
-            y=Axis(label="years between which an age is known", log=True),
+            x=ChartAxis(label="releases of the same records", log=True),
+            y=ChartAxis(label="years between which an age is known", log=True),
             title="k-noise: what is left of it after several releases",
             note="Exact expectation. This is no differential privacy, and here is why.",
         )

@@ -6,7 +6,7 @@ from pathlib import Path
 import duckdb
 import numpy as np
 
-from discreet import ranges, seeded
+from discreet import ranges, seeded_rng
 from discreet.report.drawing.heat_map import heat
 
 ages = ["0-9", "10-19", "20-29", "30-39", "40-49", "50-64"]
@@ -19,7 +19,7 @@ counts = np.zeros((6, 7), dtype=np.int64)
 np.add.at(counts, (age, often), 1)
 
 plan = ranges.plan_grid([ranges.ordered(ages), ranges.ordered(visits)], "all", epsilon=0.5)
-release = plan.best.release(counts, bits=seeded(1))
+release = plan.best.release(counts, bits=seeded_rng(1))
 Path("grid.svg").write_text(
     heat(
         release.cells,

@@ -5,8 +5,8 @@ from pathlib import Path
 import numpy as np
 
 from discreet import learned
-from discreet.report.drawing.line_chart import Axis, Curve
-from discreet.report.drawing.panel import Lines, save
+from discreet.report.drawing.line_chart import ChartAxis, ChartCurve
+from discreet.report.drawing.panel import LinePanel, save
 from discreet_studies.public_data import births
 
 born = births(730)  # two years: one to fit the forecast, one of public examples
@@ -21,21 +21,21 @@ def forecast(days: np.ndarray) -> float:
 
 budgets = [0.5, 2, 8]
 found = [
-    learned.wrap(
+    learned.make_private(
         forecast, public_inputs=weeks[60:, :7], metric="record", epsilon=epsilon, bounds=(60, 130)
     ).expected
     for epsilon in budgets
 ]
 save(
     [
-        Lines(
+        LinePanel(
             lines=[
-                Curve(label="released", x=budgets, y=[100 * one.error for one in found]),
-                Curve(label="of it: clipping", x=budgets, y=[100 * one.bias for one in found]),
-                Curve(label="a constant", x=budgets, y=[100 * one.constant for one in found]),
+                ChartCurve(label="released", x=budgets, y=[100 * one.error for one in found]),
+                ChartCurve(label="of it: clipping", x=budgets, y=[100 * one.bias for one in found]),
+                ChartCurve(label="a constant", x=budgets, y=[100 * one.constant for one in found]),
             ],
-            x=Axis(label="epsilon of an answer, which hides a whole day", log=True),
-            y=Axis(label="mean error of the forecast, in births"),
+            x=ChartAxis(label="epsilon of an answer, which hides a whole day", log=True),
+            y=ChartAxis(label="mean error of the forecast, in births"),
             title="Births of tomorrow from those of a week, made private",
             note="Ranges learned from public inputs; errors on others, by cross-validation.",
         )

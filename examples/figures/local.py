@@ -6,13 +6,13 @@ import duckdb
 import numpy as np
 
 import discreet
-from discreet import local, seeded
+from discreet import local, seeded_rng
 
 source = files("discreet.spec") / "demo_data" / "health.parquet"
 families = duckdb.read_parquet(str(source)).filter("year = 1").order("person").fetchnumpy()
 hundreds = np.minimum(families["income"] // 100, 255)
 clients = np.random.default_rng(1).choice(hundreds, size=300_000)  # each family stands for fifty
 
-plan = local.plan_local(local.integers(0, 255), "all", epsilon=1, clients=300_000)
-reports = plan.best.encode(clients, bits=seeded(1))
-discreet.plot(local.Aggregate(plan.best).add(reports), "local.svg")
+plan = local.plan_collection(local.integers(0, 255), "all", epsilon=1, clients=300_000)
+reports = plan.best.encode(clients, bits=seeded_rng(1))
+discreet.plot(local.Aggregator(plan.best).add(reports), "local.svg")

@@ -3,15 +3,15 @@
 from pathlib import Path
 
 import discreet
-from discreet.models.pate import Confident, plan_labels, sensitivities, weighting
-from discreet.report.drawing.line_chart import Axis, Curve
-from discreet.report.drawing.panel import Lines, save
+from discreet.models.pate import ConfidentGNMax, assign_weighting, plan_labels, vote_weights
+from discreet.report.drawing.line_chart import ChartAxis, ChartCurve
+from discreet.report.drawing.panel import LinePanel, save
 
-rule = Confident(threshold=200, sigma_threshold=150, sigma_votes=40)
+rule = ConfidentGNMax(threshold=200, sigma_threshold=150, sigma_votes=40)
 menu = {
-    "strict": discreet.approx(1, 1e-6),
-    "usual": discreet.approx(2, 1e-6),
-    "open": discreet.approx(3, 1e-6),
+    "strict": discreet.approx_dp(1, 1e-6),
+    "usual": discreet.approx_dp(2, 1e-6),
+    "open": discreet.approx_dp(3, 1e-6),
 }
 
 
@@ -19,7 +19,7 @@ def labels(menu: dict[str, discreet.Guarantee], strict: int) -> int:
     """How many labels the budgets buy, if so many per cent are strict and the rest split."""
     rest = 100 - strict
     people = {"strict": strict, "usual": rest - rest // 3, "open": rest // 3}
-    teachers = weighting(250, people=people, sensitivities=sensitivities(menu))
+    teachers = assign_weighting(250, people=people, sensitivities=vote_weights(menu))
     return plan_labels(teachers, rule, menu, classes=10, answered=0.58).answers
 
 
@@ -27,19 +27,19 @@ shares = [5, 35, 65, 95]
 as_strict = dict.fromkeys(menu, menu["strict"])
 save(
     [
-        Lines(
+        LinePanel(
             lines=[
-                Curve(
+                ChartCurve(
                     label="everybody as they chose", x=shares, y=[labels(menu, s) for s in shares]
                 ),
-                Curve(
+                ChartCurve(
                     label="everybody as the strictest",
                     x=shares,
                     y=[labels(as_strict, s) for s in shares],
                 ),
             ],
-            x=Axis(label="per cent of the people who chose epsilon 1"),
-            y=Axis(label="labels that may be published"),
+            x=ChartAxis(label="per cent of the people who chose epsilon 1"),
+            y=ChartAxis(label="labels that may be published"),
             title="Labels of 250 teachers: epsilons 1, 2 and 3 on the menu",
             note="Planned before a vote is cast; the others chose 2 and 3, two to one.",
         )

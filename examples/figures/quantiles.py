@@ -2,14 +2,14 @@
 
 from pathlib import Path
 
-from discreet.report.drawing.panel import Bars, save
+from discreet.report.drawing.panel import BarPanel, save
 from discreet_studies.noise_mechanisms.median_errors import median_errors
 
 rows = [row for row in median_errors(rows=501, trials=20) if row.shape == "exponential"]
 none = [None] * len(rows)
 save(
     [
-        Bars(
+        BarPanel(
             labels=[row.mechanism for row in rows],
             values=[row.mean_absolute for row in rows],
             low=none,

@@ -4,20 +4,20 @@ from pathlib import Path
 
 import numpy as np
 
-from discreet import plan_ranges, ranges, seeded
-from discreet.report.drawing.panel import Bars, stacked
+from discreet import plan_ranges, ranges, seeded_rng
+from discreet.report.drawing.panel import BarPanel, stacked
 from discreet.report.range_section import against_length
 from discreet_studies.public_data import births
 
 days = ranges.dates("1969-01-01", "1969-12-31")
 born = births(days.size)
 plan = plan_ranges(days, "all", epsilon=0.01)
-release = plan.best.release(born, bits=seeded(1))
+release = plan.best.release(born, bits=seeded_rng(1))
 
 firsts = np.arange("1969-01", "1970-01", dtype="datetime64[M]").astype("datetime64[D]")
 lasts = np.append(firsts[1:], np.datetime64("1970-01-01")) - 1
 ends = [release.interval(first, last) for first, last in zip(firsts, lasts, strict=True)]
-months = Bars(
+months = BarPanel(
     labels=[str(first)[:7] for first in firsts],
     values=(release.answer_many(firsts, lasts) / 1000).tolist(),
     low=[low / 1000 for low, _ in ends],

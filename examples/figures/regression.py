@@ -2,23 +2,25 @@
 
 from pathlib import Path
 
-from discreet.models.regression import choose
-from discreet.report.drawing.line_chart import Axis, Curve
-from discreet.report.drawing.panel import Lines, save
+from discreet.models.regression import choose_method
+from discreet.report.drawing.line_chart import ChartAxis, ChartCurve
+from discreet.report.drawing.panel import LinePanel, save
 
 rows = [100, 300, 1_000, 3_000, 10_000, 30_000]
-found = [choose(rows=n, features=5, epsilon=1, delta=1e-6) for n in rows]
+found = [choose_method(rows=n, features=5, epsilon=1, delta=1e-6) for n in rows]
 names = sorted({name for one in found for name in one.errors})
 
 save(
     [
-        Lines(
+        LinePanel(
             lines=[
-                Curve(label=name, x=rows, y=[one.errors.get(name, float("inf")) for one in found])
+                ChartCurve(
+                    label=name, x=rows, y=[one.errors.get(name, float("inf")) for one in found]
+                )
                 for name in names
             ],
-            x=Axis(label="rows", log=True),
-            y=Axis(label="error, least squares without privacy = 1", log=True),
+            x=ChartAxis(label="rows", log=True),
+            y=ChartAxis(label="error, least squares without privacy = 1", log=True),
             title="Five features, epsilon 1, delta 1e-6: the error to expect",
             note="Forecast from public numbers alone. Chosen: the lowest, if it is clearly so.",
         )

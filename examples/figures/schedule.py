@@ -1,11 +1,11 @@
 """How many steps a private run should have: distance falls, noise grows."""
 
-from discreet.models.dp_sgd import PowerSchedule, analyse
-from discreet.models.dp_sgd.convergence import Problem
+from discreet.models.dp_sgd import PowerSchedule, analyze_schedule
+from discreet.models.dp_sgd.convergence import ConvergenceProblem
 from discreet_studies.private_inference.schedule_figure import save_schedule
 
-facts = Problem(dimension=10, smoothness=0.25, variance=0.2, distance=5)
-plan = analyse(
+facts = ConvergenceProblem(dimension=10, smoothness=0.25, variance=0.2, distance=5)
+plan = analyze_schedule(
     facts,
     schedule=PowerSchedule(start=0.03),
     sensitivity=2,

@@ -6,10 +6,10 @@ from pathlib import Path
 import duckdb
 import numpy as np
 
-from discreet import seeded
+from discreet import seeded_rng
 from discreet.models import PrivateLogisticRegression
-from discreet.report.drawing.line_chart import Axis, Curve
-from discreet.report.drawing.panel import Lines, save
+from discreet.report.drawing.line_chart import ChartAxis, ChartCurve
+from discreet.report.drawing.panel import LinePanel, save
 
 source = files("discreet.spec") / "demo_data" / "health.parquet"
 rows = duckdb.read_parquet(str(source))
@@ -25,7 +25,9 @@ train, test = slice(0, 4_000), slice(4_000, None)
 def right(epsilon: float, seed: int) -> float:
     """Per cent right among people who were not in the fit."""
     declared = {"bounds": bounds, "classes": (0, 1), "rows": 4_000}
-    model = PrivateLogisticRegression(epsilon=epsilon, delta=1e-5, bits=seeded(seed), **declared)
+    model = PrivateLogisticRegression(
+        epsilon=epsilon, delta=1e-5, bits=seeded_rng(seed), **declared
+    )
     return 100 * model.fit(X[train], often[train]).score(X[test], often[test])
 
 
@@ -34,13 +36,13 @@ scores = [float(np.mean([right(epsilon, seed) for seed in range(3)])) for epsilo
 usual = 100 * (1 - float(often[test].mean()))
 save(
     [
-        Lines(
+        LinePanel(
             lines=[
-                Curve(label="private model", x=budgets, y=scores),
-                Curve(label="always 'no'", x=budgets, y=[usual] * len(budgets)),
+                ChartCurve(label="private model", x=budgets, y=scores),
+                ChartCurve(label="always 'no'", x=budgets, y=[usual] * len(budgets)),
             ],
-            x=Axis(label="epsilon of the fit (delta 1e-5)", log=True),
-            y=Axis(label="per cent right, of people not in the fit", zero=False),
+            x=ChartAxis(label="epsilon of the fit (delta 1e-5)", log=True),
+            y=ChartAxis(label="per cent right, of people not in the fit", zero=False),
             title="Three visits or more next year? 4,000 people, five columns",
             note="Mean of three fits. RAND Health Insurance Experiment, years 1 and 2.",
         )

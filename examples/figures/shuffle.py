@@ -3,23 +3,23 @@
 from pathlib import Path
 
 from discreet.accounting.shuffle import local_epsilon
-from discreet.report.drawing.line_chart import Axis, Curve
-from discreet.report.drawing.panel import Lines, save
+from discreet.report.drawing.line_chart import ChartAxis, ChartCurve
+from discreet.report.drawing.panel import LinePanel, save
 
 thousands = [1, 3, 10, 30, 100, 300, 1000]
 save(
     [
-        Lines(
+        LinePanel(
             lines=[
-                Curve(
+                ChartCurve(
                     label=f"epsilon {epsilon:g} for the crowd",
                     x=thousands,
                     y=[local_epsilon(epsilon, delta=1e-6, reports=1000 * n) for n in thousands],
                 )
                 for epsilon in (1.0, 0.5, 0.1)
             ],
-            x=Axis(label="thousands of reports that are shuffled", log=True),
-            y=Axis(label="epsilon of one report"),
+            x=ChartAxis(label="thousands of reports that are shuffled", log=True),
+            y=ChartAxis(label="epsilon of one report"),
             title="What a shuffler buys (delta 1e-6, any randomiser)",
             note="If the shuffler fails, the epsilon of one report is what is left.",
         )

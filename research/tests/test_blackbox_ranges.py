@@ -23,10 +23,10 @@ from discreet_studies.blackbox_ranges import smooth_ranges_comparison as smooth
 from discreet_studies.blackbox_ranges import traffic_data as roads
 from discreet_studies.blackbox_ranges.example_functions import traffic_day
 from discreet_studies.blackbox_ranges.plan import AOUTOUF
-from discreet_studies.study import Setting, run
+from discreet_studies.study import StudySetting, run
 from research.tests.completeness import DOCS, drawn, explained, failed, holds, named, whole
 
-QUICK = Setting(quick=True, seed=AOUTOUF.seed)
+QUICK = StudySetting(quick=True, seed=AOUTOUF.seed)
 
 
 @pytest.fixture(scope="module")

@@ -25,12 +25,12 @@ from discreet_studies.linear_regression import valid_guarantees as honest
 from discreet_studies.linear_regression.folds import Folds
 from discreet_studies.linear_regression.methods import DELTA, METHODS, Round
 from discreet_studies.linear_regression.plan import KALAJA
-from discreet_studies.linear_regression.preprocessing import Map, Split
+from discreet_studies.linear_regression.preprocessing import Map, RowSplit
 from discreet_studies.range_queries.plan import FRIIS
-from discreet_studies.study import Setting, run
+from discreet_studies.study import StudySetting, run
 from research.tests.completeness import DOCS, drawn, explained, failed, holds, named, whole
 
-QUICK = Setting(quick=True, seed=KALAJA.seed)
+QUICK = StudySetting(quick=True, seed=KALAJA.seed)
 
 
 @pytest.fixture(scope="module")
@@ -103,7 +103,7 @@ def test_a_folder_may_hold_a_set_with_or_without_names_centred_or_not(tmp_path, 
     assert found.size == (1503, 5)
     assert found.y == pytest.approx(table[:, -1] - table[:, -1].mean())
     assert found.raw[0].mean(axis=0) == pytest.approx(sets.MEANS["airfoil"][:-1])
-    (report,) = (c for c in joint.together(Setting(quick=True, data=tmp_path)).checks
+    (report,) = (c for c in joint.together(StudySetting(quick=True, data=tmp_path)).checks
                  if c.id == "E10/against Alg. 3/airfoil/epsilon 1")  # fmt: skip
     assert report.rule == "at most"
 
@@ -162,7 +162,7 @@ def parts(data, how, fold=3):
     x, y = data.x[order], data.y[order]
     part = np.array_split(np.arange(len(x)), folds.FOLDS)[fold]
     keep = np.setdiff1d(np.arange(len(x)), part)
-    return maps.mapped(Split(x[keep], y[keep], x[part], y[part]), (x, y), how)
+    return maps.mapped(RowSplit(x[keep], y[keep], x[part], y[part]), (x, y), how)
 
 
 @pytest.mark.parametrize("kind", ["row", "row with y", "max", "ball"])
@@ -190,8 +190,8 @@ def test_mapped_rows_are_in_the_unit_ball(concrete, kind):
 def test_test_rows_do_not_touch_the_training_rows(concrete):
     how = Map(kind="max", clip=1.3)
     x, y = concrete.x, concrete.y
-    rows = Split(x[:900], y[:900], x[900:], y[900:])
-    spoilt = Split(x[:900], y[:900], 1e6 * x[900:], 1e6 * y[900:])
+    rows = RowSplit(x[:900], y[:900], x[900:], y[900:])
+    spoilt = RowSplit(x[:900], y[:900], 1e6 * x[900:], 1e6 * y[900:])
     one, other = (maps.mapped(split, (x, y), how) for split in (rows, spoilt))
     assert np.array_equal(one.x, other.x)
     assert np.array_equal(one.y, other.y)
@@ -292,7 +292,7 @@ def test_replacing_a_row_is_worst_at_the_stated_angle():
 
 def other_method(monkeypatch, name, **changes):
     kept = METHODS[name]
-    made = methods.Method(**{
+    made = methods.PublishedMethod(**{
         **{f: getattr(kept, f) for f in ("name", "deviation", "releases", "shape", "fit")},
         **changes,
     })  # fmt: skip
@@ -406,5 +406,7 @@ def test_the_transposed_root_is_caught(monkeypatch):
 def test_thresholds_look_at_no_data():
     """K25: whatever folder is given, the simulated thresholds are the same."""
     one = posterior.posterior(QUICK).tables
-    other = posterior.posterior(Setting(quick=True, seed=QUICK.seed, data=Path("nowhere"))).tables
+    other = posterior.posterior(
+        StudySetting(quick=True, seed=QUICK.seed, data=Path("nowhere"))
+    ).tables
     assert one == other

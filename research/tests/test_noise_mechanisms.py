@@ -7,7 +7,7 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from discreet.core.relation import Relation
+from discreet.core.relation import NeighboringRelation
 from discreet.mechanisms.bin_statistics import bin_sensitivity
 from discreet_studies.audits import published_distributions as published_laws
 from discreet_studies.noise_mechanisms import bin_sensitivity as bins
@@ -20,7 +20,7 @@ from discreet_studies.noise_mechanisms import smooth_guarantees as smooth_promis
 from discreet_studies.noise_mechanisms import textbook_numbers as basics
 from discreet_studies.noise_mechanisms import weighted_sensitivity as weighted
 from discreet_studies.noise_mechanisms.plan import BISWAL_MECHANISMS
-from discreet_studies.study import Setting, run
+from discreet_studies.study import StudySetting, run
 from research.tests.completeness import (
     DOCS,
     drawn,
@@ -32,7 +32,7 @@ from research.tests.completeness import (
     whole,
 )
 
-QUICK = Setting(quick=True, seed=BISWAL_MECHANISMS.seed)
+QUICK = StudySetting(quick=True, seed=BISWAL_MECHANISMS.seed)
 
 
 @pytest.fixture(scope="module")
@@ -175,7 +175,7 @@ def test_bins_move_as_far_as_the_mechanism_pays_for(statistic, empty):
     paid = bin_sensitivity(
         names.get(statistic, statistic),
         empty=names.get(empty, empty),
-        relation=Relation.REPLACE_ONE,
+        relation=NeighboringRelation.REPLACE_ONE,
     )
     assert bins.largest_bin_change(statistic, empty) == pytest.approx(float(paid), abs=1e-6)
 

@@ -15,10 +15,10 @@ import pytest
 from click.testing import CliRunner
 from sklearn.base import clone
 
-from discreet.accounting.guarantee import approx
+from discreet.accounting.guarantee import approx_dp
 from discreet.cli.main import main
 from discreet.core.errors import InvalidArgument, Unsupported
-from discreet.models.pate.aggregators import Confident
+from discreet.models.pate.aggregators import ConfidentGNMax
 from discreet_studies.catalog import planned
 from discreet_studies.personalized_pate import accounting_errors as faults
 from discreet_studies.personalized_pate import cost_growth as courses
@@ -31,11 +31,11 @@ from discreet_studies.personalized_pate import run_helpers as runs
 from discreet_studies.personalized_pate import valid_guarantees as honest
 from discreet_studies.personalized_pate.plan import MUEHL
 from discreet_studies.report import as_html, as_json
-from discreet_studies.study import Setting
+from discreet_studies.study import StudySetting
 from research.tests.completeness import DOCS, failed
 
-QUICK = Setting(quick=True, seed=MUEHL.seed)
-FULL = Setting(seed=MUEHL.seed)
+QUICK = StudySetting(quick=True, seed=MUEHL.seed)
+FULL = StudySetting(seed=MUEHL.seed)
 
 
 @pytest.fixture(scope="module")
@@ -268,7 +268,7 @@ def small(sizes=(600, 60, 40)):
         name="few",
         read=sets.digits,
         sizes=sizes,
-        rule=Confident(threshold=10, sigma_threshold=8, sigma_votes=4),
+        rule=ConfidentGNMax(threshold=10, sigma_threshold=8, sigma_votes=4),
         imagined=(0.9, 2.0),
         classes=10,
     )
@@ -455,5 +455,5 @@ def test_a_page_of_parts_is_whole(parts):
 
 def test_a_plain_budget_is_kept_by_every_run():
     panel = runs.baseline(QUICK, votes.ADULT, 0)
-    found = runs.until(panel, {"low": approx(1, 1e-5)}, QUICK.rng("plain"))
+    found = runs.until(panel, {"low": approx_dp(1, 1e-5)}, QUICK.rng("plain"))
     assert 0.97 < found.used["low"] <= 1

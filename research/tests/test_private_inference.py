@@ -23,7 +23,7 @@ from discreet_studies.private_inference import series_leakage as series
 from discreet_studies.private_inference import variance_comparison as variances
 from discreet_studies.private_inference.plan import BISWAL_INFERENCE
 from discreet_studies.private_inference.published_series import claim
-from discreet_studies.study import Setting, run
+from discreet_studies.study import StudySetting, run
 from research.tests.completeness import (
     DOCS,
     drawn,
@@ -35,7 +35,7 @@ from research.tests.completeness import (
     whole,
 )
 
-QUICK = Setting(quick=True, seed=BISWAL_INFERENCE.seed)
+QUICK = StudySetting(quick=True, seed=BISWAL_INFERENCE.seed)
 
 
 @pytest.fixture(scope="module")

@@ -8,19 +8,19 @@ from fractions import Fraction
 
 import pytest
 
-from discreet.query.budget import Budget
+from discreet.query.budget import QueryBudget
 from discreet.ranges._strategy_design import RangeDesign
 from discreet_studies.checks import MOST_SIMULATED
 from discreet_studies.range_queries import central_model, trees
 from discreet_studies.range_queries import claimed_guarantees as promises
 from discreet_studies.range_queries import long_ranges as long
-from discreet_studies.range_queries.local_model import Keep, Levels, Unary
+from discreet_studies.range_queries.local_model import Keep, Levels, PublishedUnary
 from discreet_studies.range_queries.plan import FRIIS
 from discreet_studies.report import as_json
-from discreet_studies.study import Setting, run
+from discreet_studies.study import StudySetting, run
 from research.tests.completeness import DOCS, drawn, failed, holds, named, whole
 
-QUICK = Setting(quick=True, seed=FRIIS.seed)
+QUICK = StudySetting(quick=True, seed=FRIIS.seed)
 
 
 @pytest.fixture(scope="module")
@@ -170,7 +170,7 @@ def test_a_simulation_that_forgets_to_split_the_users_is_seen(monkeypatch):
     right = Levels.simulate
 
     def everybody(self, counts, first, **how):
-        whole = dataclasses.replace(self, oracle=Unary(epsilon=3))
+        whole = dataclasses.replace(self, oracle=PublishedUnary(epsilon=3))
         return right(whole, counts, first, **how)
 
     monkeypatch.setattr(Levels, "simulate", everybody)
@@ -182,7 +182,7 @@ def test_noise_of_the_house_that_is_too_small_is_seen(monkeypatch):
     right = RangeDesign.release
 
     def quiet(self, counts, *, bits):
-        louder = dataclasses.replace(self, budget=Budget(epsilon=Fraction(5, 4)))
+        louder = dataclasses.replace(self, budget=QueryBudget(epsilon=Fraction(5, 4)))
         return right(louder, counts, bits=bits)
 
     monkeypatch.setattr(RangeDesign, "release", quiet)

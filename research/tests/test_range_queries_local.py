@@ -6,10 +6,16 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from discreet.local.oracles.randomized_response import RandomisedResponse, grr
-from discreet.local.ranges.haar import HaarTree, haar
-from discreet.local.ranges.hierarchical import Layered, Tree, blocks, flat, tree
-from discreet.noise.random_source import seeded
+from discreet.local.oracles.randomized_response import RandomizedResponse, grr
+from discreet.local.ranges.haar import LocalHaar, haar_wavelet
+from discreet.local.ranges.hierarchical import (
+    LevelReports,
+    LocalHierarchicalHistogram,
+    blocks,
+    flat_histogram,
+    hierarchical_histogram,
+)
+from discreet.noise.random_source import seeded_rng
 from discreet.noise.uniform import below, bernoulli_real
 from discreet_studies.checks import Claims
 from discreet_studies.range_queries import client_reports as clients
@@ -18,12 +24,12 @@ from discreet_studies.range_queries import discreet_reports as ours
 from discreet_studies.range_queries import local_tables
 from discreet_studies.range_queries import trust_models as ladder
 from discreet_studies.range_queries.example_counts import SEED, even
-from discreet_studies.range_queries.local_model import Flat, Unary, response
+from discreet_studies.range_queries.local_model import Flat, PublishedUnary, response
 from discreet_studies.range_queries.tree_cover import running
-from discreet_studies.study import Setting
+from discreet_studies.study import StudySetting
 from tests.distributions import mean_of
 
-QUICK = Setting(quick=True, seed=SEED)
+QUICK = StudySetting(quick=True, seed=SEED)
 
 
 def failed(checks):
@@ -55,13 +61,14 @@ def test_covariances_of_any_errors_follow_from_variances_of_ranges():
 
 
 @pytest.mark.parametrize(
-    ("oracle", "model"), [("grr", Flat(oracle=response(1))), ("oue", Flat(oracle=Unary(epsilon=1)))]
+    ("oracle", "model"),
+    [("grr", Flat(oracle=response(1))), ("oue", Flat(oracle=PublishedUnary(epsilon=1)))],
 )
 def test_covariances_of_a_flat_structure_are_those_of_the_model_projected(oracle, model):
     """Two ways: the house's law, and the study's model with the total taken out."""
     counts = np.array([30, 5, 0, 15, 40, 10])
     first, last = every_range(6)
-    made = flat(domain=clients.days(6), epsilon=1, oracle=oracle)
+    made = flat_histogram(domain=clients.days(6), epsilon=1, oracle=oracle)
     found = clients.covariance(made, counts, first, last)
     cells = model.covariance(counts, np.arange(6), length=1)
     inside = ((first[:, None] <= np.arange(6)) & (np.arange(6) <= last[:, None])).astype(float)
@@ -74,10 +81,10 @@ def test_covariances_of_a_flat_structure_are_those_of_the_model_projected(oracle
 
 def test_errors_are_those_of_collected_reports():
     counts = even(8, per_day=40)
-    made = tree(domain=clients.days(8), epsilon=1)
+    made = hierarchical_histogram(domain=clients.days(8), epsilon=1)
     first, last = every_range(8)
-    (row,) = clients.errors(made, counts, first, last, structures=1, bits=seeded(5))
-    found = clients.collected(made, counts, seeded(5))
+    (row,) = clients.errors(made, counts, first, last, structures=1, bits=seeded_rng(5))
+    found = clients.collected(made, counts, seeded_rng(5))
     answers = found.answer_many(first, last)
     before = running(counts)
     assert row == pytest.approx(answers - (before[last + 1] - before[first]), abs=1e-6)
@@ -89,11 +96,11 @@ def test_errors_are_those_of_collected_reports():
 def test_simulated_errors_have_the_stated_covariance(structure):
     """Each product of two errors, by its normal variance: the spread of a check rests on it."""
     counts = np.array([400, 50, 0, 150])
-    build = {"tree": tree, "haar": haar}[structure]
+    build = {"tree": hierarchical_histogram, "haar": haar_wavelet}[structure]
     made = build(domain=clients.days(4), epsilon=1)
     first, last = np.array([0, 1, 2]), np.array([0, 2, 3])
     exact = clients.covariance(made, counts, first, last)
-    drawn = clients.errors(made, counts, first, last, structures=400, bits=seeded(2))
+    drawn = clients.errors(made, counts, first, last, structures=400, bits=seeded_rng(2))
     for i, j in itertools.combinations_with_replacement(range(3), 2):
         spread = exact[i, i] * exact[j, j] + exact[i, j] ** 2
         assert mean_of(drawn[:, i] * drawn[:, j], exact[i, j], spread)
@@ -103,7 +110,7 @@ def test_simulated_errors_have_the_stated_covariance(structure):
 # ── wrong clients are seen ─────────────────────────────────────────────────────────────────────
 
 
-class TooHonest(RandomisedResponse):
+class TooHonest(RandomizedResponse):
     """Every second lie is left out."""
 
     def _answers(self, own, bits):
@@ -122,7 +129,7 @@ def test_reports_of_another_epsilon_are_seen(monkeypatch):
     right = clients.collected
 
     def louder(randomiser, counts, bits):
-        if isinstance(randomiser, Tree):
+        if isinstance(randomiser, LocalHierarchicalHistogram):
             size = randomiser.domain.size
             names = tuple({one.kind for one in randomiser.oracles} & {"oue", "grr", "olh"})
             randomiser = blocks(
@@ -132,8 +139,8 @@ def test_reports_of_another_epsilon_are_seen(monkeypatch):
                 shares=randomiser.shares,
                 oracle=names or None,
             )
-        elif isinstance(randomiser, HaarTree):
-            randomiser = haar(domain=randomiser.domain, epsilon=2 * randomiser.epsilon)
+        elif isinstance(randomiser, LocalHaar):
+            randomiser = haar_wavelet(domain=randomiser.domain, epsilon=2 * randomiser.epsilon)
         return right(randomiser, counts, bits)
 
     monkeypatch.setattr(clients, "collected", louder)
@@ -148,7 +155,7 @@ def test_levels_that_are_drawn_unevenly_are_seen(monkeypatch):
         top = len(self.shares) - 1
         return np.where(below(8, number, bits) > 0, top, below(len(self.shares), number, bits))
 
-    monkeypatch.setattr(Layered, "_levels", uneven)
+    monkeypatch.setattr(LevelReports, "_levels", uneven)
     found = failed(local_tables._simulated(QUICK))
     assert {"E12/simulated, B=2/D=64", "E12/simulated, B=2, optimised/D=64"} <= found
 
@@ -156,7 +163,9 @@ def test_levels_that_are_drawn_unevenly_are_seen(monkeypatch):
 def test_another_law_than_the_exact_one_is_seen(monkeypatch):
     """Without the known total: flat errors are twice as large."""
     monkeypatch.setattr(
-        local_tables, "flat", lambda **how: tree(**{**how, "oracle": "oue"}, branching=2)
+        local_tables,
+        "flat",
+        lambda **how: hierarchical_histogram(**{**how, "oracle": "oue"}, branching=2),
     )
     found = failed(local_tables._issue())
     assert found == {"E12/optimised/flat"}
@@ -176,7 +185,7 @@ def test_the_users_of_each_shape():
 
 def test_every_method_gives_shares_of_all_cells():
     counts = np.array([100, 400, 0, 0, 2500, 500, 250, 250])
-    found = by_data.estimates(counts, 4.0, seeded(1))
+    found = by_data.estimates(counts, 4.0, seeded_rng(1))
     assert tuple(found) == by_data.METHODS
     for name, cells in found.items():
         assert cells.sum() == pytest.approx(1, abs=1e-6), name

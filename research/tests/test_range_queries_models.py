@@ -10,7 +10,13 @@ from discreet.audit.cases import _range_outputs as ranges
 from discreet_studies.range_queries import central_model
 from discreet_studies.range_queries.discreet_results import best_for, designed, model
 from discreet_studies.range_queries.example_counts import SEED, even, total_law, visits
-from discreet_studies.range_queries.local_model import Flat, Levels, Unary, published, response
+from discreet_studies.range_queries.local_model import (
+    Flat,
+    Levels,
+    PublishedUnary,
+    published,
+    response,
+)
 from discreet_studies.range_queries.tree_cover import cover, height, level_counts, starts
 
 
@@ -157,7 +163,7 @@ def exclusive(oracle, size):
 
 def estimate_table(oracle, size):
     """Reports (rows of supports) with their laws, and the estimate of a count from one report."""
-    if isinstance(oracle, Unary):
+    if isinstance(oracle, PublishedUnary):
         supports = np.array(list(itertools.product((0, 1), repeat=size)), dtype=float)
         q = oracle.noise
         rates = np.where(np.eye(size, dtype=bool), 0.5, q)
@@ -178,7 +184,7 @@ def covariance(counts, inside, law, estimates):
     return total
 
 
-ORACLES = [published(0.7), response(0.7), Unary(epsilon=0.7)]
+ORACLES = [published(0.7), response(0.7), PublishedUnary(epsilon=0.7)]
 
 
 @pytest.mark.parametrize("oracle", ORACLES)
@@ -234,7 +240,7 @@ def test_range_variances_derived_elsewhere(epsilon, by_response, by_unary, as_pu
     counts, first = even(32), np.array([4])
     for oracle, want in (
         (response(epsilon), by_response),
-        (Unary(epsilon=epsilon), by_unary),
+        (PublishedUnary(epsilon=epsilon), by_unary),
         (published(epsilon), as_published),
     ):
         got = Flat(oracle=oracle).variances(counts, first, length=8)[0] / counts.sum()

@@ -10,12 +10,21 @@ from click.testing import CliRunner
 
 from discreet.cli.main import main
 from discreet.core.errors import InvalidArgument
-from discreet.report.drawing.line_chart import Axis, Curve, curves
+from discreet.report.drawing.line_chart import ChartAxis, ChartCurve, curves
 from discreet_studies import catalog as catalogue
 from discreet_studies.checks import MOST_SIMULATED, Claims, explained
 from discreet_studies.public_data import DAYS, births
 from discreet_studies.report import as_html, as_json
-from discreet_studies.study import Experiment, Figure, Findings, Line, Plan, Setting, Table, run
+from discreet_studies.study import (
+    Experiment,
+    Figure,
+    Findings,
+    Line,
+    StudyPlan,
+    StudySetting,
+    StudyTable,
+    run,
+)
 
 PLAIN = Claims(source="Table 1")
 BETTER = Claims(source="Table 1", why="The scale was wrong.")
@@ -27,7 +36,9 @@ def tiny(*, got=2.0, claim="two"):
     def found(setting):
         return Findings(
             checks=(PLAIN.number("X/two", claim, expected=2.0, got=got, absolute=0.1),),
-            tables=(Table(id="X/t", title="<t>", columns=("a",), rows=((math.inf,), (None,))),),
+            tables=(
+                StudyTable(id="X/t", title="<t>", columns=("a",), rows=((math.inf,), (None,))),
+            ),
             figures=(
                 Figure(
                     id="X/f",
@@ -40,7 +51,7 @@ def tiny(*, got=2.0, claim="two"):
             ),
         )
 
-    return Plan(
+    return StudyPlan(
         name="tiny",
         title="A <tiny> study",
         source="Nobody 2000",
@@ -147,9 +158,9 @@ def test_explained_is_one_for_a_line_and_known_for_a_parabola():
 
 
 def test_an_experiment_has_a_stream_of_its_own():
-    one, again, other = (Setting(seed=5).rng(name).random() for name in ("E1", "E1", "E2"))
+    one, again, other = (StudySetting(seed=5).rng(name).random() for name in ("E1", "E1", "E2"))
     assert one == again != other
-    assert Setting(seed=6).rng("E1").random() != one
+    assert StudySetting(seed=6).rng("E1").random() != one
 
 
 def test_json_holds_tables_figures_and_checks_and_nothing_that_is_not_json():
@@ -188,9 +199,9 @@ def test_the_page_stands_alone_and_escapes_everything():
 
 def test_curves_leave_out_what_logs_cannot_show():
     drawn = curves(
-        [Curve(label="a", x=[0, 1, 10], y=[5, 0, 50])],
-        x=Axis(label="days", log=True),
-        y=Axis(label="error", log=True),
+        [ChartCurve(label="a", x=[0, 1, 10], y=[5, 0, 50])],
+        x=ChartAxis(label="days", log=True),
+        y=ChartAxis(label="error", log=True),
         title="t",
         note="n",
     )
@@ -200,8 +211,8 @@ def test_curves_leave_out_what_logs_cannot_show():
 
 
 def test_marks_and_dashes_tell_eight_curves_apart():
-    lines = [Curve(label=str(i), x=[1, 2], y=[i, i]) for i in range(8)]
-    drawn = curves(lines, x=Axis(label="x"), y=Axis(label="y"), title="t", note="n")
+    lines = [ChartCurve(label=str(i), x=[1, 2], y=[i, i]) for i in range(8)]
+    drawn = curves(lines, x=ChartAxis(label="x"), y=ChartAxis(label="y"), title="t", note="n")
     dashes = re.findall(r'<polyline [^>]*?(stroke-dasharray="[^"]+")?/>', drawn)
     assert len(set(dashes)) == 8
 

@@ -2,7 +2,7 @@
 
 from discreet import audit as leakage
 from discreet import disclosure, intervals, local, models, ranges
-from discreet.accounting.guarantee import Guarantee, approx, gdp, pure, zcdp
+from discreet.accounting.guarantee import Guarantee, approx_dp, gdp, pure_dp, zcdp
 from discreet.client.remote_table import connect
 from discreet.core.errors import (
     BudgetExceeded,
@@ -13,29 +13,29 @@ from discreet.core.errors import (
     RelationMismatch,
     Unsupported,
 )
-from discreet.core.relation import Relation
+from discreet.core.relation import NeighboringRelation
 from discreet.data.expression import col, when
 from discreet.data.schema import boolean, category, date, integer, real, text
 from discreet.ledger.ledger import Ledger
-from discreet.local.oracles.randomized_response import randomised_response
+from discreet.local.oracles.randomized_response import randomized_response
 from discreet.mechanisms.above_threshold import above_threshold
 from discreet.mechanisms.additive import gaussian, laplace
-from discreet.mechanisms.bin_statistics import bin_counts
-from discreet.mechanisms.bounded.compare import advise_bounded
-from discreet.mechanisms.bounded.mechanism import bounded_laplace, clamped, folded
-from discreet.mechanisms.bounded.spread import private_sd, private_variance
+from discreet.mechanisms.bin_statistics import private_bin_counts
+from discreet.mechanisms.bounded.compare import compare_bounded_noise
+from discreet.mechanisms.bounded.mechanism import bounded_laplace, clamp_output, reflect_output
+from discreet.mechanisms.bounded.spread import private_std, private_variance
 from discreet.mechanisms.data_dependent.propose_test_release import propose_test_release
-from discreet.mechanisms.data_dependent.sample_and_aggregate import sample_aggregate
-from discreet.mechanisms.data_dependent.smooth_sensitivity import smooth
-from discreet.mechanisms.data_dependent.weighted_sensitivity import weighted
-from discreet.mechanisms.mean_without_bounds import unbounded_mean
-from discreet.mechanisms.personalized.sampling import personal_sample
+from discreet.mechanisms.data_dependent.sample_and_aggregate import sample_and_aggregate
+from discreet.mechanisms.data_dependent.smooth_sensitivity import smooth_sensitivity
+from discreet.mechanisms.data_dependent.weighted_sensitivity import weighted_sensitivity
+from discreet.mechanisms.mean_without_bounds import mean_without_bounds
+from discreet.mechanisms.personalized.sampling import personalized_sampling
 from discreet.mechanisms.quantiles import private_quantile, private_quantiles
-from discreet.mechanisms.scalar.best_noise import best_additive
+from discreet.mechanisms.scalar.best_noise import best_additive_noise
 from discreet.mechanisms.scalar.truncated_laplace import truncated_laplace
-from discreet.mechanisms.selection import exponential, noisy_max, permute_and_flip
+from discreet.mechanisms.selection import exponential_mechanism, permute_and_flip, report_noisy_max
 from discreet.models import blackbox as learned
-from discreet.noise.random_source import seeded, system
+from discreet.noise.random_source import seeded_rng, system_rng
 from discreet.query import builders as ask
 from discreet.query.key_sets import keys
 from discreet.ranges.grid.release import GridRelease
@@ -58,26 +58,26 @@ __all__ = [
     "OutOfDomain",
     "PrivacyError",
     "RangeRelease",
-    "Relation",
+    "NeighboringRelation",
     "RelationMismatch",
     "Release",
     "Unsupported",
     "above_threshold",
-    "advise_bounded",
-    "approx",
+    "compare_bounded_noise",
+    "approx_dp",
     "ask",
-    "best_additive",
-    "bin_counts",
+    "best_additive_noise",
+    "private_bin_counts",
     "boolean",
     "bounded_laplace",
     "category",
-    "clamped",
+    "clamp_output",
     "col",
     "connect",
     "date",
     "disclosure",
-    "exponential",
-    "folded",
+    "exponential_mechanism",
+    "reflect_output",
     "gaussian",
     "gdp",
     "integer",
@@ -88,31 +88,31 @@ __all__ = [
     "learned",
     "local",
     "models",
-    "noisy_max",
+    "report_noisy_max",
     "permute_and_flip",
-    "personal_sample",
+    "personalized_sampling",
     "plan_ranges",
     "plan_stream",
     "plot",
     "private_quantile",
     "private_quantiles",
-    "private_sd",
+    "private_std",
     "private_variance",
     "propose_test_release",
-    "pure",
-    "randomised_response",
+    "pure_dp",
+    "randomized_response",
     "ranges",
     "real",
-    "sample_aggregate",
-    "seeded",
-    "smooth",
+    "sample_and_aggregate",
+    "seeded_rng",
+    "smooth_sensitivity",
     "stream",
-    "system",
+    "system_rng",
     "table",
     "text",
     "truncated_laplace",
-    "unbounded_mean",
-    "weighted",
+    "mean_without_bounds",
+    "weighted_sensitivity",
     "when",
     "zcdp",
 ]

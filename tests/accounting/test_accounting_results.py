@@ -13,57 +13,57 @@ from discreet.accounting import _numeric_composition as numeric
 from discreet.accounting import renyi
 from discreet.accounting.shuffle import blocks
 from discreet.core.events import (
-    Approx,
-    BoundedRange,
-    Composed,
-    DiscreteGaussian,
-    DiscreteLaplace,
-    Either,
-    GaussianNoise,
-    Group,
-    LaplaceNoise,
-    Pure,
-    Sampled,
-    SampledWithoutReplacement,
-    Shuffled,
-    ShuffledTwoLevel,
-    TruncatedLaplace,
-    Zcdp,
+    ApproxEvent,
+    BoundedRangeEvent,
+    ComposedEvent,
+    DiscreteGaussianEvent,
+    DiscreteLaplaceEvent,
+    EitherEvent,
+    GaussianEvent,
+    GroupEvent,
+    LaplaceEvent,
+    PureEvent,
+    SampledEvent,
+    SampledWithoutReplacementEvent,
+    ShuffledEvent,
+    ShuffledTwoLevelEvent,
+    TruncatedLaplaceEvent,
+    ZcdpEvent,
     repeat,
 )
 
 F = Fraction
 INF = math.inf
-MIXED = Composed(
+MIXED = ComposedEvent(
     (
-        (LaplaceNoise(F(7)), 5),
-        (GaussianNoise(F(3)), 2),
-        (Sampled(F(1, 20), GaussianNoise(F(2))), 30),
+        (LaplaceEvent(F(7)), 5),
+        (GaussianEvent(F(3)), 2),
+        (SampledEvent(F(1, 20), GaussianEvent(F(2))), 30),
     )
 )
-BOTH = Composed(((LaplaceNoise(F(4)), 2), (GaussianNoise(F(4)), 3)))
-LATTICES = (DiscreteGaussian(F(16), F(1)), DiscreteLaplace(F(4), 1))
+BOTH = ComposedEvent(((LaplaceEvent(F(4)), 2), (GaussianEvent(F(4)), 3)))
+LATTICES = (DiscreteGaussianEvent(F(16), F(1)), DiscreteLaplaceEvent(F(4), 1))
 
 EVENTS = {
     "mixed": MIXED,
-    "laplace": repeat(LaplaceNoise(F(4)), 10),
-    "two lattices": Composed(((LATTICES[0], 3), (LATTICES[1], 5))),
-    "coarse lattice": repeat(DiscreteGaussian(F(1), F(5), 7), 3),
-    "vector": repeat(DiscreteGaussian(F(25), F(5), 7), 3),
-    "fine lattice": repeat(DiscreteGaussian(F(10**5), F(10**4), 3), 5),
-    "wide lattice": repeat(DiscreteLaplace(F(4 * 10**5), 10**5), 5),
-    "truncated": repeat(TruncatedLaplace(F(4), 1, 70), 7),
-    "declared": repeat(Approx(F(1, 4), F(1, 10**8)), 7),
-    "concentrated": Composed(((Zcdp(F(1, 50), F(1, 10)), 1), (LaplaceNoise(F(8)), 2))),
-    "range": repeat(BoundedRange(F(1, 4)), 7),
-    "either": repeat(Either(LATTICES), 3),
-    "sampled responses": repeat(Sampled(F(1, 10), Pure(F(1))), 10),
-    "sampled laplace": repeat(Sampled(F(1, 10), LaplaceNoise(F(1))), 10),
-    "sampled whole": repeat(Sampled(F(1, 2), BOTH), 2),
-    "sampled group": repeat(Group(2, Sampled(F(1, 10), GaussianNoise(F(2)))), 3),
-    "drawn": repeat(SampledWithoutReplacement(1, 10, LaplaceNoise(F(1))), 5),
-    "shuffled": repeat(Shuffled(F(2), 1000), 2),
-    "shuffled blocks": repeat(ShuffledTwoLevel(F(2), 1000, blocks(points=8)), 2),
+    "laplace": repeat(LaplaceEvent(F(4)), 10),
+    "two lattices": ComposedEvent(((LATTICES[0], 3), (LATTICES[1], 5))),
+    "coarse lattice": repeat(DiscreteGaussianEvent(F(1), F(5), 7), 3),
+    "vector": repeat(DiscreteGaussianEvent(F(25), F(5), 7), 3),
+    "fine lattice": repeat(DiscreteGaussianEvent(F(10**5), F(10**4), 3), 5),
+    "wide lattice": repeat(DiscreteLaplaceEvent(F(4 * 10**5), 10**5), 5),
+    "truncated": repeat(TruncatedLaplaceEvent(F(4), 1, 70), 7),
+    "declared": repeat(ApproxEvent(F(1, 4), F(1, 10**8)), 7),
+    "concentrated": ComposedEvent(((ZcdpEvent(F(1, 50), F(1, 10)), 1), (LaplaceEvent(F(8)), 2))),
+    "range": repeat(BoundedRangeEvent(F(1, 4)), 7),
+    "either": repeat(EitherEvent(LATTICES), 3),
+    "sampled responses": repeat(SampledEvent(F(1, 10), PureEvent(F(1))), 10),
+    "sampled laplace": repeat(SampledEvent(F(1, 10), LaplaceEvent(F(1))), 10),
+    "sampled whole": repeat(SampledEvent(F(1, 2), BOTH), 2),
+    "sampled group": repeat(GroupEvent(2, SampledEvent(F(1, 10), GaussianEvent(F(2)))), 3),
+    "drawn": repeat(SampledWithoutReplacementEvent(1, 10, LaplaceEvent(F(1))), 5),
+    "shuffled": repeat(ShuffledEvent(F(2), 1000), 2),
+    "shuffled blocks": repeat(ShuffledTwoLevelEvent(F(2), 1000, blocks(points=8)), 2),
 }
 
 
@@ -156,8 +156,8 @@ def test_the_last_digit_of_an_input_carries_so_far():
     whole, _, _, _, _ = answers(EVENTS["sampled whole"])
     moved = []
     for far in (F(-1, 10**15), F(1, 10**15), F(1, 10**13)):
-        near = Composed(((LaplaceNoise(4 + far), 2), (GaussianNoise(4 - far), 3)))
-        event = repeat(Sampled(F(1, 2), near), 2)
+        near = ComposedEvent(((LaplaceEvent(4 + far), 2), (GaussianEvent(4 - far), 3)))
+        event = repeat(SampledEvent(F(1, 2), near), 2)
         moved.append(abs(numeric.epsilon(event, delta=1e-6, side="upper") / whole - 1))
     assert 1e-9 < max(moved) < 1e-6
 

@@ -11,59 +11,61 @@ from hypothesis import strategies as st
 from discreet.accounting import _numeric_composition as numeric
 from discreet.accounting.guarantee import Guarantee
 from discreet.core.events import (
-    Approx,
-    Composed,
-    DiscreteGaussian,
-    DiscreteLaplace,
-    Pure,
-    Sampled,
-    TruncatedLaplace,
+    ApproxEvent,
+    ComposedEvent,
+    DiscreteGaussianEvent,
+    DiscreteLaplaceEvent,
+    PureEvent,
+    SampledEvent,
+    TruncatedLaplaceEvent,
     repeat,
 )
 
 scale = st.fractions(Fraction(1, 2), 8, max_denominator=50)
 simple = st.one_of(
-    st.builds(Pure, st.fractions(Fraction(1, 50), 1, max_denominator=100)),
+    st.builds(PureEvent, st.fractions(Fraction(1, 50), 1, max_denominator=100)),
     st.builds(
-        Approx,
+        ApproxEvent,
         st.fractions(Fraction(1, 50), 1, max_denominator=100),
         st.sampled_from([Fraction(1, 10**4), Fraction(1, 10**7)]),
     ),
-    st.builds(DiscreteLaplace, scale, st.integers(1, 4)),
-    st.builds(TruncatedLaplace, scale, st.integers(1, 2), st.integers(20, 40)),
-    st.builds(DiscreteGaussian, st.fractions(1, 6, max_denominator=20), st.just(Fraction(1))),
+    st.builds(DiscreteLaplaceEvent, scale, st.integers(1, 4)),
+    st.builds(TruncatedLaplaceEvent, scale, st.integers(1, 2), st.integers(20, 40)),
+    st.builds(DiscreteGaussianEvent, st.fractions(1, 6, max_denominator=20), st.just(Fraction(1))),
 )
 part = st.one_of(
     simple,
-    st.builds(Sampled, st.fractions(Fraction(1, 20), Fraction(9, 10), max_denominator=50), simple),
+    st.builds(
+        SampledEvent, st.fractions(Fraction(1, 20), Fraction(9, 10), max_denominator=50), simple
+    ),
 )
 
 
 def laws(event):
     """The output laws on two neighbours, written out."""
     match event:
-        case Sampled(rate, inner):
+        case SampledEvent(rate, inner):
             p, q = laws(inner)
             r = float(rate)
             return (1 - r) * q + r * p, q
-        case Pure(epsilon):
+        case PureEvent(epsilon):
             e = math.exp(float(epsilon))
             return np.array([e, 1]) / (1 + e), np.array([1, e]) / (1 + e)
-        case Approx(epsilon, delta):
+        case ApproxEvent(epsilon, delta):
             e, d = math.exp(float(epsilon)), float(delta)
             share = (1 - d) / (1 + e)
             return np.array([d, e * share, share, 0]), np.array([0, share, e * share, d])
-        case DiscreteLaplace(scale, shift):
+        case DiscreteLaplaceEvent(scale, shift):
             k = np.arange(0, shift + 1)  # beyond either end the ratio is constant
             r = math.exp(-1 / float(scale))
             inner = (1 - r) / (1 + r) * r**k
             inner[0], inner[-1] = 1 / (1 + r), r**shift / (1 + r)
             return inner, inner[::-1]
-        case TruncatedLaplace(scale, shift, bound):
+        case TruncatedLaplaceEvent(scale, shift, bound):
             k = np.arange(-bound, bound + shift + 1)
             w = np.where(np.abs(k) <= bound, np.exp(-np.abs(k) / float(scale)), 0.0)
             return w / w.sum(), w[::-1] / w.sum()
-        case DiscreteGaussian(variance, _, _):
+        case DiscreteGaussianEvent(variance, _, _):
             k = np.arange(-29, 31)
             w = np.exp(-(k**2) / (2 * float(variance)))
             return w / w.sum(), w[::-1] / w.sum()
@@ -88,7 +90,7 @@ def hockey(p, q, epsilon):
 @given(st.lists(st.tuples(part, st.integers(1, 2)), min_size=1, max_size=3))
 @settings(max_examples=40)
 def test_the_bounds_hold(parts):
-    event = Composed(tuple(parts))
+    event = ComposedEvent(tuple(parts))
     p, q = product(parts)
     guarantee = Guarantee(event)
     for epsilon in (0.0, 0.1, 0.5, 1.5):
@@ -107,7 +109,7 @@ def test_the_bounds_hold(parts):
 
 
 def test_the_product_is_a_law():
-    p, q = product([(DiscreteLaplace(Fraction(2), 3), 2), (Pure(Fraction(1, 2)), 1)])
+    p, q = product([(DiscreteLaplaceEvent(Fraction(2), 3), 2), (PureEvent(Fraction(1, 2)), 1)])
     assert p.sum() == pytest.approx(1)
     assert q.sum() == pytest.approx(1)
 
@@ -119,7 +121,7 @@ def test_renyi_divergences_hold(event):
     guarantee = Guarantee(repeat(event, 1))
     for order in (1.3, 2.0, 7.0):
         if ((p > 0) & (q == 0)).any() or ((q > 0) & (p == 0)).any():
-            assert guarantee.rdp(order) == math.inf or isinstance(event, Sampled)
+            assert guarantee.rdp(order) == math.inf or isinstance(event, SampledEvent)
             continue
         a, b = np.log(p), np.log(q)
         ahead = math.log(np.exp(order * a + (1 - order) * b).sum()) / (order - 1)

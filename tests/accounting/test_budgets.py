@@ -10,35 +10,41 @@ from hypothesis import strategies as st
 
 from discreet.accounting import conversion
 from discreet.accounting.calibrate import calibrate, truncation
-from discreet.accounting.filters import Odometer, PureFilter, RenyiFilter, ZcdpFilter, rho_of
-from discreet.accounting.guarantee import Guarantee, approx, gdp, pure, zcdp
+from discreet.accounting.filters import (
+    PrivacyOdometer,
+    PureDPFilter,
+    RenyiFilter,
+    ZcdpFilter,
+    rho_of,
+)
+from discreet.accounting.guarantee import Guarantee, approx_dp, gdp, pure_dp, zcdp
 from discreet.core.errors import BudgetExceeded, InvalidArgument, RelationMismatch, Unsupported
 from discreet.core.events import (
-    DiscreteGaussian,
-    DiscreteLaplace,
-    GaussianNoise,
-    LaplaceNoise,
-    TruncatedLaplace,
+    DiscreteGaussianEvent,
+    DiscreteLaplaceEvent,
+    GaussianEvent,
+    LaplaceEvent,
+    TruncatedLaplaceEvent,
     repeat,
 )
-from discreet.core.relation import Relation
-from discreet_studies.noise_mechanisms.parallel_composition import Partition, parallel
+from discreet.core.relation import NeighboringRelation
+from discreet_studies.noise_mechanisms.parallel_composition import RecordPartition, parallel
 
-REPLACE = Relation.REPLACE_ONE
+REPLACE = NeighboringRelation.REPLACE_ONE
 
 
 def test_a_pure_filter_is_exact():
-    budget = PureFilter(limit=Fraction(1))
+    budget = PureDPFilter(limit=Fraction(1))
     for _ in range(10):
-        budget.charge(pure(0.1))
+        budget.charge(pure_dp(0.1))
     assert budget.spent == 1
     with pytest.raises(BudgetExceeded):
-        budget.charge(pure(1e-12))
+        budget.charge(pure_dp(1e-12))
     assert budget.spent == 1
     with pytest.raises(Unsupported):
         budget.charge(gdp(0.1))
     with pytest.raises(RelationMismatch):
-        budget.charge(pure(0, relation=REPLACE))
+        budget.charge(pure_dp(0, relation=REPLACE))
 
 
 def test_a_concentrated_filter_is_exact():
@@ -49,10 +55,10 @@ def test_a_concentrated_filter_is_exact():
     with pytest.raises(BudgetExceeded):
         budget.charge(zcdp(1e-9))
     with pytest.raises(Unsupported):
-        budget.charge(approx(0.1, 1e-6))
+        budget.charge(approx_dp(0.1, 1e-6))
 
 
-@given(st.lists(st.sampled_from([pure(0.05), gdp(0.1), zcdp(0.01), pure(0.3)]), max_size=60))
+@given(st.lists(st.sampled_from([pure_dp(0.05), gdp(0.1), zcdp(0.01), pure_dp(0.3)]), max_size=60))
 @settings(max_examples=30)
 def test_a_renyi_filter_never_passes_its_limit(charges):
     budget = RenyiFilter(epsilon=1.0, delta=1e-6)
@@ -107,7 +113,7 @@ def test_a_renyi_filter_has_orders_at_which_something_is_spent(order):
 def test_a_filter_that_goes_on_has_spent_a_number(wrong):
     with pytest.raises(InvalidArgument, match="totals"):
         RenyiFilter(epsilon=1.0, delta=1e-6, orders=(20.0,), totals=[wrong])
-    for kind in (PureFilter, ZcdpFilter):
+    for kind in (PureDPFilter, ZcdpFilter):
         with pytest.raises(InvalidArgument, match="spent"):
             kind(limit=Fraction(1), spent=wrong)
     more = RenyiFilter(epsilon=1.0, delta=1e-6, orders=(20.0, 30.0), totals=[0.1, math.inf])
@@ -115,7 +121,7 @@ def test_a_filter_that_goes_on_has_spent_a_number(wrong):
 
 
 def test_an_odometer_reads_at_least_the_truth():
-    meter = Odometer()
+    meter = PrivacyOdometer()
     assert meter.reading(1e-6) == 0
     before = 0.0
     for k in range(1, 60):
@@ -132,63 +138,90 @@ def test_an_odometer_reads_at_least_the_truth():
 
 
 def test_rho_is_tight():
-    assert rho_of(GaussianNoise(Fraction(10))) == Fraction(1, 200)
-    assert float(rho_of(LaplaceNoise(Fraction(1)))) == pytest.approx(math.exp(-1))
-    assert float(rho_of(DiscreteLaplace(Fraction(1), 1))) == pytest.approx(math.tanh(0.5))
+    assert rho_of(GaussianEvent(Fraction(10))) == Fraction(1, 200)
+    assert float(rho_of(LaplaceEvent(Fraction(1)))) == pytest.approx(math.exp(-1))
+    assert float(rho_of(DiscreteLaplaceEvent(Fraction(1), 1))) == pytest.approx(math.tanh(0.5))
 
 
 # ── B26 ──────────────────────────────────────────────────────────────────────
 
 
 def test_parallel_by_value_under_replace_one():
-    parts = [pure(1), pure(0.1)]
-    both = parallel(parts, partition=Partition.VALUE, relation=REPLACE)
+    parts = [pure_dp(1), pure_dp(0.1)]
+    both = parallel(parts, partition=RecordPartition.VALUE, relation=REPLACE)
     assert both.relation is REPLACE
     assert both.epsilon() == 2.0
     counts = parallel(
-        parts, partition=Partition.VALUE, relation=REPLACE, in_part=[pure(0, relation=REPLACE)] * 2
+        parts,
+        partition=RecordPartition.VALUE,
+        relation=REPLACE,
+        in_part=[pure_dp(0, relation=REPLACE)] * 2,
     )
     assert counts.epsilon() == pytest.approx(1.1)
     equal = parallel(
-        [pure(1)] * 3,
-        partition=Partition.VALUE,
+        [pure_dp(1)] * 3,
+        partition=RecordPartition.VALUE,
         relation=REPLACE,
-        in_part=[pure(0, relation=REPLACE)] * 3,
+        in_part=[pure_dp(0, relation=REPLACE)] * 3,
     )
     assert equal.epsilon() == 2.0
     with pytest.raises(RelationMismatch):
-        parallel([pure(1, relation=REPLACE)], partition=Partition.VALUE, relation=REPLACE)
+        parallel([pure_dp(1, relation=REPLACE)], partition=RecordPartition.VALUE, relation=REPLACE)
     with pytest.raises(InvalidArgument):
         parallel(
-            parts, partition=Partition.VALUE, relation=REPLACE, in_part=[pure(0, relation=REPLACE)]
+            parts,
+            partition=RecordPartition.VALUE,
+            relation=REPLACE,
+            in_part=[pure_dp(0, relation=REPLACE)],
         )
 
 
 def test_parallel_takes_the_worst():
-    parts = [pure(1), pure(0.1), pure(0.5)]
-    assert parallel(parts, partition=Partition.VALUE, relation=Relation.ADD_REMOVE).epsilon() == 1.0
+    parts = [pure_dp(1), pure_dp(0.1), pure_dp(0.5)]
     assert (
-        parallel(parts, partition=Partition.IDENTITY, relation=Relation.ADD_REMOVE).epsilon() == 1.0
+        parallel(
+            parts, partition=RecordPartition.VALUE, relation=NeighboringRelation.ADD_REMOVE
+        ).epsilon()
+        == 1.0
     )
-    mixed = [approx(0.5, 1e-7), gdp(0.3)]
-    worst = parallel(mixed, partition=Partition.IDENTITY, relation=Relation.ADD_REMOVE)
+    assert (
+        parallel(
+            parts, partition=RecordPartition.IDENTITY, relation=NeighboringRelation.ADD_REMOVE
+        ).epsilon()
+        == 1.0
+    )
+    mixed = [approx_dp(0.5, 1e-7), gdp(0.3)]
+    worst = parallel(
+        mixed, partition=RecordPartition.IDENTITY, relation=NeighboringRelation.ADD_REMOVE
+    )
     assert worst.epsilon(1e-6) == pytest.approx(max(g.epsilon(1e-6) for g in mixed), rel=1e-6)
 
 
 def test_parallel_refuses_what_does_not_hold():
     with pytest.raises(RelationMismatch):
-        parallel([pure(1)], partition=Partition.POSITION, relation=Relation.ADD_REMOVE)
+        parallel(
+            [pure_dp(1)],
+            partition=RecordPartition.POSITION,
+            relation=NeighboringRelation.ADD_REMOVE,
+        )
     with pytest.raises(RelationMismatch):
-        parallel([pure(1)], partition=Partition.IDENTITY, relation=REPLACE)
+        parallel([pure_dp(1)], partition=RecordPartition.IDENTITY, relation=REPLACE)
     with pytest.raises(RelationMismatch):
-        parallel([pure(1)], partition=Partition.IDENTITY, relation=Relation.LOCAL)
+        parallel(
+            [pure_dp(1)], partition=RecordPartition.IDENTITY, relation=NeighboringRelation.LOCAL
+        )
     with pytest.raises(InvalidArgument):
-        parallel([], partition=Partition.IDENTITY, relation=REPLACE)
+        parallel([], partition=RecordPartition.IDENTITY, relation=REPLACE)
     with pytest.raises(InvalidArgument):
         parallel(
-            [pure(1)], partition=Partition.VALUE, relation=Relation.ADD_REMOVE, in_part=[pure(1)]
+            [pure_dp(1)],
+            partition=RecordPartition.VALUE,
+            relation=NeighboringRelation.ADD_REMOVE,
+            in_part=[pure_dp(1)],
         )
-    held = parallel([pure(1, relation=REPLACE)], partition=Partition.POSITION, relation=REPLACE)
+    held = parallel(
+        [pure_dp(1, relation=REPLACE)], partition=RecordPartition.POSITION, relation=REPLACE
+    )
     assert held.epsilon() == 1.0
 
 
@@ -198,13 +231,13 @@ def test_parallel_refuses_what_does_not_hold():
 def event_of(family, scale, sensitivity):
     match family:
         case "laplace":
-            return LaplaceNoise(scale / sensitivity)
+            return LaplaceEvent(scale / sensitivity)
         case "gaussian":
-            return GaussianNoise(scale / sensitivity)
+            return GaussianEvent(scale / sensitivity)
         case "discrete laplace":
-            return DiscreteLaplace(scale, sensitivity)
+            return DiscreteLaplaceEvent(scale, sensitivity)
         case "discrete gaussian":
-            return DiscreteGaussian(scale**2, Fraction(sensitivity) ** 2, 1)
+            return DiscreteGaussianEvent(scale**2, Fraction(sensitivity) ** 2, 1)
 
 
 @pytest.mark.parametrize("family", ["laplace", "gaussian", "discrete laplace", "discrete gaussian"])
@@ -222,9 +255,9 @@ def test_the_scale_is_the_smallest(family, sensitivity, count):
 
 
 def test_pure_targets_are_exact():
-    assert calibrate("laplace", sensitivity=1, target=pure(0.5)) == 2
+    assert calibrate("laplace", sensitivity=1, target=pure_dp(0.5)) == 2
     assert calibrate("discrete laplace", sensitivity=3, target=(0.1, 0), count=2) == 60
-    assert calibrate("laplace", sensitivity=1, target=approx(0.5, 0)) == 2
+    assert calibrate("laplace", sensitivity=1, target=approx_dp(0.5, 0)) == 2
 
 
 def test_analytic_and_discrete_gaussian():
@@ -272,17 +305,17 @@ def test_wide_noise_that_is_cut_short_hides_little(scale):
     """It is nearly uniform: one output in 49 tells that the other law was not drawn from."""
     mass = np.exp(-np.abs(np.arange(-24, 25)) / scale)
     beyond = float((mass / mass.sum())[-2:].sum())
-    found = Guarantee(TruncatedLaplace(Fraction(scale), 2, 24))
+    found = Guarantee(TruncatedLaplaceEvent(Fraction(scale), 2, 24))
     assert found.delta(1.0) == pytest.approx(beyond, rel=1e-9)
     assert (found * 5).delta(1.0) >= 1 - (1 - beyond) ** 5
 
 
 def test_no_event_is_free():
     """The square of a tiny epsilon is no double."""
-    assert rho_of(pure(1e-200).event) > 0
-    assert rho_of(pure(0).event) == 0
+    assert rho_of(pure_dp(1e-200).event) > 0
+    assert rho_of(pure_dp(0).event) == 0
     with pytest.raises(BudgetExceeded):
-        ZcdpFilter(limit=0).charge(pure(1e-200))
+        ZcdpFilter(limit=0).charge(pure_dp(1e-200))
 
 
 def test_the_bound_of_truncated_noise_of_a_large_epsilon():

@@ -15,17 +15,17 @@ from discreet.accounting import pld as cells
 from discreet.accounting import renyi, shuffle
 from discreet.accounting.dominating_pairs import (
     AddPair,
-    Atoms,
+    AtomPair,
     GaussianPair,
     LaplacePair,
     LatticeLaplacePair,
     RemovePair,
     WithoutReplacementPair,
 )
-from discreet.accounting.guarantee import Guarantee, pure
+from discreet.accounting.guarantee import Guarantee, pure_dp
 from discreet.accounting.shuffle import blocks
 from discreet.core.errors import InvalidArgument, Unsupported
-from discreet.core.events import NOTHING, LaplaceNoise, Pure, Sampled, Zcdp, repeat
+from discreet.core.events import NOTHING, LaplaceEvent, PureEvent, SampledEvent, ZcdpEvent, repeat
 from discreet_studies.noise_mechanisms.normal_laplace import NormalLaplace
 
 F = Fraction
@@ -35,18 +35,18 @@ def test_unknown_events_are_refused():
     with pytest.raises(Unsupported, match="object is not known"):
         list(leaves.leaves(object()))
     with pytest.raises(Unsupported, match="Zcdp has no numerical pair"):
-        dominating.leaf_pairs(Zcdp(F(1)), "upper")
-    assert renyi._numerical(Zcdp(F(1)), 2.0) == math.inf
+        dominating.leaf_pairs(ZcdpEvent(F(1)), "upper")
+    assert renyi._numerical(ZcdpEvent(F(1)), 2.0) == math.inf
 
 
 def test_losses_that_are_too_large_are_not_followed():
-    event = repeat(Pure(F(1000)), 3)
+    event = repeat(PureEvent(F(1000)), 3)
     assert numeric.delta(event, epsilon=1.0, side="upper") == 1
     assert numeric.delta(event, epsilon=1.0, side="lower") == 0
     assert numeric.epsilon(event, delta=1e-6, side="upper") == math.inf
     assert numeric.epsilon(event, delta=1e-6, side="lower") == 0
-    assert renyi.leaf_divergence(Sampled(F(1, 2), LaplaceNoise(F(1, 500))), 2.0) == math.inf
-    assert renyi._upper_masses(Atoms(np.zeros(1), np.ones(1))) is None
+    assert renyi.leaf_divergence(SampledEvent(F(1, 2), LaplaceEvent(F(1, 500))), 2.0) == math.inf
+    assert renyi._upper_masses(AtomPair(np.zeros(1), np.ones(1))) is None
     assert renyi._upper_masses(LaplacePair(401.0)) is None
     assert renyi._upper_masses(LaplacePair(400.0)) is not None
 
@@ -60,9 +60,9 @@ def test_nothing_is_nothing_by_every_way():
 def test_only_guarantees_are_added():
     for wrong in (1, True, "x", None):
         with pytest.raises(TypeError):
-            wrong + pure(1)
+            wrong + pure_dp(1)
         with pytest.raises(TypeError):
-            pure(1) + wrong
+            pure_dp(1) + wrong
     with pytest.raises(InvalidArgument):
         Guarantee.from_json('{"relation": "ADD_REMOVE"}')
 
@@ -110,7 +110,7 @@ def test_divergences_of_laplace_noise_are_rounded_up(order):
 
 def test_all_mass_is_in_the_tails():
     """A tail larger than half keeps the largest atom, and what is left out is told."""
-    atoms = Atoms(np.array([-1.0, 0.0, 2.0]), np.array([0.3, 0.4, 0.3]))
+    atoms = AtomPair(np.array([-1.0, 0.0, 2.0]), np.array([0.3, 0.4, 0.3]))
     losses, masses, low, high = cells._trimmed(atoms, 0.9)
     assert (losses.tolist(), masses.tolist()) == ([0.0], [0.4])
     assert (low, high) == pytest.approx((0.3, 0.3))

@@ -10,10 +10,10 @@ import scipy
 
 from discreet.accounting import _numeric_composition as grid
 from discreet.accounting import composition, conversion, pld
-from discreet.accounting.dominating_pairs import Atoms
-from discreet.accounting.filters import Odometer
+from discreet.accounting.dominating_pairs import AtomPair
+from discreet.accounting.filters import PrivacyOdometer
 from discreet.accounting.guarantee import zcdp
-from discreet.accounting.individual_filter import PeopleFilter
+from discreet.accounting.individual_filter import IndividualFilter
 from discreet.core import events
 from discreet.core.errors import InvalidArgument
 
@@ -28,7 +28,7 @@ def halves(**more):
     """Half of the mass has no loss, half a loss of one."""
     weights = np.zeros(10_001)
     weights[[0, -1]] = 0.5
-    return pld.Composed(step=1e-4, tilt=0.0, start=0, weights=weights, log_scale=0.0, **more)
+    return pld.ComposedLoss(step=1e-4, tilt=0.0, start=0, weights=weights, log_scale=0.0, **more)
 
 
 def test_a_distribution_has_lost_nothing_unless_told():
@@ -91,11 +91,11 @@ def test_windows_reach_as_far_as_chernoff_says(weights, count):
 
 def test_an_odometer_at_a_whole_rho():
     """One is 2^20 of the usual units: the twenty-first limit, which is kept exactly."""
-    meter = Odometer()
+    meter = PrivacyOdometer()
     meter.charge(zcdp(1))
     true = conversion.zcdp_epsilon_optimal(1.0, delta=1e-6 / (21 * 22))
     assert meter.reading(1e-6) == close(true)
-    other = Odometer()
+    other = PrivacyOdometer()
     assert other.reading(1e-6) == 0
     other.charge(zcdp(F(1, 2**20)))
     least = conversion.zcdp_epsilon_optimal(2.0**-20, delta=1e-6 / 2)
@@ -116,7 +116,7 @@ def test_roots_far_away_are_given_up():
 
 def part(weights, **more):
     given = {"step": 0.25, "tilt": 1.0, "start": 0, "log_scale": 0.0} | more
-    return pld.Composed(weights=np.asarray(weights, dtype=float), **given)
+    return pld.ComposedLoss(weights=np.asarray(weights, dtype=float), **given)
 
 
 def test_beyond_the_last_loss_only_what_was_lost_is_left():
@@ -183,7 +183,7 @@ def test_ends_are_trimmed_to_the_last_weight_that_may_go():
 
 
 def test_a_sum_as_one_pair_pays_for_its_snaps():
-    response = Atoms(np.array([-1.0, 1.0]), np.array([1 / (1 + math.e), math.e / (1 + math.e)]))
+    response = AtomPair(np.array([-1.0, 1.0]), np.array([1 / (1 + math.e), math.e / (1 + math.e)]))
     whole = grid.as_atoms([(response, 2)])
     step = float(np.diff(whole.losses).min())
     last = float(whole.losses[whole.masses > 1e-6][-1])
@@ -194,11 +194,11 @@ def test_a_sum_as_one_pair_pays_for_its_snaps():
 
 
 def test_the_largest_budget_of_a_person():
-    assert PeopleFilter([1e6, 0.0]).limits.tolist()[1] == 0
-    assert 10**18 - 200 <= PeopleFilter([1e6]).limits[0] <= 10**18
+    assert IndividualFilter([1e6, 0.0]).limits.tolist()[1] == 0
+    assert 10**18 - 200 <= IndividualFilter([1e6]).limits[0] <= 10**18
     with pytest.raises(InvalidArgument):
-        PeopleFilter([1e6 + 1])
-    crowd = PeopleFilter.of_levels(np.array([0]), (zcdp(2 * 10**6),))
+        IndividualFilter([1e6 + 1])
+    crowd = IndividualFilter.of_levels(np.array([0]), (zcdp(2 * 10**6),))
     assert crowd.limits.tolist() == [10**18]
     assert crowd.price(zcdp(2 * 10**6)).tolist() == 10**18 + 1
     assert not crowd.admit(zcdp(2 * 10**6)).any()
@@ -210,18 +210,18 @@ def test_the_largest_budget_of_a_person():
 
 def test_a_divergence_is_at_most_the_largest_loss_where_there_is_one():
     """Of a group on a sample and of huge losses no divergence is known but that."""
-    group = events.Group(2, events.Sampled(F(1, 2), events.Pure(F(1))))
+    group = events.GroupEvent(2, events.SampledEvent(F(1, 2), events.PureEvent(F(1))))
     found = composition.rdp(group, order=3.0)
     assert found == close(2 * math.log1p(math.expm1(1) / 2), rel=1e-11)
-    huge = events.Sampled(F(1, 2), events.LaplaceNoise(F(1, 500)))
+    huge = events.SampledEvent(F(1, 2), events.LaplaceEvent(F(1, 500)))
     assert composition.rdp(huge, order=2.0) == close(500 - math.log(2), rel=1e-11)
-    assert composition.rdp(events.Approx(F(1), F(1, 9)), order=2.0) == math.inf
-    assert composition.rdp(events.Gdp(F(1)), order=2.0) == close(1.0, rel=1e-11)
+    assert composition.rdp(events.ApproxEvent(F(1), F(1, 9)), order=2.0) == math.inf
+    assert composition.rdp(events.GdpEvent(F(1)), order=2.0) == close(1.0, rel=1e-11)
 
 
 def test_the_widest_part_sets_the_smallest_step():
-    wide = Atoms(np.array([-1.0, 0.0, 300.0]), np.array([1e-6, 1 - 1e-6 - 1e-9, 1e-9]))
-    narrow = Atoms(np.array([-1e-3, 1e-3]), np.array([0.5, 0.5]))
+    wide = AtomPair(np.array([-1.0, 0.0, 300.0]), np.array([1e-6, 1 - 1e-6 - 1e-9, 1e-9]))
+    narrow = AtomPair(np.array([-1e-3, 1e-3]), np.array([0.5, 0.5]))
     for parts in ([(wide, 1), (narrow, 1)], [(narrow, 1), (wide, 1)]):
         drawn = grid.sketch(parts, 1e-12)
         step = grid.choose(parts, drawn, tilt=0.0, tail=1e-12).step

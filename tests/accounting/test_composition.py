@@ -15,20 +15,20 @@ from discreet.accounting.dominating_pairs import AddPair, GaussianPair, LaplaceP
 from discreet.accounting.guarantee import Guarantee
 from discreet.core.events import (
     NOTHING,
-    Approx,
-    BoundedRange,
-    Composed,
-    DiscreteGaussian,
-    DiscreteLaplace,
-    Either,
-    GaussianNoise,
-    Gdp,
-    Group,
-    LaplaceNoise,
-    Pure,
-    Sampled,
-    TruncatedLaplace,
-    Zcdp,
+    ApproxEvent,
+    BoundedRangeEvent,
+    ComposedEvent,
+    DiscreteGaussianEvent,
+    DiscreteLaplaceEvent,
+    EitherEvent,
+    GaussianEvent,
+    GdpEvent,
+    GroupEvent,
+    LaplaceEvent,
+    PureEvent,
+    SampledEvent,
+    TruncatedLaplaceEvent,
+    ZcdpEvent,
     compose,
     repeat,
 )
@@ -39,30 +39,30 @@ def F(a, b=1):  # noqa: N802
 
 
 KINDS = [
-    Pure(F(1, 4)),
-    Approx(F(1, 4), F(1, 10**8)),
-    Zcdp(F(1, 50)),
-    Zcdp(F(1, 50), F(1, 10)),
-    Gdp(F(1, 4)),
-    LaplaceNoise(F(4)),
-    GaussianNoise(F(4)),
-    DiscreteLaplace(F(4), 1),
-    DiscreteLaplace(F(4 * 10**5), 10**5),
-    DiscreteGaussian(F(16), F(1)),
-    DiscreteGaussian(F(16 * 10**8), F(10**8)),
-    DiscreteGaussian(F(25), F(5), 7),
-    DiscreteGaussian(F(1), F(5), 7),
-    TruncatedLaplace(F(4), 1, 70),
-    BoundedRange(F(1, 4)),
-    Either((DiscreteGaussian(F(16), F(1)), DiscreteLaplace(F(4), 1))),
-    Sampled(F(1, 10), GaussianNoise(F(1))),
-    Sampled(F(1, 10), LaplaceNoise(F(1))),
-    Sampled(F(1, 10), Pure(F(1))),
-    Sampled(F(1, 10), Approx(F(1), F(1, 10**8))),
-    Sampled(F(1, 10), Zcdp(F(1, 4))),
-    Sampled(F(1, 2), Composed(((LaplaceNoise(F(4)), 2), (GaussianNoise(F(4)), 3)))),
-    Group(2, Sampled(F(1, 10), GaussianNoise(F(2)))),
-    Group(3, Approx(F(1, 10), F(1, 10**9))),
+    PureEvent(F(1, 4)),
+    ApproxEvent(F(1, 4), F(1, 10**8)),
+    ZcdpEvent(F(1, 50)),
+    ZcdpEvent(F(1, 50), F(1, 10)),
+    GdpEvent(F(1, 4)),
+    LaplaceEvent(F(4)),
+    GaussianEvent(F(4)),
+    DiscreteLaplaceEvent(F(4), 1),
+    DiscreteLaplaceEvent(F(4 * 10**5), 10**5),
+    DiscreteGaussianEvent(F(16), F(1)),
+    DiscreteGaussianEvent(F(16 * 10**8), F(10**8)),
+    DiscreteGaussianEvent(F(25), F(5), 7),
+    DiscreteGaussianEvent(F(1), F(5), 7),
+    TruncatedLaplaceEvent(F(4), 1, 70),
+    BoundedRangeEvent(F(1, 4)),
+    EitherEvent((DiscreteGaussianEvent(F(16), F(1)), DiscreteLaplaceEvent(F(4), 1))),
+    SampledEvent(F(1, 10), GaussianEvent(F(1))),
+    SampledEvent(F(1, 10), LaplaceEvent(F(1))),
+    SampledEvent(F(1, 10), PureEvent(F(1))),
+    SampledEvent(F(1, 10), ApproxEvent(F(1), F(1, 10**8))),
+    SampledEvent(F(1, 10), ZcdpEvent(F(1, 4))),
+    SampledEvent(F(1, 2), ComposedEvent(((LaplaceEvent(F(4)), 2), (GaussianEvent(F(4)), 3)))),
+    GroupEvent(2, SampledEvent(F(1, 10), GaussianEvent(F(2)))),
+    GroupEvent(3, ApproxEvent(F(1, 10), F(1, 10**9))),
 ]
 
 
@@ -94,7 +94,7 @@ def test_every_kind_keeps_the_contract(event):
 
 @pytest.mark.parametrize("event", KINDS, ids=name)
 def test_together_costs_at_least_each_part(event):
-    other = LaplaceNoise(F(8))
+    other = LaplaceEvent(F(8))
     both = Guarantee(compose([event, other]))
     assert both.epsilon(1e-6) >= Guarantee(other).epsilon(1e-6) * (1 - 1e-9)
     # The bound of a curve is a little looser inside a sum than alone.
@@ -133,7 +133,7 @@ def test_gaussians_are_bracketed(mu, count, delta):
 @settings(max_examples=40)
 def test_responses_are_bracketed(epsilon, count, delta):
     """Randomised response against the binomial formula of Kairouz, Oh, Viswanath."""
-    event = repeat(Pure(epsilon), count)
+    event = repeat(PureEvent(epsilon), count)
     truth = conversion.optimal_composition(float(epsilon), delta=0.0, count=count, target=delta)
     if count * epsilon > 100:
         return
@@ -152,7 +152,7 @@ def test_responses_of_two_kinds_are_bracketed():
 
     mass = binom.pmf(i, n, 1 / (1 + math.exp(-a))) * binom.pmf(j, m, 1 / (1 + math.exp(-b)))
     loss = a * (2 * i - n) + b * (2 * j - m)
-    event = Composed(((Pure(F(11, 100)), n), (Pure(F(73, 1000)), m)))
+    event = ComposedEvent(((PureEvent(F(11, 100)), n), (PureEvent(F(73, 1000)), m)))
     for delta in (1e-3, 1e-6, 1e-10):
         low = numeric.epsilon(event, delta=delta, side="lower")
         high = numeric.epsilon(event, delta=delta, side="upper")
@@ -166,11 +166,11 @@ def test_responses_of_two_kinds_are_bracketed():
 
 
 @pytest.mark.parametrize(
-    "inner", [Pure(F(1, 2)), DiscreteLaplace(F(2), 1), DiscreteLaplace(F(4), 3)]
+    "inner", [PureEvent(F(1, 2)), DiscreteLaplaceEvent(F(2), 1), DiscreteLaplaceEvent(F(4), 3)]
 )
 @pytest.mark.parametrize("count", [2, 20, 200])
 def test_samples_of_few_losses_are_bracketed(inner, count):
-    low, high = Guarantee(repeat(Sampled(F(3, 10), inner), count)).bounds(1e-5)
+    low, high = Guarantee(repeat(SampledEvent(F(3, 10), inner), count)).bounds(1e-5)
     assert 0 < high - low < 0.005 * high
 
 
@@ -211,7 +211,7 @@ def test_a_wrong_side_is_caught():
     """The check above can fail: an upper grid moved down by one step breaks it."""
     pair, step = GaussianPair(1.0), 1e-2
     good = cells.upper(pair, step=step, tail=1e-12)
-    bad = cells.Masses(index=good.index - 1, mass=good.mass, infinity=good.infinity)
+    bad = cells.LossMasses(index=good.index - 1, mass=good.mass, infinity=good.infinity)
     from discreet.accounting.dominating_pairs import delta
 
     true = float(delta(pair, np.array([0.5]))[0])
@@ -223,21 +223,21 @@ def test_a_wrong_side_is_caught():
 
 
 def test_private_gradient_descent():
-    event = repeat(Sampled(F(1, 100), GaussianNoise(F(1))), 10_000)
+    event = repeat(SampledEvent(F(1, 100), GaussianEvent(F(1))), 10_000)
     low, high = Guarantee(event).bounds(1e-5)
     assert high == pytest.approx(6.188, abs=1e-3)
     assert high - low < 0.005 * high
 
 
 def test_ten_gaussians():
-    guarantee = Guarantee(repeat(GaussianNoise(F(4)), 10))
+    guarantee = Guarantee(repeat(GaussianEvent(F(4)), 10))
     assert guarantee.epsilon(1e-6) == pytest.approx(3.7472, abs=1e-4)
     assert "by Rényi divergences it would be 4.010" in guarantee.explain(delta=1e-6)
     assert guarantee.rdp(2.0) == pytest.approx(10 * 2 / 32)
 
 
 def test_a_hundred_laplace_never_cost_more_than_the_sum():
-    hundred = Guarantee(repeat(LaplaceNoise(F(10)), 100))
+    hundred = Guarantee(repeat(LaplaceEvent(F(10)), 100))
     assert hundred.epsilon(0.0) == 10.0
     for delta in (1e-300, 1e-30, 1e-12, 1e-6, 1e-3):
         assert hundred.epsilon(delta) <= 10.0
@@ -249,13 +249,13 @@ def mixed(count):
     random = np.random.default_rng(7)
     found = []
     for _ in range(count // 3):
-        found.append(LaplaceNoise(F(int(random.integers(20_000, 60_000)), 1000)))
-        found.append(GaussianNoise(F(int(random.integers(20_000, 60_000)), 1000)))
+        found.append(LaplaceEvent(F(int(random.integers(20_000, 60_000)), 1000)))
+        found.append(GaussianEvent(F(int(random.integers(20_000, 60_000)), 1000)))
         rate, sigma = (
             F(int(random.integers(500, 2000)), 10**5),
             F(int(random.integers(800, 2000)), 1000),
         )
-        found.append(Sampled(rate, GaussianNoise(sigma)))
+        found.append(SampledEvent(rate, GaussianEvent(sigma)))
     return found
 
 
@@ -274,5 +274,5 @@ def test_tiny_deltas_never_undercut():
 
 
 def test_huge_losses_fall_back_to_basic():
-    assert Guarantee(repeat(Pure(F(1000)), 3)).epsilon(1e-9) == 3000
-    assert Guarantee(repeat(Approx(F(1000), F(1, 10**6)), 3)).epsilon(1e-9) == math.inf
+    assert Guarantee(repeat(PureEvent(F(1000)), 3)).epsilon(1e-9) == 3000
+    assert Guarantee(repeat(ApproxEvent(F(1000), F(1, 10**6)), 3)).epsilon(1e-9) == math.inf

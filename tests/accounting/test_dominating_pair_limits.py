@@ -13,7 +13,7 @@ from discreet.accounting import dominating_pairs as pairs
 from discreet.accounting import pld as cells
 from discreet.accounting.dominating_pairs import (
     AddPair,
-    Atoms,
+    AtomPair,
     GaussianPair,
     LaplacePair,
     LatticeLaplacePair,
@@ -21,14 +21,14 @@ from discreet.accounting.dominating_pairs import (
     WithoutReplacementPair,
 )
 from discreet.core.events import (
-    Composed,
-    DiscreteLaplace,
-    Either,
-    Gdp,
-    Group,
-    LaplaceNoise,
-    Sampled,
-    SampledWithoutReplacement,
+    ComposedEvent,
+    DiscreteLaplaceEvent,
+    EitherEvent,
+    GdpEvent,
+    GroupEvent,
+    LaplaceEvent,
+    SampledEvent,
+    SampledWithoutReplacementEvent,
     repeat,
 )
 
@@ -63,13 +63,13 @@ def test_every_atom_of_a_lattice(shift, bound):
 @pytest.mark.parametrize("kind", [RemovePair, AddPair])
 def test_the_largest_tables_of_atoms(kind):
     assert cells.atoms_of(LatticeLaplacePair(1e-3, 3999)).losses.size == 4000
-    many = Atoms(np.linspace(-1, 1, 1000), np.full(1000, 1 / 1000))
+    many = AtomPair(np.linspace(-1, 1, 1000), np.full(1000, 1 / 1000))
     assert cells.atoms_of(kind(0.25, many)).losses.size == 1001
 
 
 def test_a_profile_of_atoms_is_summed_or_taken_from_tails_alike():
     """Two million terms are summed one by one, more are not: then a margin is added."""
-    atoms = Atoms(np.linspace(-1, 1, 2000), np.full(2000, 1 / 2000))
+    atoms = AtomPair(np.linspace(-1, 1, 2000), np.full(2000, 1 / 2000))
     summed = pairs.delta(atoms, np.linspace(0, 1.2, 1000))
     assert (summed == atoms.profile(np.linspace(0, 1.2, 1000))).all()
     assert summed[-1] == 0
@@ -90,7 +90,7 @@ def test_a_difference_of_tails_pays_for_their_rounding():
 
 
 def test_points_of_a_draw_without_replacement_differ():
-    for pair in (LaplacePair(1.0), Atoms(np.array([-1.0, 0.0, 1.0]), np.array([0.2, 0.3, 0.5]))):
+    for pair in (LaplacePair(1.0), AtomPair(np.array([-1.0, 0.0, 1.0]), np.array([0.2, 0.3, 0.5]))):
         spread = WithoutReplacementPair(0.5, pair).spread(1e-9, count=9)
         assert (np.diff(spread) > 0).all()
         assert 0 in spread
@@ -114,11 +114,11 @@ def test_the_largest_loss_of_either_side_is_looked_at():
 
 
 def test_a_part_that_is_used_again_is_composed():
-    one, _, _ = dominating.event_pairs(LaplaceNoise(F(2)), "upper")
+    one, _, _ = dominating.event_pairs(LaplaceEvent(F(2)), "upper")
     assert isinstance(one, LaplacePair)
     for event, top in (
-        (repeat(LaplaceNoise(F(2)), 3), 1.5),
-        (Composed(((LaplaceNoise(F(2)), 1), (LaplaceNoise(F(4)), 1))), 0.75),
+        (repeat(LaplaceEvent(F(2)), 3), 1.5),
+        (ComposedEvent(((LaplaceEvent(F(2)), 1), (LaplaceEvent(F(4)), 1))), 0.75),
     ):
         for pair in dominating.event_pairs(event, "upper")[:2]:
             losses = pair.losses[pair.masses > 1e-9]
@@ -131,10 +131,10 @@ def test_a_part_that_is_used_again_is_composed():
 
 
 def test_a_sample_of_a_composition_is_that_of_all_of_it():
-    event = Sampled(F(1, 2), repeat(LaplaceNoise(F(2)), 3))
+    event = SampledEvent(F(1, 2), repeat(LaplaceEvent(F(2)), 3))
     for epsilon in (0.2, 0.7):
         inner = math.log1p(2 * math.expm1(epsilon))
-        low = numeric.delta(repeat(LaplaceNoise(F(2)), 3), epsilon=inner, side="lower") / 2
+        low = numeric.delta(repeat(LaplaceEvent(F(2)), 3), epsilon=inner, side="lower") / 2
         found = float(dominating.leaf_delta(event, np.array([epsilon]))[0])
         assert low <= found <= low * 1.02 + 1e-4
 
@@ -144,18 +144,19 @@ def test_a_sample_of_a_composition_is_that_of_all_of_it():
 
 @pytest.mark.parametrize("epsilon", [0.5, 3.0, 8.0, 15.0])
 def test_the_worst_of_several_is_followed_into_its_tail(epsilon):
-    pair, _, _ = dominating.leaf_pairs(Either((Gdp(F(1)), Gdp(F(2)))), "upper")
+    pair, _, _ = dominating.leaf_pairs(EitherEvent((GdpEvent(F(1)), GdpEvent(F(2)))), "upper")
     true = float(conversion.gaussian_delta(epsilon, mu=2.0))
     assert true <= at(pair, epsilon) <= true * 1.01
     assert pair.infinity < 1e-29
 
 
 @pytest.mark.parametrize(
-    "inner", [Sampled(F(1, 4), Gdp(F(1))), SampledWithoutReplacement(1, 4, Gdp(F(1)))]
+    "inner",
+    [SampledEvent(F(1, 4), GdpEvent(F(1))), SampledWithoutReplacementEvent(1, 4, GdpEvent(F(1)))],
 )
 def test_a_group_on_a_sample_is_followed_into_its_tail(inner):
     """B24 by hand: delta(eps/k) (1 + e^{eps/k} + ...)."""
-    pair, _, _ = dominating.leaf_pairs(Group(3, inner), "upper")
+    pair, _, _ = dominating.leaf_pairs(GroupEvent(3, inner), "upper")
     for epsilon in (1.0, 6.0, 15.0):
         one = float(dominating.leaf_delta(inner, np.array([epsilon / 3]))[0])
         true = min(1.0, one * sum(math.exp(i * epsilon / 3) for i in range(3)))
@@ -200,7 +201,7 @@ def test_kinks_inside_a_curve_are_dots_of_it():
 def test_the_worst_of_several_is_exact_at_all_their_losses():
     """Between the atoms of a lattice a profile is straight: every atom is a dot of the curve."""
     pair, _, _ = dominating.leaf_pairs(
-        Either((DiscreteLaplace(F(2), 5), DiscreteLaplace(F(3), 5))), "upper"
+        EitherEvent((DiscreteLaplaceEvent(F(2), 5), DiscreteLaplaceEvent(F(3), 5))), "upper"
     )
     for loss in (0.5, 1.5, 1 / 3, 1.0, 5 / 3):
         true = max(at(LatticeLaplacePair(1 / scale, 5), loss) for scale in (2, 3))
@@ -215,7 +216,7 @@ class OneCell:
 
     def tails(self, loss):
         above = np.where(loss > 0, 0.0, 0.4)
-        return pairs.Tails(above, above, 1 - above, 1 - above)
+        return pairs.PairTails(above, above, 1 - above, 1 - above)
 
     def spread(self, tail, *, count):
         return np.array([0.0, 1e-6])
@@ -237,7 +238,7 @@ class Unshadowed(OneCell):
 
     def tails(self, loss):
         some, none = np.full(loss.shape, 0.25), np.zeros(loss.shape)
-        return pairs.Tails(some, none, 0.625 + none, 1 + none)
+        return pairs.PairTails(some, none, 0.625 + none, 1 + none)
 
 
 def test_mass_that_the_other_law_lacks_counts_whole():
@@ -246,6 +247,6 @@ def test_mass_that_the_other_law_lacks_counts_whole():
 
 
 def test_what_is_sure_to_fail_fails_in_a_sample_of_all():
-    sure = Atoms(np.zeros(1), np.zeros(1), 1.0)
+    sure = AtomPair(np.zeros(1), np.zeros(1), 1.0)
     assert RemovePair(1.0, sure).infinity == 1
     assert 0.5 <= RemovePair(0.5, sure).infinity <= 0.5 * (1 + 1e-9)

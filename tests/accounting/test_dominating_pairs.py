@@ -15,7 +15,7 @@ from discreet.accounting._event_tree import lattice_gaussian, simple_pair
 from discreet.accounting.conversion import UNDERFLOW, UP
 from discreet.accounting.dominating_pairs import (
     AddPair,
-    Atoms,
+    AtomPair,
     BoundedRangePair,
     GaussianPair,
     LaplacePair,
@@ -23,7 +23,15 @@ from discreet.accounting.dominating_pairs import (
     RemovePair,
     WithoutReplacementPair,
 )
-from discreet.core.events import Approx, GaussianNoise, Group, LaplaceNoise, Pure, Sampled, Zcdp
+from discreet.core.events import (
+    ApproxEvent,
+    GaussianEvent,
+    GroupEvent,
+    LaplaceEvent,
+    PureEvent,
+    SampledEvent,
+    ZcdpEvent,
+)
 
 LOSSES = np.array([-900.0, -3.0, -1.0, -0.51, -0.2, 0.0, 0.1, 0.49, 0.8, 1.0, 1.7, 6.0, 900.0])
 
@@ -119,7 +127,7 @@ def test_bounded_range_is_its_envelope():
     assert pair.spread(1e-9, count=3) == pytest.approx([-e, 0, e])
 
 
-ATOMS = Atoms(np.array([-0.5, 0.1, 1.0]), np.array([0.2, 0.5, 0.29]), 0.01)
+ATOMS = AtomPair(np.array([-0.5, 0.1, 1.0]), np.array([0.2, 0.5, 0.29]), 0.01)
 
 
 def test_atoms_are_summed():
@@ -133,7 +141,7 @@ def test_atoms_are_summed():
     direct = ATOMS.profile(epsilon)
     true = [(p * np.maximum(0, -np.expm1(e - ATOMS.losses))).sum() + 0.01 for e in epsilon]
     assert direct == pytest.approx(true, rel=1e-11)
-    large = Atoms(np.linspace(-1, 1, 2001), np.full(2001, 0.99 / 2001), 0.01)
+    large = AtomPair(np.linspace(-1, 1, 2001), np.full(2001, 0.99 / 2001), 0.01)
     many = np.linspace(-1.2, 1.2, 1001)
     np.testing.assert_allclose(pairs.delta(large, many), large.profile(many), rtol=1e-11)
     assert pairs.delta(ATOMS, np.array([0.7]))[0] == direct[4]
@@ -197,11 +205,11 @@ def test_a_draw_without_replacement_is_symmetric(rate):
     whole = WithoutReplacementPair(1.0, inner)
     near = np.array([-0.4, 0.0, 0.7])
     assert pairs.delta(whole, near).tolist() == pairs.delta(inner, near).tolist()
-    same(whole.tails(LOSSES), [getattr(inner.tails(LOSSES), n) for n in pairs.Tails.__slots__])
+    same(whole.tails(LOSSES), [getattr(inner.tails(LOSSES), n) for n in pairs.PairTails.__slots__])
 
 
 def test_failures_of_a_draw_without_replacement():
-    pair = WithoutReplacementPair(0.25, Atoms(np.array([-1.0, 1.0]), np.array([0.2, 0.7]), 0.1))
+    pair = WithoutReplacementPair(0.25, AtomPair(np.array([-1.0, 1.0]), np.array([0.2, 0.7]), 0.1))
     assert pair.infinity == pytest.approx(0.025, rel=1e-11)
     at = pair.tails(np.array([-2.0, 2.0]))
     assert at.p_above == pytest.approx([0.975, 0])
@@ -214,20 +222,20 @@ def test_failures_of_a_draw_without_replacement():
 def test_responses():
     e = math.exp(0.7)
     for event, delta in (
-        (Pure(Fraction(7, 10)), 0.0),
-        (Approx(Fraction(7, 10), Fraction(1, 8)), 1 / 8),
+        (PureEvent(Fraction(7, 10)), 0.0),
+        (ApproxEvent(Fraction(7, 10), Fraction(1, 8)), 1 / 8),
     ):
         atoms = simple_pair(event)
         assert atoms.losses == pytest.approx([-0.7, 0.7])
         assert atoms.masses == pytest.approx([(1 - delta) / (1 + e), (1 - delta) * e / (1 + e)])
         assert atoms.infinity == pytest.approx(delta)
-    none = simple_pair(Approx(Fraction(0), Fraction(1, 8)))
+    none = simple_pair(ApproxEvent(Fraction(0), Fraction(1, 8)))
     assert (none.losses.tolist(), none.infinity) == ([0.0], pytest.approx(1 / 8))
     assert none.masses == pytest.approx([7 / 8])
-    many = simple_pair(Group(3, Approx(Fraction(1, 10), Fraction(1, 100))))
+    many = simple_pair(GroupEvent(3, ApproxEvent(Fraction(1, 10), Fraction(1, 100))))
     assert many.losses == pytest.approx([-0.3, 0.3])
     assert many.infinity == pytest.approx(0.01 * sum(math.exp(0.1 * i) for i in range(3)))
-    assert simple_pair(Zcdp(Fraction(1))) is None
+    assert simple_pair(ZcdpEvent(Fraction(1))) is None
 
 
 def test_a_lattice_gaussian_is_written_out():
@@ -278,7 +286,7 @@ def test_zcdp_becomes_a_pair_above_its_curve():
 
 @pytest.mark.parametrize("size", [1, 2, 5])
 def test_groups_of_samples_grow_by_the_chain(size):
-    inner = Sampled(Fraction(1, 5), LaplaceNoise(Fraction(1)))
+    inner = SampledEvent(Fraction(1, 5), LaplaceEvent(Fraction(1)))
     one = dominating._both(dominating.event_pairs(inner, "upper"))
     grown = dominating._grouped_profile(one, size)
     for epsilon in (0.0, 0.05, 0.2, 0.6):
@@ -290,27 +298,34 @@ def test_groups_of_samples_grow_by_the_chain(size):
 
 def test_what_is_known_from_below_is_attained():
     """Lower sides take a part, or what some mechanism of the kind attains."""
-    from discreet.core.events import BoundedRange, Either, SampledWithoutReplacement, compose
+    from discreet.core.events import (
+        BoundedRangeEvent,
+        EitherEvent,
+        SampledWithoutReplacementEvent,
+        compose,
+    )
 
     def lower(event):
         return dominating.event_pairs(event, "lower")
 
-    half = dominating.leaf_pairs(BoundedRange(Fraction(1)), "lower")[0]
+    half = dominating.leaf_pairs(BoundedRangeEvent(Fraction(1)), "lower")[0]
     assert half.losses == pytest.approx([-0.5, 0.5])
-    weak, strong = Pure(Fraction(1, 4)), Pure(Fraction(1))
-    assert dominating.leaf_pairs(Either((weak, strong)), "lower")[0].losses[1] == pytest.approx(1)
-    both = lower(compose([weak, LaplaceNoise(Fraction(2))]))[0]
-    assert isinstance(both, Atoms | LaplacePair)
-    concentrated = lower(compose([Zcdp(Fraction(1, 2)), GaussianNoise(Fraction(1))]))[0]
+    weak, strong = PureEvent(Fraction(1, 4)), PureEvent(Fraction(1))
+    assert dominating.leaf_pairs(EitherEvent((weak, strong)), "lower")[0].losses[
+        1
+    ] == pytest.approx(1)
+    both = lower(compose([weak, LaplaceEvent(Fraction(2))]))[0]
+    assert isinstance(both, AtomPair | LaplacePair)
+    concentrated = lower(compose([ZcdpEvent(Fraction(1, 2)), GaussianEvent(Fraction(1))]))[0]
     assert concentrated.mu == pytest.approx(math.sqrt(2))
-    drawn = dominating.leaf_pairs(SampledWithoutReplacement(1, 4, strong), "lower")[0]
+    drawn = dominating.leaf_pairs(SampledWithoutReplacementEvent(1, 4, strong), "lower")[0]
     assert isinstance(drawn, RemovePair)
     assert drawn.rate == 0.25
-    assert numeric.epsilon(Pure(Fraction(1)), delta=0.0, side="lower") == 0
-    assert numeric.epsilon(Pure(Fraction(1)), delta=0.0, side="upper") == math.inf
+    assert numeric.epsilon(PureEvent(Fraction(1)), delta=0.0, side="lower") == 0
+    assert numeric.epsilon(PureEvent(Fraction(1)), delta=0.0, side="upper") == math.inf
 
 
 def test_margins_of_pairs():
     assert pairs.ROUNDING == 2e-15
     assert cells.SNAP == 1e-7
-    assert simple_pair(LaplaceNoise(Fraction(2))).epsilon == 0.5 * UP
+    assert simple_pair(LaplaceEvent(Fraction(2))).epsilon == 0.5 * UP

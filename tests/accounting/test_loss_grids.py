@@ -10,7 +10,7 @@ from discreet.accounting import _numeric_composition as grid
 from discreet.accounting import pld
 from discreet.accounting import pld as cells
 from discreet.accounting.dominating_pairs import (
-    Atoms,
+    AtomPair,
     GaussianPair,
     LaplacePair,
     LatticeLaplacePair,
@@ -21,11 +21,11 @@ from discreet.accounting.dominating_pairs import (
 
 def part(weights, *, start=0, step=0.25, tilt=1.0, **more):
     found = np.asarray(weights, dtype=float)
-    return pld.Composed(step=step, tilt=tilt, start=start, weights=found, log_scale=0.1, **more)
+    return pld.ComposedLoss(step=step, tilt=tilt, start=start, weights=found, log_scale=0.1, **more)
 
 
 def test_tilted_masses_keep_their_law():
-    masses = cells.Masses(
+    masses = cells.LossMasses(
         index=np.array([-2, 0, 3]), mass=np.array([0.2, 0.5, 0.25]), infinity=0.05, offset=0.01
     )
     found = pld.tilted(masses, step=0.25, tilt=1.5)
@@ -137,7 +137,7 @@ def test_errors_reach_as_far_as_the_tilt_lets_them():
 def test_the_profile_of_a_grid_is_its_sum(tilt, side):
     rng = np.random.default_rng(3)
     mass = rng.dirichlet(np.ones(40)) * 0.999
-    masses = cells.Masses(index=np.arange(-15, 25), mass=mass, infinity=0.001, offset=0.013)
+    masses = cells.LossMasses(index=np.arange(-15, 25), mass=mass, infinity=0.001, offset=0.013)
     source = pld.tilted(masses, step=0.1, tilt=tilt)
     profile = pld.profile(source, side=side)
     losses = source.losses()
@@ -160,7 +160,7 @@ def test_the_profile_of_a_grid_is_its_sum(tilt, side):
 
 
 def test_what_was_lost_is_paid_for():
-    masses = cells.Masses(index=np.array([-1, 1]), mass=np.array([0.4, 0.6]), infinity=0.0)
+    masses = cells.LossMasses(index=np.array([-1, 1]), mass=np.array([0.4, 0.6]), infinity=0.0)
     source = replace(pld.tilted(masses, step=0.5, tilt=2.0), lost=1e-3)
     exact = 0.6 * -math.expm1(0.1 - 0.5)
     gap = 1e-3 * math.exp(source.log_scale - 2.0 * 0.1)
@@ -184,7 +184,7 @@ def test_what_was_lost_is_paid_for():
 
 
 def test_a_sketch_has_the_moments_of_the_laws():
-    parts = [(Atoms(np.array([-1.0, 1.0]), np.array([0.25, 0.75])), 3), (GaussianPair(0.6), 2)]
+    parts = [(AtomPair(np.array([-1.0, 1.0]), np.array([0.25, 0.75])), 3), (GaussianPair(0.6), 2)]
     drawn = grid.sketch(parts, 1e-9)
     for tilt in (0.0, 0.5, 2.0):
         whole, variances = drawn.moments(tilt)
@@ -196,12 +196,12 @@ def test_a_sketch_has_the_moments_of_the_laws():
         assert variances[0] == pytest.approx(1 - mean**2)
         assert variances[1] == pytest.approx(0.36, rel=1e-2)
     assert drawn.counts.tolist() == [3, 2]
-    for wide in (Atoms(np.array([0.0, 401.0]), np.full(2, 0.5)), GaussianPair(60.0)):
+    for wide in (AtomPair(np.array([0.0, 401.0]), np.full(2, 0.5)), GaussianPair(60.0)):
         with pytest.raises(OverflowError):
             grid.sketch([(wide, 1)], 1e-9)
-    assert grid.sketch([(Atoms(np.array([0.0, 400.0]), np.full(2, 0.5)), 1)], 1e-9)
+    assert grid.sketch([(AtomPair(np.array([0.0, 400.0]), np.full(2, 0.5)), 1)], 1e-9)
     with pytest.raises(OverflowError):
-        grid.sketch([(Atoms(np.zeros(1), np.array([1e-9])), 1)], 1e-9)
+        grid.sketch([(AtomPair(np.zeros(1), np.array([1e-9])), 1)], 1e-9)
 
 
 def test_the_tilt_is_the_best_chernoff_order():
@@ -232,7 +232,7 @@ def test_steps_are_fine_and_evenly_spaced_losses_fit_them():
         assert math.log2(chosen.step / finer) == int(math.log2(chosen.step / finer))
         assert finer <= max(chosen.step, math.sqrt(variance)) / 1
         assert finer == chosen.step or wanted / 2 < math.sqrt(variance) / finer / 1 < 2 * wanted
-    even = [(Atoms(np.array([-1.0, 0.0, 1.0]), np.array([0.2, 0.3, 0.5])), 9)]
+    even = [(AtomPair(np.array([-1.0, 0.0, 1.0]), np.array([0.2, 0.3, 0.5])), 9)]
     fit = grid.choose(even, grid.sketch(even, 1e-12), tilt=0.0, tail=1e-12)
     assert 0.5 / fit.step == pytest.approx(round(0.5 / fit.step))
     assert fit.steps == (fit.step,)
@@ -240,9 +240,9 @@ def test_steps_are_fine_and_evenly_spaced_losses_fit_them():
     assert grid._pitch([(LaplacePair(0.3), 2)]) == pytest.approx(0.6)
     assert grid._pitch([(LatticeLaplacePair(0.5, 3), 2)]) == pytest.approx(1)
     assert (
-        grid._pitch([(Atoms(np.array([-0.5, 0.1, 1.0]), np.array([0.2, 0.5, 0.29]), 0.01), 2)])
+        grid._pitch([(AtomPair(np.array([-0.5, 0.1, 1.0]), np.array([0.2, 0.5, 0.29]), 0.01), 2)])
         is None
     )
     assert grid._pitch([(GaussianPair(1.0), 2)]) is None
     assert grid._pitch([*even, *even]) is None
-    assert grid._pitch([(Atoms(np.zeros(1), np.ones(1)), 2)]) is None
+    assert grid._pitch([(AtomPair(np.zeros(1), np.ones(1)), 2)]) is None

@@ -6,29 +6,29 @@ import pytest
 from dp_accounting import pld, rdp
 
 from discreet.accounting.guarantee import Guarantee
-from discreet.core.events import GaussianNoise, LaplaceNoise, Sampled, compose, repeat
+from discreet.core.events import GaussianEvent, LaplaceEvent, SampledEvent, compose, repeat
 
 
 def peer_event(event):
     match event:
-        case LaplaceNoise(scale):
+        case LaplaceEvent(scale):
             return dp_accounting.LaplaceDpEvent(float(scale))
-        case GaussianNoise(sigma):
+        case GaussianEvent(sigma):
             return dp_accounting.GaussianDpEvent(float(sigma))
-        case Sampled(rate, inner):
+        case SampledEvent(rate, inner):
             return dp_accounting.PoissonSampledDpEvent(float(rate), peer_event(inner))
 
 
 CASES = [
-    [(GaussianNoise(4), 10)],
-    [(LaplaceNoise(10), 100)],
-    [(Sampled(0.01, GaussianNoise(1)), 1000)],
-    [(Sampled(0.2, LaplaceNoise(2)), 20)],
+    [(GaussianEvent(4), 10)],
+    [(LaplaceEvent(10), 100)],
+    [(SampledEvent(0.01, GaussianEvent(1)), 1000)],
+    [(SampledEvent(0.2, LaplaceEvent(2)), 20)],
     [
-        (LaplaceNoise(7), 5),
-        (GaussianNoise(3), 2),
-        (Sampled(0.05, GaussianNoise(1.5)), 30),
-        (LaplaceNoise(3), 1),
+        (LaplaceEvent(7), 5),
+        (GaussianEvent(3), 2),
+        (SampledEvent(0.05, GaussianEvent(1.5)), 30),
+        (LaplaceEvent(3), 1),
     ],
 ]
 
@@ -48,8 +48,8 @@ def test_privacy_loss_distributions_agree(parts, delta):
 
 def test_deltas_agree():
     peer = pld.PLDAccountant()
-    peer.compose(peer_event(Sampled(0.05, GaussianNoise(1))), 50)
-    ours = Guarantee(repeat(Sampled(0.05, GaussianNoise(1)), 50))
+    peer.compose(peer_event(SampledEvent(0.05, GaussianEvent(1))), 50)
+    ours = Guarantee(repeat(SampledEvent(0.05, GaussianEvent(1)), 50))
     for epsilon in (0.5, 1.0, 2.0, 4.0):
         assert ours.delta(epsilon) == pytest.approx(peer.get_delta(epsilon), rel=1e-2)
 
@@ -58,13 +58,13 @@ def test_many_mixed_events_agree():
     random = np.random.default_rng(11)
     events = []
     for _ in range(8):
-        events.append(LaplaceNoise(round(float(random.uniform(5, 15)), 3)))
-        events.append(GaussianNoise(round(float(random.uniform(5, 15)), 3)))
+        events.append(LaplaceEvent(round(float(random.uniform(5, 15)), 3)))
+        events.append(GaussianEvent(round(float(random.uniform(5, 15)), 3)))
         rate, sigma = (
             round(float(random.uniform(0.01, 0.05)), 4),
             round(float(random.uniform(0.8, 2)), 3),
         )
-        events.append(Sampled(rate, GaussianNoise(sigma)))
+        events.append(SampledEvent(rate, GaussianEvent(sigma)))
     peer = pld.PLDAccountant()
     for event in events:
         peer.compose(peer_event(event))
@@ -79,10 +79,10 @@ def test_many_mixed_events_agree():
 @pytest.mark.parametrize(
     "event",
     [
-        GaussianNoise(2),
-        LaplaceNoise(3),
-        Sampled(0.01, GaussianNoise(1)),
-        Sampled(0.3, GaussianNoise(4)),
+        GaussianEvent(2),
+        LaplaceEvent(3),
+        SampledEvent(0.01, GaussianEvent(1)),
+        SampledEvent(0.3, GaussianEvent(4)),
     ],
 )
 def test_renyi_divergences_agree(order, event):

@@ -9,71 +9,75 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from discreet.accounting import conversion
-from discreet.accounting.guarantee import approx, gdp, pure, zcdp
-from discreet.accounting.individual_filter import GRAIN, LARGEST_RHO, PeopleFilter, limit_rho
-from discreet.accounting.personalized import PersonalGuarantee, personal
+from discreet.accounting.guarantee import approx_dp, gdp, pure_dp, zcdp
+from discreet.accounting.individual_filter import GRAIN, LARGEST_RHO, IndividualFilter, limit_rho
+from discreet.accounting.personalized import PersonalizedGuarantee, personalized
 from discreet.core import events
 from discreet.core.errors import InvalidArgument, RelationMismatch
-from discreet.core.relation import Relation
+from discreet.core.relation import NeighboringRelation
 
-MENU = {"strict": pure(1), "open": pure(3)}
+MENU = {"strict": pure_dp(1), "open": pure_dp(3)}
 
 
 # ── levels ─────────────────────────────────────────────────────────────────────────────────────
 
 
 def test_levels_compose_each_for_itself():
-    twice = personal(MENU) + personal({"open": pure(2), "strict": pure(0.5)})
+    twice = personalized(MENU) + personalized({"open": pure_dp(2), "strict": pure_dp(0.5)})
     assert twice.epsilons() == {"open": 5.0, "strict": 1.5}
-    assert (personal(MENU) * 3)["open"].epsilon() == 9
-    assert sum([personal(MENU)] * 2)["strict"].epsilon() == 2
+    assert (personalized(MENU) * 3)["open"].epsilon() == 9
+    assert sum([personalized(MENU)] * 2)["strict"].epsilon() == 2
 
 
 def test_the_worst_level_holds_for_everybody():
-    assert personal(MENU).worst.epsilon() == 3
-    assert personal({"a": pure(1), "b": pure(1)}).worst == pure(1)
+    assert personalized(MENU).worst.epsilon() == 3
+    assert personalized({"a": pure_dp(1), "b": pure_dp(1)}).worst == pure_dp(1)
     # Of stated pairs the larger holds for all; of two that are not ordered neither does.
-    low, high, other = approx(1, 1e-6), approx(2, 1e-6), approx(1, 1e-5)
-    assert personal({"a": high, "b": low}).worst == personal({"a": low, "b": high}).worst == high
-    mixed = personal({"a": low, "b": high, "c": other}).worst
-    assert mixed.event == events.Either((high.event, other.event))
+    low, high, other = approx_dp(1, 1e-6), approx_dp(2, 1e-6), approx_dp(1, 1e-5)
+    assert (
+        personalized({"a": high, "b": low}).worst
+        == personalized({"a": low, "b": high}).worst
+        == high
+    )
+    mixed = personalized({"a": low, "b": high, "c": other}).worst
+    assert mixed.event == events.EitherEvent((high.event, other.event))
 
 
 def test_json_comes_back():
-    whole = personal({"a": approx(1, 1e-6), "b": gdp(0.5)})
-    assert PersonalGuarantee.from_json(whole.to_json()) == whole
+    whole = personalized({"a": approx_dp(1, 1e-6), "b": gdp(0.5)})
+    assert PersonalizedGuarantee.from_json(whole.to_json()) == whole
     with pytest.raises(InvalidArgument, match="JSON"):
-        PersonalGuarantee.from_json("{}")
+        PersonalizedGuarantee.from_json("{}")
 
 
 @pytest.mark.parametrize(
     ("levels", "words"),
     [
         ({}, "at least one"),
-        ({"": pure(1)}, "names"),
-        ({1: pure(1)}, "names"),
+        ({"": pure_dp(1)}, "names"),
+        ({1: pure_dp(1)}, "names"),
         ({"a": 1.0}, "guarantees"),
-        ([("a", pure(1))], "map names"),
+        ([("a", pure_dp(1))], "map names"),
     ],
 )
 def test_bad_menus(levels, words):
     with pytest.raises(InvalidArgument, match=words):
-        personal(levels)
+        personalized(levels)
 
 
 def test_levels_must_agree():
     with pytest.raises(RelationMismatch):
-        personal({"a": pure(1), "b": pure(1, relation=Relation.REPLACE_ONE)})
+        personalized({"a": pure_dp(1), "b": pure_dp(1, relation=NeighboringRelation.REPLACE_ONE)})
     with pytest.raises(InvalidArgument, match="same levels"):
-        personal(MENU) + personal({"strict": pure(1)})
+        personalized(MENU) + personalized({"strict": pure_dp(1)})
     with pytest.raises(InvalidArgument, match="no level 'other'; there are: open, strict"):
-        personal(MENU)["other"]
+        personalized(MENU)["other"]
 
 
 # ── people ─────────────────────────────────────────────────────────────────────────────────────
 
 
-class Careless(PeopleFilter):
+class Careless(IndividualFilter):
     """Looks at what was spent before, not after: the last query passes the limit."""
 
     def admit(self, cost):
@@ -104,7 +108,7 @@ QUERIES = st.lists(st.lists(AMOUNTS, min_size=4, max_size=4).map(np.array), max_
 
 @given(limits=st.lists(AMOUNTS, min_size=4, max_size=4), queries=QUERIES)
 def test_nobody_ever_passes_the_own_limit(limits, queries):
-    assert passed(PeopleFilter(limits), queries) <= 0
+    assert passed(IndividualFilter(limits), queries) <= 0
 
 
 def test_a_filter_that_looks_back_is_caught():
@@ -112,7 +116,7 @@ def test_a_filter_that_looks_back_is_caught():
 
 
 def test_who_cannot_pay_is_left_out_and_may_pay_less_later():
-    people = PeopleFilter([1.0, 0.25, 0.0])
+    people = IndividualFilter([1.0, 0.25, 0.0])
     assert people.admit(zcdp(0.5)).tolist() == [True, False, False]
     assert people.admit([0.4999, 0.2499, 0.0]).tolist() == [True, True, True]
     assert people.admit(zcdp(0.0002)).tolist() == [False, False, False]
@@ -121,28 +125,28 @@ def test_who_cannot_pay_is_left_out_and_may_pay_less_later():
 
 
 def test_decimals_fit_exactly():
-    people = PeopleFilter.of_levels(np.array([0]), (zcdp(0.3),))
+    people = IndividualFilter.of_levels(np.array([0]), (zcdp(0.3),))
     assert people.admit(zcdp(0.1)).all()
     assert people.admit(zcdp(0.2)).all()
     assert not people.admit(zcdp(GRAIN)).any()
 
 
 def test_limits_in_epsilon_and_delta():
-    rho = limit_rho(approx(1, 1e-5))
+    rho = limit_rho(approx_dp(1, 1e-5))
     # The classic conversion allows 0.0208199 (M4); the better one more, but no more
     # than Gaussian noise, whose exact curve reaches mu = 0.268051.
     assert 0.0208199 < rho < 0.268051**2 / 2
     assert conversion.zcdp_epsilon_optimal(float(rho), delta=1e-5) <= 1
     assert conversion.zcdp_epsilon_optimal(float(rho) * 1.0001, delta=1e-5) > 1
-    levels = PeopleFilter.of_levels(np.array([0, 1, 0]), (approx(1, 1e-5), zcdp(0.5)))
+    levels = IndividualFilter.of_levels(np.array([0, 1, 0]), (approx_dp(1, 1e-5), zcdp(0.5)))
     assert levels.limits[1] == 5 * 10**11
     assert levels.limits[0] == levels.limits[2] == math.floor(rho / GRAIN)
 
 
 def test_a_filter_goes_on_from_what_was_spent():
-    people = PeopleFilter([1.0, 1.0])
+    people = IndividualFilter([1.0, 1.0])
     people.admit([0.5, 0.25])
-    again = PeopleFilter([1.0, 1.0])
+    again = IndividualFilter([1.0, 1.0])
     again.restore(people.spent)
     assert again.admit(zcdp(0.7)).tolist() == [False, True]
     with pytest.raises(InvalidArgument, match="within"):
@@ -152,15 +156,15 @@ def test_a_filter_goes_on_from_what_was_spent():
 @pytest.mark.parametrize(
     ("do", "words"),
     [
-        (lambda: PeopleFilter([-1.0]), "negative"),
-        (lambda: PeopleFilter([np.nan]), "finite"),
-        (lambda: PeopleFilter([[1.0]]), "flat"),
-        (lambda: PeopleFilter([1e9]), "at most"),
-        (lambda: PeopleFilter([1.0]).admit([0.1, 0.1]), "per person"),
-        (lambda: PeopleFilter([1.0]).admit([-0.1]), "negative"),
-        (lambda: limit_rho(pure(1)), "positive delta"),
-        (lambda: PeopleFilter.of_levels(np.array([0, 2]), (zcdp(1), zcdp(1))), "0..1"),
-        (lambda: PeopleFilter.of_levels(np.array([0.5]), (zcdp(1),)), "whole number"),
+        (lambda: IndividualFilter([-1.0]), "negative"),
+        (lambda: IndividualFilter([np.nan]), "finite"),
+        (lambda: IndividualFilter([[1.0]]), "flat"),
+        (lambda: IndividualFilter([1e9]), "at most"),
+        (lambda: IndividualFilter([1.0]).admit([0.1, 0.1]), "per person"),
+        (lambda: IndividualFilter([1.0]).admit([-0.1]), "negative"),
+        (lambda: limit_rho(pure_dp(1)), "positive delta"),
+        (lambda: IndividualFilter.of_levels(np.array([0, 2]), (zcdp(1), zcdp(1))), "0..1"),
+        (lambda: IndividualFilter.of_levels(np.array([0.5]), (zcdp(1),)), "whole number"),
     ],
 )
 def test_bad_input_names_the_argument(do, words):
@@ -170,6 +174,6 @@ def test_bad_input_names_the_argument(do, words):
 
 def test_relations_are_not_mixed():
     with pytest.raises(RelationMismatch):
-        PeopleFilter([1.0]).admit(zcdp(0.1, relation=Relation.REPLACE_ONE))
+        IndividualFilter([1.0]).admit(zcdp(0.1, relation=NeighboringRelation.REPLACE_ONE))
     with pytest.raises(RelationMismatch):
-        limit_rho(zcdp(1, relation=Relation.REPLACE_ONE))
+        limit_rho(zcdp(1, relation=NeighboringRelation.REPLACE_ONE))

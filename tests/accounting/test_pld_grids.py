@@ -13,11 +13,11 @@ from discreet.accounting import _numeric_composition as numeric
 from discreet.accounting import composition, conversion, pld, renyi
 from discreet.accounting import dominating_pairs as pairs
 from discreet.accounting import pld as cells
-from discreet.accounting._event_tree import Reduced
+from discreet.accounting._event_tree import ReducedEvents
 from discreet.accounting.conversion import UNDERFLOW
 from discreet.accounting.dominating_pairs import (
     AddPair,
-    Atoms,
+    AtomPair,
     BoundedRangePair,
     GaussianPair,
     LaplacePair,
@@ -25,7 +25,14 @@ from discreet.accounting.dominating_pairs import (
     RemovePair,
 )
 from discreet.accounting.guarantee import Guarantee
-from discreet.core.events import Composed, DiscreteGaussian, Gdp, LaplaceNoise, Sampled, repeat
+from discreet.core.events import (
+    ComposedEvent,
+    DiscreteGaussianEvent,
+    GdpEvent,
+    LaplaceEvent,
+    SampledEvent,
+    repeat,
+)
 
 F = Fraction
 
@@ -34,7 +41,7 @@ F = Fraction
 
 
 def test_an_atom_goes_to_both_ends_of_its_cell():
-    found = cells.upper(Atoms(np.array([0.0, 0.13]), np.array([0.4, 0.6])), step=0.1, tail=1e-9)
+    found = cells.upper(AtomPair(np.array([0.0, 0.13]), np.array([0.4, 0.6])), step=0.1, tail=1e-9)
     assert found.offset == pytest.approx(0.03)
     assert found.index.tolist() == [-1, 0, 1, 2]
     up = math.expm1(-0.07) / math.expm1(-0.1)
@@ -45,7 +52,7 @@ def test_an_atom_goes_to_both_ends_of_its_cell():
 
 
 def test_tails_of_atoms_are_kept_above_and_left_out_below():
-    atoms = Atoms(np.array([-2.0, 0.0, 1.0, 3.0]), np.array([1e-4, 0.5, 0.4997, 1e-4]), 1e-4)
+    atoms = AtomPair(np.array([-2.0, 0.0, 1.0, 3.0]), np.array([1e-4, 0.5, 0.4997, 1e-4]), 1e-4)
     high = cells.upper(atoms, step=0.5, tail=2e-4)
     assert high.infinity == pytest.approx(2e-4)  # the highest loss counts as infinite
     assert high.mass.sum() == pytest.approx(0.9998)  # the lowest moves up
@@ -122,7 +129,7 @@ def test_cells_lose_little(pair):
 
 @pytest.mark.parametrize("kind", [RemovePair, AddPair])
 def test_atoms_of_samples(kind):
-    inner = Atoms(np.array([-0.5, 0.5]), np.array([0.3, 0.6]), 0.1)
+    inner = AtomPair(np.array([-0.5, 0.5]), np.array([0.3, 0.6]), 0.1)
     found = cells.atoms_of(kind(0.25, inner))
     for epsilon in (-0.2, 0.0, 0.05, 0.1, 0.2):
         at = np.array([epsilon])
@@ -130,19 +137,19 @@ def test_atoms_of_samples(kind):
         assert float(found.profile(at)[0]) == pytest.approx(true, rel=1e-9, abs=1e-12)
     assert found.masses.sum() + found.infinity == pytest.approx(1)
     assert (np.diff(found.losses) > 0).all()
-    far = cells.atoms_of(kind(0.25, Atoms(np.array([-800.0, 800.0]), np.array([0.0, 1.0]))))
+    far = cells.atoms_of(kind(0.25, AtomPair(np.array([-800.0, 800.0]), np.array([0.0, 1.0]))))
     large = 800 + math.log(0.25)
     assert large in (pytest.approx(far.losses[-1]), pytest.approx(-far.losses[0]))
-    many = Atoms(np.linspace(-1, 1, 1001), np.full(1001, 1 / 1001))
+    many = AtomPair(np.linspace(-1, 1, 1001), np.full(1001, 1 / 1001))
     assert cells.atoms_of(kind(0.25, many)) is None
     assert cells.atoms_of(kind(0.25, GaussianPair(1.0))) is None
     assert cells.atoms_of(LatticeLaplacePair(1e-3, 4000)) is None
 
 
 def test_outputs_that_hardly_ever_happen_do_not_overflow():
-    q = Atoms(np.array([-800.0, 0.0]), np.array([1e-320, 1.0])).other
+    q = AtomPair(np.array([-800.0, 0.0]), np.array([1e-320, 1.0])).other
     assert np.isfinite(q).all()
-    tiny = Guarantee(repeat(Sampled(F(1, 2), DiscreteGaussian(F(1, 100), F(9))), 3))
+    tiny = Guarantee(repeat(SampledEvent(F(1, 2), DiscreteGaussianEvent(F(1, 100), F(9))), 3))
     assert tiny.delta(1.0) == 1  # losses that are too large are not followed
 
 
@@ -154,9 +161,9 @@ def chosen(parts, tilt=0.0):
 
 
 def test_steps_have_a_floor_and_lower_ones_a_limit():
-    wide = [(Atoms(np.array([-1.0, 0.0, 300.0]), np.array([1e-6, 1 - 1e-6 - 1e-9, 1e-9])), 1)]
+    wide = [(AtomPair(np.array([-1.0, 0.0, 300.0]), np.array([1e-6, 1 - 1e-6 - 1e-9, 1e-9])), 1)]
     assert chosen(wide).step == pytest.approx(301 / 65536)
-    pair = [(Atoms(np.array([-2.0, 2.0]), np.full(2, 0.5)), 1), (LaplacePair(1e-3), 1)]
+    pair = [(AtomPair(np.array([-2.0, 2.0]), np.full(2, 0.5)), 1), (LaplacePair(1e-3), 1)]
     found = chosen(pair)
     assert found.step == pytest.approx(math.sqrt(2) / 64, rel=1e-6)
     assert found.steps == (found.step / 4, found.step / 256)
@@ -166,15 +173,15 @@ def test_steps_have_a_floor_and_lower_ones_a_limit():
     assert middle.steps[1] == middle.step / 2**wanted
     assert grid._lower_fineness(LaplacePair(1.0)) == 100
     assert grid._lower_fineness(LatticeLaplacePair(1.0, 1)) == 100
-    assert grid._lower_fineness(Atoms(np.zeros(1), np.ones(1))) == 200
+    assert grid._lower_fineness(AtomPair(np.zeros(1), np.ones(1))) == 200
     assert grid._lower_fineness(GaussianPair(1.0)) == 12
 
 
 def test_evenly_spaced_losses_are_aligned_only_if_they_are_wide_enough():
-    even = [(Atoms(np.linspace(-1, 1, 41), np.full(41, 1 / 41)), 2)]
+    even = [(AtomPair(np.linspace(-1, 1, 41), np.full(41, 1 / 41)), 2)]
     found = chosen(even)
     assert 0.05 / found.step == pytest.approx(2 * math.ceil(0.05 / (math.sqrt(0.35) / 64) / 2))
-    dense = [(Atoms(np.linspace(-1, 1, 2001), np.full(2001, 1 / 2001)), 2)]
+    dense = [(AtomPair(np.linspace(-1, 1, 2001), np.full(2001, 1 / 2001)), 2)]
     loose = chosen(dense)
     assert loose.step > 0.001
     assert len(loose.steps) == 1
@@ -184,7 +191,7 @@ def test_a_composition_as_one_pair():
     parts = [(LaplacePair(0.3), 2), (GaussianPair(0.4), 1)]
     whole = grid.as_atoms(parts)
     assert whole.masses.sum() + whole.infinity == pytest.approx(1, abs=1e-6)
-    event = Composed(((LaplaceNoise(F(10, 3)), 2), (Gdp(F(2, 5)), 1)))
+    event = ComposedEvent(((LaplaceEvent(F(10, 3)), 2), (GdpEvent(F(2, 5)), 1)))
     for epsilon in (0.0, 0.5, 1.0):
         exact = numeric.delta(event, epsilon=epsilon, side="upper")
         found = float(whole.profile(np.array([epsilon]))[0])
@@ -192,7 +199,7 @@ def test_a_composition_as_one_pair():
 
 
 def test_beyond_the_last_point():
-    masses = cells.Masses(index=np.array([-1, 1]), mass=np.array([0.4, 0.6]), infinity=0.0)
+    masses = cells.LossMasses(index=np.array([-1, 1]), mass=np.array([0.4, 0.6]), infinity=0.0)
     source = replace(pld.tilted(masses, step=0.5, tilt=2.0), lost=1e-3)
     profile = pld.profile(source, side="upper")
     last = profile.delta(0.5)
@@ -225,7 +232,7 @@ def test_slack_moves_epsilon_twice_and_delta_once():
 
 
 def test_slack_of_a_sum(monkeypatch):
-    event = repeat(LaplaceNoise(F(4)), 3)
+    event = repeat(LaplaceEvent(F(4)), 3)
     plain = {side: numeric.problem(event, side) for side in ("upper", "lower")}
     exact = {
         (side, sign): numeric.epsilon(event, delta=1e-3 * math.exp(sign * 0.01), side=side)
@@ -247,20 +254,22 @@ def test_slack_of_a_sum(monkeypatch):
 
 
 def test_slack_of_gaussians(monkeypatch):
-    event = Composed(((Gdp(F(1)), 1), (Gdp(F(2)), 1)))
-    monkeypatch.setattr(composition, "reduced", lambda *_: Reduced(mu_squared=1.0, slack=0.01))
+    event = ComposedEvent(((GdpEvent(F(1)), 1), (GdpEvent(F(2)), 1)))
+    monkeypatch.setattr(
+        composition, "reduced", lambda *_: ReducedEvents(mu_squared=1.0, slack=0.01)
+    )
     found = composition._closed_delta(event, 0.5)
     true = math.exp(0.01) * float(conversion.gaussian_delta(0.48, mu=1.0))
     assert true < found == pytest.approx(true, rel=1e-10)
-    monkeypatch.setattr(composition, "reduced", lambda *_: Reduced())
+    monkeypatch.setattr(composition, "reduced", lambda *_: ReducedEvents())
     assert composition._closed_delta(event, 0.5) == 0
-    for more in ({"rho": F(1)}, {"xi": F(1)}, {"parts": ((Gdp(F(1)), 1),)}):
-        monkeypatch.setattr(composition, "reduced", lambda *_, more=more: Reduced(**more))
+    for more in ({"rho": F(1)}, {"xi": F(1)}, {"parts": ((GdpEvent(F(1)), 1),)}):
+        monkeypatch.setattr(composition, "reduced", lambda *_, more=more: ReducedEvents(**more))
         assert composition._closed_delta(event, 0.5) == math.inf
 
 
 def test_slack_of_divergences(monkeypatch):
-    event, pair = Sampled(F(1, 2), Gdp(F(1))), LaplacePair(0.5)
+    event, pair = SampledEvent(F(1, 2), GdpEvent(F(1))), LaplacePair(0.5)
     monkeypatch.setattr(renyi, "leaf_pairs", lambda *_: (pair, LaplacePair(0.7), 0.0))
     without = renyi._numerical(event, 3.0)
     assert without == pytest.approx(renyi._of_pair(LaplacePair(0.7), 3.0))

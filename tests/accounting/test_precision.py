@@ -14,14 +14,14 @@ from discreet.accounting import _binomial as binomial
 from discreet.accounting import calibrate, conversion, renyi
 from discreet.accounting.guarantee import Guarantee
 from discreet.core.events import (
-    BoundedRange,
-    Gdp,
-    Pure,
-    Sampled,
-    SampledWithoutReplacement,
-    TruncatedLaplace,
+    BoundedRangeEvent,
+    GdpEvent,
+    PureEvent,
+    SampledEvent,
+    SampledWithoutReplacementEvent,
+    TruncatedLaplaceEvent,
 )
-from discreet.core.relation import Relation
+from discreet.core.relation import NeighboringRelation
 from discreet_studies.noise_mechanisms import location_scale_pairs as scales
 from discreet_studies.noise_mechanisms.normal_laplace import NormalLaplace
 
@@ -66,7 +66,7 @@ def test_divergences_of_tiny_losses_are_never_less_than_they_are(epsilon, order)
 def test_very_many_tiny_reports_are_not_free():
     """Their divergences add up to that of the sum of their rho, about."""
     count, epsilon = 10**16, F(1, 10**8)
-    one = renyi.divergence(Pure(epsilon), order=2.0)
+    one = renyi.divergence(PureEvent(epsilon), order=2.0)
     assert 0.99 <= count * one <= 1.02
 
 
@@ -248,7 +248,7 @@ def test_a_scale_of_one_beside_a_sigma():
 )
 def test_the_delta_of_a_sampled_gaussian_is_never_less_than_it_is(mu, percent, away):
     """``q delta(log(1 + (e^eps - 1)/q))``, far out in the tail."""
-    event, rate = Gdp(F(str(mu))), F(percent, 100)
+    event, rate = GdpEvent(F(str(mu))), F(percent, 100)
     epsilon = math.log1p(float(rate) * math.expm1(mu * (away + mu / 2)))
     with mpmath.workdps(60):
         m, q, e = (
@@ -257,8 +257,10 @@ def test_the_delta_of_a_sampled_gaussian_is_never_less_than_it_is(mu, percent, a
         inside = mpmath.log1p(mpmath.expm1(e) / q)
         above = mpmath.ncdf(m / 2 - inside / m)
         true = q * (above - mpmath.exp(inside) * mpmath.ncdf(-m / 2 - inside / m))
-    poisson = Guarantee(Sampled(rate, event)).delta(epsilon)
-    drawn = Guarantee(SampledWithoutReplacement(percent, 100, event), Relation.REPLACE_ONE)
+    poisson = Guarantee(SampledEvent(rate, event)).delta(epsilon)
+    drawn = Guarantee(
+        SampledWithoutReplacementEvent(percent, 100, event), NeighboringRelation.REPLACE_ONE
+    )
     for found in (poisson, drawn.delta(epsilon)):
         assert true <= found <= true * (1 + 1e-8)
 
@@ -269,7 +271,7 @@ def test_the_delta_of_a_sampled_gaussian_is_never_less_than_it_is(mu, percent, a
 )
 def test_what_truncated_noise_gives_away_is_never_less_than_it_is(scale, shift, bound):
     """The mass beyond the neighbour's reach, ``(r^(b+1-s) - r^(b+1)) / (1 + r - 2 r^(b+1))``."""
-    event = TruncatedLaplace(F(scale), shift, bound)
+    event = TruncatedLaplaceEvent(F(scale), shift, bound)
     with mpmath.workdps(60):
         a = mpmath.mpf(1) / scale
         end = mpmath.exp(-a * (bound + 1))
@@ -287,7 +289,7 @@ def test_just_below_the_largest_loss_of_truncated_noise_all_outputs_count():
             repr(epsilon)
         )
         true = -mpmath.expm1(-gap) / 2
-    assert 1e-16 < true <= Guarantee(TruncatedLaplace(scale, 20, 74)).delta(epsilon) < 1e-12
+    assert 1e-16 < true <= Guarantee(TruncatedLaplaceEvent(scale, 20, 74)).delta(epsilon) < 1e-12
 
 
 @pytest.mark.parametrize(
@@ -300,7 +302,7 @@ def test_a_bounded_range_of_any_length(epsilon):
         with mpmath.workdps(60):
             e, x = (mpmath.mpf(one.numerator) / one.denominator for one in (epsilon, at))
             true = mpmath.expm1((x - e) / 2) ** 2 / -mpmath.expm1(-e)
-        found = Guarantee(BoundedRange(epsilon)).delta(at)
+        found = Guarantee(BoundedRangeEvent(epsilon)).delta(at)
         assert true <= found <= true * (1 + 1e-6) + 1e-320
 
 

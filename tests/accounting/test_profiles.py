@@ -14,23 +14,23 @@ from discreet.accounting.conversion import gaussian_delta
 from discreet.accounting.dominating_pairs import BoundedRangePair, LaplacePair, delta
 from discreet.accounting.guarantee import Guarantee
 from discreet.core.events import (
-    BoundedRange,
-    DiscreteGaussian,
-    DiscreteLaplace,
-    Either,
-    LaplaceNoise,
-    Sampled,
-    SampledWithoutReplacement,
-    TruncatedLaplace,
+    BoundedRangeEvent,
+    DiscreteGaussianEvent,
+    DiscreteLaplaceEvent,
+    EitherEvent,
+    LaplaceEvent,
+    SampledEvent,
+    SampledWithoutReplacementEvent,
+    TruncatedLaplaceEvent,
 )
-from discreet.core.relation import Relation
+from discreet.core.relation import NeighboringRelation
 
 
 def hockey(p, q, epsilon):
     return float(np.maximum(np.asarray(p) - math.exp(epsilon) * np.asarray(q), 0).sum())
 
 
-def check(event, p, q, relation=Relation.ADD_REMOVE):
+def check(event, p, q, relation=NeighboringRelation.ADD_REMOVE):
     """The claimed delta equals the sum over outputs, in the worse direction."""
     guarantee = Guarantee(event, relation)
     for epsilon in (0.0, 0.01, 0.1, 0.3, 0.7, 1.1, 2.0):
@@ -52,14 +52,14 @@ def lattice(log_weight, shift, reach):
 def test_discrete_laplace(scale, shift):
     t = float(scale)
     p, q = lattice(lambda k: -np.abs(k) / t, shift, 40 * math.ceil(t) + shift)
-    check(DiscreteLaplace(scale, shift), p, q)
+    check(DiscreteLaplaceEvent(scale, shift), p, q)
 
 
 @given(st.fractions(Fraction(1, 2), 60), st.integers(1, 5))
 def test_discrete_gaussian(variance, shift):
     v = float(variance)
     p, q = lattice(lambda k: -(k**2) / (2 * v), shift, 40 * math.ceil(math.sqrt(v)) + shift)
-    check(DiscreteGaussian(variance, Fraction(shift**2), 1), p, q)
+    check(DiscreteGaussianEvent(variance, Fraction(shift**2), 1), p, q)
 
 
 @given(st.fractions(Fraction(1, 2), 20), st.integers(1, 6), st.integers(0, 40))
@@ -67,14 +67,14 @@ def test_truncated_laplace(scale, shift, bound):
     k = np.arange(-bound - shift, bound + shift + 1)
     w = np.where(np.abs(k) <= bound, np.exp(-np.abs(k) / float(scale)), 0)
     moved = np.where(np.abs(k - shift) <= bound, np.exp(-np.abs(k - shift) / float(scale)), 0)
-    check(TruncatedLaplace(scale, shift, bound), w / w.sum(), moved / moved.sum())
+    check(TruncatedLaplaceEvent(scale, shift, bound), w / w.sum(), moved / moved.sum())
 
 
 @given(st.fractions(Fraction(1, 5), 5), st.fractions(Fraction(1, 50), Fraction(9, 10)))
 def test_poisson_sample_of_a_lattice(scale, rate):
     t, r = float(scale), float(rate)
     p, q = lattice(lambda k: -np.abs(k) / t, 2, 60 * math.ceil(t) + 2)
-    check(Sampled(rate, DiscreteLaplace(scale, 2)), (1 - r) * q + r * p, q)
+    check(SampledEvent(rate, DiscreteLaplaceEvent(scale, 2)), (1 - r) * q + r * p, q)
 
 
 @given(st.integers(1, 9))
@@ -82,8 +82,10 @@ def test_sample_without_replacement_is_the_worst_third_law(sample):
     """Undrawn records may give any third law: the claim covers all of them, and one attains it."""
     r = sample / 10
     p, q = lattice(lambda k: -np.abs(k) / 2.0, 2, 120)
-    inner = DiscreteLaplace(Fraction(2), 2)
-    claim = Guarantee(SampledWithoutReplacement(sample, 10, inner), Relation.REPLACE_ONE)
+    inner = DiscreteLaplaceEvent(Fraction(2), 2)
+    claim = Guarantee(
+        SampledWithoutReplacementEvent(sample, 10, inner), NeighboringRelation.REPLACE_ONE
+    )
     k = np.arange(-120, 121)
     for epsilon in (0.0, 0.05, 0.2, 0.5):
         attained = 0.0
@@ -111,7 +113,7 @@ def test_bounded_range_is_the_envelope_of_two_point_laws():
 
 def test_exponential_mechanism_stays_below_bounded_range():
     random = np.random.default_rng(1)
-    guarantee = Guarantee(BoundedRange(Fraction(1)))
+    guarantee = Guarantee(BoundedRangeEvent(Fraction(1)))
     for _ in range(300):
         scores = random.uniform(0, 3, size=5)
         moved = scores + random.uniform(0, 1, size=5)  # one-sided: range of the loss at most 1
@@ -121,8 +123,11 @@ def test_exponential_mechanism_stays_below_bounded_range():
 
 
 def test_either_is_the_worst():
-    branches = (DiscreteLaplace(Fraction(2), 1), DiscreteGaussian(Fraction(4), Fraction(4), 1))
-    both = Guarantee(Either(branches))
+    branches = (
+        DiscreteLaplaceEvent(Fraction(2), 1),
+        DiscreteGaussianEvent(Fraction(4), Fraction(4), 1),
+    )
+    both = Guarantee(EitherEvent(branches))
     for epsilon in (0.0, 0.1, 0.4, 0.6, 1.0, 2.0):
         worst = max(Guarantee(branch).delta(epsilon) for branch in branches)
         assert worst * (1 - 1e-12) <= both.delta(epsilon) <= worst * (1 + 1e-9)
@@ -135,7 +140,7 @@ def test_either_is_the_worst():
 @pytest.mark.parametrize("split", [(1, 1), (2, 1), (3, 1), (2, 2), (1, 1, 1)])
 def test_t1_discrete_splits_are_dominated(scale, split):
     total = sum(split)
-    one = Guarantee(DiscreteLaplace(Fraction(scale), total))
+    one = Guarantee(DiscreteLaplaceEvent(Fraction(scale), total))
     pairs = [lattice(lambda k: -np.abs(k) / scale, s, 40 * math.ceil(scale) + s) for s in split]
     p, q = np.ones(1), np.ones(1)
     for a, b in pairs:
@@ -188,7 +193,7 @@ def test_t2_and_t3_bracket_the_exact_law(variance, smoothing):
 
 def test_t2_covers_every_direction_of_a_vector():
     """All integer shifts of squared length 5 in the plane, by direct sums."""
-    event = DiscreteGaussian(Fraction(9), Fraction(5), 2)
+    event = DiscreteGaussianEvent(Fraction(9), Fraction(5), 2)
     claim = Guarantee(event)
     k = np.arange(-40, 41)
     for shift in set(itertools.permutations((2, 1))) | {(2, 0), (1, 1)}:
@@ -201,7 +206,7 @@ def test_t2_covers_every_direction_of_a_vector():
 
 def test_short_shifts_of_a_vector_are_exact():
     """A squared shift of 2 on integers moves two coordinates by one: the product law, exactly."""
-    claim = Guarantee(DiscreteGaussian(Fraction(2), Fraction(2), 100))
+    claim = Guarantee(DiscreteGaussianEvent(Fraction(2), Fraction(2), 100))
     k = np.arange(-40, 41)
     zero = np.exp(-(k**2) / 4.0)
     one = np.exp(-((k - 1) ** 2) / 4.0)
@@ -216,7 +221,7 @@ def test_discrete_gaussian_is_not_gaussian():
     for variance, excess in [(1, 0.3), (4, 0.05)]:
         gains = []
         for epsilon in np.linspace(0, 4 / math.sqrt(variance), 40):
-            exact = Guarantee(DiscreteGaussian(Fraction(variance), Fraction(1), 1)).delta(
+            exact = Guarantee(DiscreteGaussianEvent(Fraction(variance), Fraction(1), 1)).delta(
                 float(epsilon)
             )
             gains.append(exact / float(gaussian_delta(epsilon, mu=1 / math.sqrt(variance))))
@@ -224,7 +229,7 @@ def test_discrete_gaussian_is_not_gaussian():
 
 
 def test_laplace_profile_is_b16():
-    claim = Guarantee(LaplaceNoise(Fraction(2)))
+    claim = Guarantee(LaplaceEvent(Fraction(2)))
     for epsilon in (0.0, 0.1, 0.4, 0.5, 1.0):
         assert claim.delta(epsilon) == pytest.approx(
             max(0.0, 1 - math.exp((epsilon - 0.5) / 2)), rel=1e-9, abs=1e-15

@@ -137,7 +137,7 @@ def test_eight_points_take_the_best_law_each():
 
 
 def test_a_report_hides_among_clones_alone_unless_told():
-    law = shuffle.Clones(ratio=2.0, rate=0.25, weight=1.0)
+    law = shuffle.CloneParameters(ratio=2.0, rate=0.25, weight=1.0)
     assert (law.same, law.same_weight) == (0, 0)
     assert (shuffle.clones(1.0).same, shuffle.clones(1.0).same_weight) == (0, 0)
 

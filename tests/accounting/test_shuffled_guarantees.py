@@ -6,19 +6,19 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from discreet.accounting.filters import PureFilter
-from discreet.accounting.guarantee import Guarantee, approx, pure
+from discreet.accounting.filters import PureDPFilter
+from discreet.accounting.guarantee import Guarantee, approx_dp, pure_dp
 from discreet.accounting.shuffle import blocks
 from discreet.core import events
 from discreet.core.errors import BudgetExceeded, InvalidArgument, RelationMismatch, Unsupported
-from discreet.core.relation import Relation
+from discreet.core.relation import NeighboringRelation
 from discreet.ledger.ledger import Ledger
 
-LOCAL, REPLACE = Relation.LOCAL, Relation.REPLACE_ONE
+LOCAL, REPLACE = NeighboringRelation.LOCAL, NeighboringRelation.REPLACE_ONE
 
 
 def shuffled(local, reports, parts=()):
-    return pure(local, relation=LOCAL).shuffled(reports=reports, parts=parts)
+    return pure_dp(local, relation=LOCAL).shuffled(reports=reports, parts=parts)
 
 
 def clones_pair(local, reports):
@@ -42,7 +42,7 @@ def hockey(p, q, epsilon):
 def test_one_and_several_rounds_against_the_product(local, reports):
     p, q = clones_pair(local, reports)
     one = shuffled(local, reports)
-    other = pure(0.3, relation=REPLACE)
+    other = pure_dp(0.3, relation=REPLACE)
     answer = np.array([1, math.exp(-0.3)]) / (1 + math.exp(-0.3))
     cases = [
         (one, (p, q), 1e-6),
@@ -92,16 +92,16 @@ def test_a_sample_of_clients_may_be_shuffled():
 
 def test_only_local_reports_are_shuffled_and_only_replaced():
     with pytest.raises(RelationMismatch):
-        pure(1).shuffled(reports=10)
+        pure_dp(1).shuffled(reports=10)
     with pytest.raises(Unsupported):
-        approx(1, 1e-6, relation=LOCAL).shuffled(reports=10)
-    bundle = pure(0.5, relation=LOCAL) * 2
+        approx_dp(1, 1e-6, relation=LOCAL).shuffled(reports=10)
+    bundle = pure_dp(0.5, relation=LOCAL) * 2
     assert bundle.shuffled(reports=10) == shuffled(1, 10)
     with pytest.raises(Unsupported):
         bundle.shuffled(reports=10, parts=blocks(points=2))
-    for relation in (Relation.ADD_REMOVE, LOCAL):
+    for relation in (NeighboringRelation.ADD_REMOVE, LOCAL):
         with pytest.raises(RelationMismatch, match="REPLACE_ONE"):
-            Guarantee(events.Shuffled(Fraction(1), 10), relation)
+            Guarantee(events.ShuffledEvent(Fraction(1), 10), relation)
     with pytest.raises(InvalidArgument):
         shuffled(1, 0)
 
@@ -123,28 +123,28 @@ def test_stored_and_shown(parts):
     assert Guarantee.from_json(g.to_json()) == g
     assert events.from_json(events.to_json((g * 3).event)) == (g * 3).event
     assert repr(g) == "Guarantee(shuffle(1000 reports, Pure(1.5)), Relation.REPLACE_ONE)"
-    text = (g + pure(0.1, relation=REPLACE)).explain(delta=1e-6)
+    text = (g + pure_dp(0.1, relation=REPLACE)).explain(delta=1e-6)
     assert ("Balle" if parts else "Feldman, McMillan, Talwar 2021") in text
 
 
 def test_equal_descriptions_are_equal_events():
     half = Fraction(1, 2)
-    merged = events.ShuffledTwoLevel(1, 10, ((half, half, half), (half, half, half)))
+    merged = events.ShuffledTwoLevelEvent(1, 10, ((half, half, half), (half, half, half)))
     assert merged == shuffled(1, 10, blocks(points=2)).event
     for wrong in (((1, half, Fraction(2, 3)),), ((half, half, half),), ((1, 1, 0),), ((1, 2),), 3):
         with pytest.raises(InvalidArgument):
-            events.ShuffledTwoLevel(1, 10, wrong)
+            events.ShuffledTwoLevelEvent(1, 10, wrong)
 
 
 def test_a_budget_of_pure_epsilons_counts_the_local_one():
-    budget = PureFilter(limit=Fraction(3), relation=REPLACE)
+    budget = PureDPFilter(limit=Fraction(3), relation=REPLACE)
     budget.charge(shuffled(2, 10**6))
     assert budget.spent == 2
 
 
 def test_a_ledger_keeps_shuffled_rounds(tmp_path):
     ledger = Ledger(f"sqlite:///{tmp_path}/budget.db")
-    account = ledger.account("survey", limit=approx(1, 1e-6, relation=REPLACE))
+    account = ledger.account("survey", limit=approx_dp(1, 1e-6, relation=REPLACE))
     for _ in range(10):
         account.charge(shuffled(4, 10**5), label="a round")
     assert account.spent == shuffled(4, 10**5) * 10

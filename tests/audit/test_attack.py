@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from discreet.audit._attack import Columns, attack, claim_points, lower_bound, upper_bound
+from discreet.audit._attack import OutputColumns, attack, claim_points, lower_bound, upper_bound
 from discreet.audit.cases.sparse_vector import laplace_integers
 from discreet.core.errors import InvalidArgument
 
@@ -88,9 +88,9 @@ def test_an_event_depends_on_one_output_only() -> None:
     ragged = [tuple(rng.normal(size=int(k)).round(int(k))) for k in rng.integers(0, 6, 300)]
     numbers = np.where(rng.random((300, 3)) < 0.1, np.nan, rng.normal(size=(300, 3)))
     for outputs in (ragged, numbers, rng.integers(-5, 5, (300, 6))):
-        whole = Columns(outputs)
+        whole = OutputColumns(outputs)
         for i in range(0, 300, 7):
-            one = Columns(outputs[i : i + 1])
+            one = OutputColumns(outputs[i : i + 1])
             for key in whole.keys:
                 assert one[key][0] == whole[key][i], (key, i)
                 assert whole.rows(i, i + 1)[key][0] == whole[key][i]
@@ -133,7 +133,7 @@ def test_bad_claims_are_refused(claimed: tuple[float, float]) -> None:
 def test_bad_runs_are_refused() -> None:
     for outputs in (np.array([2**60, 0]), [(2**60,), (0,)], [np.int64(2**60), 0]):
         with pytest.raises(InvalidArgument, match="2\\*\\*53"):
-            Columns(outputs)
+            OutputColumns(outputs)
     with pytest.raises(InvalidArgument, match="run"):
         attack(lambda x, n: 3, 0, 1, claimed=(1.0, 0.0), samples=1000)
     # Turned over, these would be three outputs, and the exact input would pass unseen.

@@ -17,7 +17,7 @@ from discreet.audit import lattice_distribution as lattice
 from discreet.core.errors import InvalidArgument
 
 
-def laplace_pair(scale: float, shift: int) -> exact.Pair:
+def laplace_pair(scale: float, shift: int) -> exact.OutputPair:
     # Beyond both centres the ratio is constant: clamping there loses nothing.
     noise = lattice.discrete_laplace(scale)
     return exact.pair(noise.clamp(0, shift), noise.shift(shift).clamp(0, shift))
@@ -68,7 +68,7 @@ def test_sum_of_two_laplace_noises(eps: float, single: float, double: float) -> 
 def test_binary_flip_boundary() -> None:
     """B20: (ln 3, 0.1) holds from p = 0.225 and not below."""
 
-    def flip(p: float) -> exact.Pair:
+    def flip(p: float) -> exact.OutputPair:
         laws = [outputs.randomised_response(bit, keep=1 - p) for bit in (0, 1)]
         return exact.pair(*laws)
 
@@ -179,7 +179,7 @@ def test_delta_is_the_best_of_all_sets(a: list[int], b: list[int], eps: float) -
         sum(p[i] - math.exp(eps) * q[i] for i in range(size) if mask >> i & 1)
         for mask in range(1 << size)
     )
-    laws = exact.Pair(outcomes=range(size), left=p, right=q)
+    laws = exact.OutputPair(outcomes=range(size), left=p, right=q)
     low, high = exact.delta_one_way(laws, eps)
     assert low - 1e-12 <= best <= high + 1e-12
     assert exact.epsilon_one_way(laws, high).lower <= eps + 1e-9
@@ -204,15 +204,15 @@ def test_bad_arguments_are_refused() -> None:
     with pytest.raises(InvalidArgument, match="delta"):
         exact.epsilon(good, 1.5)
     with pytest.raises(InvalidArgument, match="sum"):
-        lattice.Lattice(start=0, mass=np.array([0.4, 0.4]))
+        lattice.LatticeDistribution(start=0, mass=np.array([0.4, 0.4]))
     with pytest.raises(InvalidArgument, match="left"):
-        exact.Pair(outcomes=range(1), left=np.array([2.0]), right=np.array([1.0]))
+        exact.OutputPair(outcomes=range(1), left=np.array([2.0]), right=np.array([1.0]))
     # What is not listed may be what tells the inputs apart: it must be stated.
     with pytest.raises(InvalidArgument, match="right must be masses that sum to 1"):
         exact.pair({0: 0.5, 1: 0.5}, {0: 0.5})
     half = np.array([0.5])
-    exact.Pair(outcomes=range(1), left=half, right=half, missing=0.5)
+    exact.OutputPair(outcomes=range(1), left=half, right=half, missing=0.5)
     with pytest.raises(InvalidArgument, match="left must be masses that sum to 1"):
-        exact.Pair(outcomes=range(1), left=half, right=half, missing=0.4)
+        exact.OutputPair(outcomes=range(1), left=half, right=half, missing=0.4)
     with pytest.raises(InvalidArgument, match="scale"):
         lattice.discrete_laplace(0.0)

@@ -10,7 +10,7 @@ import pytest
 
 from discreet.audit._attack import NO_BIT, lowest_bit
 from discreet.audit.cases.sparse_vector import laplace_integers
-from discreet.audit.side_channels import precision_attack, relate, timing_probe
+from discreet.audit.side_channels import precision_attack, relate, timing_attack
 from discreet.core.errors import InvalidArgument
 
 SCALES = [0.1, 1.0, 10.0, 1000.0]
@@ -90,7 +90,7 @@ def test_timing_probe_reads_the_clock_around_each_draw(follows: bool) -> None:
         now += size if follows else int(rng.geometric(0.01))
         return [size, -size]
 
-    found = timing_probe(draw, repetitions=400, clock=lambda: now)
+    found = timing_attack(draw, repetitions=400, clock=lambda: now)
     assert found.repetitions == 400
     assert found.tells == follows
     assert (found.correlation == pytest.approx(1)) == follows

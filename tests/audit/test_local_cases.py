@@ -15,25 +15,25 @@ from discreet.audit.cases import _range_outputs as ranges
 from discreet.audit.cases import local as local_cases
 from discreet.audit.cases import ranges as range_cases
 from discreet.audit.cases._local_outputs import copies_law, noisy_pair, remembered_law, report_law
-from discreet.audit.cases.local import Client, client_case, clients
+from discreet.audit.cases.local import AuditedClient, client_case, clients
 from discreet.audit.runner import FAMILY, audit_case, registered
 from discreet.core.errors import InvalidArgument
-from discreet.local.longitudinal import l_olh, rappor
+from discreet.local.longitudinal import longitudinal_olh, rappor
 from discreet.local.means.local_laplace import LocalLaplace
 from discreet.local.means.piecewise import duchi
-from discreet.local.oracles.histogram_encoding import SummedHistogram
+from discreet.local.oracles.histogram_encoding import SummationHistogramEncoding
 from discreet.local.oracles.local_hashing import olh
-from discreet.local.oracles.randomized_response import RandomisedResponse, grr
+from discreet.local.oracles.randomized_response import RandomizedResponse, grr
 from discreet.local.oracles.unary_encoding import oue
 from discreet.local.registry import KINDS
 from discreet.noise.laplace import DiscreteLaplace
-from discreet.noise.random_source import seeded
+from discreet.noise.random_source import seeded_rng
 from discreet.noise.uniform import below, bernoulli_real
 from tests.distributions import ALPHA
 
 OURS = (*local_cases.cases(), *local_cases.beside())
 CLIENTS = clients()
-NOISY = (LocalLaplace, SummedHistogram)
+NOISY = (LocalLaplace, SummationHistogramEncoding)
 LISTED = [one for one in CLIENTS if one.name != "heavy hitters"]
 
 
@@ -74,7 +74,7 @@ def seen(client, n=40_000):
     if not isinstance(client.randomiser, NOISY):
         return n, Counter(row.tobytes() for row in sent)
     # Read as the laws are: between the two centres.
-    if isinstance(client.randomiser, SummedHistogram):
+    if isinstance(client.randomiser, SummationHistogramEncoding):
         steps = client.randomiser.steps
         # The own entry falls from steps as the first of the pair rises from 0.
         return n, Counter(map(tuple, np.clip(sent[:, ::-1], 0, steps).tolist()))
@@ -124,7 +124,7 @@ def test_the_law_of_another_epsilon_is_not_followed(client):
 
 
 def copied(plan, value, n, times):
-    bits = seeded(4)
+    bits = seeded_rng(4)
     memory = plan.remember(np.full(n, value), bits=bits)
     return Counter(
         row.tobytes() for row in np.hstack([plan.report(memory, bits=bits) for _ in range(times)])
@@ -135,7 +135,7 @@ def copied(plan, value, n, times):
     "plan",
     [
         rappor(categories=2, epsilon=0.5, permanent=1),
-        l_olh(categories=4, epsilon=0.5, permanent=1, hashes=2),
+        longitudinal_olh(categories=4, epsilon=0.5, permanent=1, hashes=2),
     ],
     ids=["rappor", "l-olh"],
 )
@@ -149,7 +149,7 @@ def test_copies_follow_their_joint_law(plan):
 
 
 def test_one_copy_of_a_hash_is_the_law_of_hashing():
-    plan = l_olh(categories=4, epsilon=0.5, permanent=1, hashes=4)
+    plan = longitudinal_olh(categories=4, epsilon=0.5, permanent=1, hashes=4)
     alone = report_law(olh(categories=4, epsilon=0.5, hashes=4), 2)
     assert copies_law(plan, 2, 1) == pytest.approx(alone, abs=1e-14)
     lasting = report_law(olh(categories=4, epsilon=1, hashes=4), 2)
@@ -178,7 +178,7 @@ def test_a_client_that_tells_more_is_accused_by_samples_alone(weak):
     assert verdict(mutant) == "ACCUSED"
 
 
-class AsPublished(RandomisedResponse):
+class AsPublished(RandomizedResponse):
     """A lie may be the truth."""
 
     def _answers(self, own, bits):
@@ -189,7 +189,7 @@ class AsPublished(RandomisedResponse):
 def test_the_published_mistake_in_our_own_client_is_accused():
     right = grr(categories=5, epsilon=1)
     wrong = AsPublished(categories=5, epsilon=right.epsilon)
-    client = Client(name="wrong", randomiser=wrong, left=0, right=3)
+    client = AuditedClient(name="wrong", randomiser=wrong, left=0, right=3)
     assert verdict(dataclasses.replace(client_case(client), laws=None)) == "ACCUSED"
 
 

@@ -12,24 +12,24 @@ from scipy import stats
 
 from discreet.audit import _outputs as outputs
 from discreet.audit import exact
-from discreet.audit.case import Case
+from discreet.audit.case import AuditCase
 from discreet.audit.cases import mechanisms as catalogue
 from discreet.audit.lattice_distribution import discrete_laplace, listed
 from discreet.audit.runner import FAMILY, audit_case, registered
-from discreet.audit.side_channels import precision_attack, timing_probe
-from discreet.local.oracles.randomized_response import randomised_response
+from discreet.audit.side_channels import precision_attack, timing_attack
+from discreet.local.oracles.randomized_response import randomized_response
 from discreet.mechanisms.above_threshold import above_threshold
 from discreet.mechanisms.additive import gaussian, laplace
 from discreet.mechanisms.scalar.truncated_laplace import truncated_laplace
-from discreet.mechanisms.selection import exponential, noisy_max, permute_and_flip
-from discreet.noise.random_source import seeded
+from discreet.mechanisms.selection import exponential_mechanism, permute_and_flip, report_noisy_max
+from discreet.noise.random_source import seeded_rng
 from tests.counting_source import CountedBits
 
-OWN = catalogue.cases()
+OWN = catalogue.mechanism_cases()
 BY_NAME = {case.name: case for case in OWN}
 
 
-def verdict(case: Case) -> str:
+def verdict(case: AuditCase) -> str:
     # Where every output is a release of its own, sums are the sharper check: few samples do.
     samples = min(case.samples, 500) if case.samples <= catalogue.ONE_BY_ONE else case.samples
     return audit_case(case, failure=FAMILY / 100, samples=samples, seed=5).verdict
@@ -53,12 +53,12 @@ def test_names_are_unique_and_all_kinds_are_there() -> None:
 
 
 @pytest.mark.parametrize("case", OWN, ids=lambda case: case.name)
-def test_none_of_ours_is_accused(case: Case) -> None:
+def test_none_of_ours_is_accused(case: AuditCase) -> None:
     assert verdict(case) in ("holds", "not refuted")
 
 
 @pytest.mark.parametrize("case", [c for c in OWN if c.laws is not None], ids=lambda c: c.name)
-def test_exact_laws_keep_the_claim_and_use_it(case: Case) -> None:
+def test_exact_laws_keep_the_claim_and_use_it(case: AuditCase) -> None:
     """Within the claim on these inputs, and at least half of it: the inputs are no easy ones."""
     assert case.laws is not None
     claimed = (
@@ -110,10 +110,10 @@ def test_noise_ten_per_cent_too_small_is_accused_by_samples_alone(name: str) -> 
 
 
 def test_response_that_keeps_too_often_is_accused() -> None:
-    wrong = randomised_response(categories=5, epsilon=WEAKER)
+    wrong = randomized_response(categories=5, epsilon=WEAKER)
     mutant = dataclasses.replace(
         BY_NAME["randomised response, 5 categories"],
-        draw=lambda value, n, seed: wrong.release(np.full(n, value), bits=seeded(seed)),
+        draw=lambda value, n, seed: wrong.release(np.full(n, value), bits=seeded_rng(seed)),
         laws=None,
     )
     assert verdict(mutant) == "ACCUSED"
@@ -128,14 +128,14 @@ def test_a_truncation_one_step_too_narrow_is_accused_by_sums() -> None:
     assert verdict(mutant) == "ACCUSED"
 
 
-@pytest.mark.parametrize("make", [exponential, permute_and_flip, noisy_max])
+@pytest.mark.parametrize("make", [exponential_mechanism, permute_and_flip, report_noisy_max])
 @pytest.mark.parametrize("scores", [(0, 0, 0), (0, 4), (3, 1, 2, 0, 2)])
 def test_choices_follow_our_own_enumeration(make, scores) -> None:
     """Two routes to the law agree, and the sampler follows it cell by cell."""
     mechanism = make(sensitivity=1, epsilon=1)
     law = catalogue.selection_law(mechanism, scores)
     assert mechanism.probabilities(scores) == pytest.approx(list(law.values()), abs=1e-12)
-    n, bits = 2000, seeded(3)
+    n, bits = 2000, seeded_rng(3)
     seen = Counter(mechanism.release(scores, bits=bits) for _ in range(n))
     level = 1e-6 / 100
     for i, p in law.items():
@@ -149,13 +149,13 @@ def test_choices_follow_our_own_enumeration(make, scores) -> None:
 def test_threshold_runs_follow_our_own_enumeration() -> None:
     mechanism = above_threshold(sensitivity=1, epsilon=1, positives=2)
     values = (0, 3, -3, 2)
-    law = outputs.SparseVector(
+    law = outputs.SparseVectorOutputs(
         threshold=0,
         threshold_noise=listed(mechanism.threshold_noise),
         query_noise=listed(mechanism.query_noise),
         cutoff=2,
     ).law(values)
-    n, bits = 2000, seeded(4)
+    n, bits = 2000, seeded_rng(4)
     seen = Counter(
         tuple(mechanism.release(values, threshold=0, bits=bits).tolist()) for _ in range(n)
     )
@@ -199,7 +199,7 @@ def test_low_bits_tell_nothing(kind: str, scale: float) -> None:
 def test_work_does_not_tell_the_noise(mechanism) -> None:
     bits = CountedBits(8)
     for size in (1, 50):
-        found = timing_probe(
+        found = timing_attack(
             lambda n=size: mechanism.release(
                 np.zeros(n, dtype=np.int64 if mechanism.integers else np.float64), bits=bits
             ),

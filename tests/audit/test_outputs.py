@@ -15,7 +15,7 @@ from discreet.audit import _outputs as outputs
 from discreet.audit import exact
 from discreet.audit import lattice_distribution as lattice
 
-SMALL = lattice.Lattice(start=-1, mass=np.array([0.2, 0.5, 0.3]))
+SMALL = lattice.LatticeDistribution(start=-1, mass=np.array([0.2, 0.5, 0.3]))
 SCORES = st.lists(st.integers(0, 6), min_size=1, max_size=5)
 
 
@@ -79,7 +79,7 @@ def test_exponential_mechanism_is_tight() -> None:
 
 
 def brute_force(
-    mechanism: outputs.SparseVector, queries: list[int]
+    mechanism: outputs.SparseVectorOutputs, queries: list[int]
 ) -> dict[tuple[bool, ...], float]:
     """Every draw of a three-point noise, one by one."""
     law: dict[tuple[bool, ...], float] = defaultdict(float)
@@ -105,9 +105,9 @@ def brute_force(
 @pytest.mark.parametrize("refresh", [None, SMALL])
 @pytest.mark.parametrize("cutoff", [1, 2, None])
 def test_sparse_vector_equals_enumeration(
-    refresh: lattice.Lattice | None, cutoff: int | None
+    refresh: lattice.LatticeDistribution | None, cutoff: int | None
 ) -> None:
-    mechanism = outputs.SparseVector(
+    mechanism = outputs.SparseVectorOutputs(
         threshold=1, threshold_noise=SMALL, query_noise=SMALL, cutoff=cutoff, refresh=refresh
     )
     queries = [0, 2, 1, 0]
@@ -116,7 +116,7 @@ def test_sparse_vector_equals_enumeration(
 
 
 def test_published_value_equals_enumeration() -> None:
-    mechanism = outputs.SparseVector(
+    mechanism = outputs.SparseVectorOutputs(
         threshold=1, threshold_noise=SMALL, query_noise=SMALL, cutoff=1
     )
     queries = [0, 1]

@@ -11,7 +11,7 @@ from click.testing import CliRunner
 from scipy import stats
 
 from discreet.audit import exact
-from discreet.audit.case import Case
+from discreet.audit.case import AuditCase
 from discreet.audit.cases import _range_outputs as ranges
 from discreet.audit.cases import ranges as range_cases
 from discreet.audit.runner import FAMILY, audit_case, registered
@@ -21,14 +21,14 @@ from tests.distributions import ALPHA, frequency
 
 
 @pytest.mark.parametrize("case", range_cases.published(), ids=lambda case: case.name)
-def test_the_published_are_caught(case: Case) -> None:
+def test_the_published_are_caught(case: AuditCase) -> None:
     row = audit_case(case, failure=FAMILY / 100, samples=case.samples, seed=11)
     assert row.verdict == "BROKEN"
     assert case.why
 
 
 @pytest.mark.parametrize("case", range_cases.sound(), ids=lambda case: case.name)
-def test_the_sound_are_not_accused(case: Case) -> None:
+def test_the_sound_are_not_accused(case: AuditCase) -> None:
     samples = min(case.samples, 4_000)
     row = audit_case(case, failure=FAMILY / 100, samples=samples, seed=11)
     assert row.verdict in ("holds", "not refuted")
@@ -37,7 +37,9 @@ def test_the_sound_are_not_accused(case: Case) -> None:
 def test_a_stream_with_too_little_noise_is_accused() -> None:
     """The check above can fail: the same draws, with half the epsilon claimed."""
     case = next(case for case in range_cases.sound() if case.name == "stream on a tree")
-    half = Case(name="half", claimed=(0.5, 0.0), draw=case.draw, left=case.left, right=case.right)
+    half = AuditCase(
+        name="half", claimed=(0.5, 0.0), draw=case.draw, left=case.left, right=case.right
+    )
     assert audit_case(half, failure=1e-8, samples=20_000, seed=1).verdict == "ACCUSED"
 
 
@@ -176,7 +178,7 @@ def test_the_command_line_lists_what_was_published() -> None:
 
 def test_the_command_line_fails_when_a_sound_tree_falls(monkeypatch: pytest.MonkeyPatch) -> None:
     wrong = range_cases.Recovery(name="ours", leaves=64, recovered=1, broken=False)
-    monkeypatch.setattr("discreet.cli.audit.recoveries", lambda: (wrong,))
+    monkeypatch.setattr("discreet.audit.cases.ranges.recoveries", lambda: (wrong,))
     result = CliRunner().invoke(main, ["audit", "--published", "published OLH", "ours"])
     assert result.exit_code == 1
     assert "1 of 64 leaves" in result.output

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 from discreet.audit import exact
-from discreet.audit.case import Case
+from discreet.audit.case import AuditCase
 from discreet.audit.cases import broken
 from discreet.audit.cases import sparse_vector as variants
 from discreet.audit.lattice_distribution import discrete_laplace
-from discreet.audit.runner import FAMILY, audit, audit_case
+from discreet.audit.runner import FAMILY, audit_case, run_audit
 
 ALL = (*broken.cases(), *(case for case in variants.cases() if not case.broken))
 REQUIRED = {
@@ -44,7 +44,7 @@ def test_what_must_be_there_is_there() -> None:
 
 
 @pytest.mark.parametrize("case", ALL, ids=lambda case: case.name)
-def test_verdict(case: Case) -> None:
+def test_verdict(case: AuditCase) -> None:
     row = audit_case(case, failure=FAMILY / len(ALL), samples=case.samples, seed=11)
     assert row.verdict == ("BROKEN" if case.broken else "holds")
     if case.broken:
@@ -88,7 +88,7 @@ def test_exact_delta_of_the_broken() -> None:
 
 
 def test_longer_streams_break_variant_six_without_limit() -> None:
-    variant = variants.Variant(threshold_scale=2.0, query_scale=2.0, cutoff=None)
+    variant = variants.SparseVectorVariant(threshold_scale=2.0, query_scale=2.0, cutoff=None)
     found = [
         exact.epsilon(variant.laws([0] * 2 * m, [1] * m + [-1] * m)).lower for m in (1, 2, 4, 6)
     ]
@@ -97,13 +97,13 @@ def test_longer_streams_break_variant_six_without_limit() -> None:
     assert all(e >= m / 2 for e, m in zip(found, (1, 2, 4, 6), strict=True))
 
 
-def _case(*, scale: float, broken: bool) -> Case:
+def _case(*, scale: float, broken: bool) -> AuditCase:
     noise = discrete_laplace(scale)
 
     def draw(value: int, n: int, seed: int) -> np.ndarray:
         return value + variants.laplace_integers(scale, n, np.random.default_rng(seed))
 
-    return Case(
+    return AuditCase(
         name=f"laplace {scale}",
         claimed=(1.0, 0.0),
         draw=draw,
@@ -118,7 +118,7 @@ def test_the_audit_itself_can_fail() -> None:
     """A broken one that is called good is an accusation; a good one called broken is a miss."""
     verdicts = [
         row.verdict
-        for row in audit(
+        for row in run_audit(
             [
                 _case(scale=1.0, broken=False),
                 _case(scale=0.9, broken=True),
@@ -136,8 +136,8 @@ def test_the_audit_itself_can_fail() -> None:
 def test_rows_are_reproducible_and_reported_one_by_one() -> None:
     cases = [_case(scale=1.0, broken=False), _case(scale=0.5, broken=True)]
     seen = []
-    first = audit(cases, samples=20_000, progress=seen.append)
-    again = audit(cases, samples=20_000)
+    first = run_audit(cases, samples=20_000, progress=seen.append)
+    again = run_audit(cases, samples=20_000)
     assert [dataclasses.asdict(row) for row in first] == [dataclasses.asdict(row) for row in again]
     assert [row.name for row in seen] == [case.name for case in cases]
     assert all(row.ok for row in first)

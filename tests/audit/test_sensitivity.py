@@ -13,18 +13,18 @@ import pytest
 from discreet.audit.sensitivity import (
     Data,
     Norm,
-    WrongSensitivity,
+    SensitivityError,
     check_sensitivity,
     neighbours,
     true_sensitivity,
 )
 from discreet.core.errors import InvalidArgument, NotCertified
-from discreet.core.relation import Relation
+from discreet.core.relation import NeighboringRelation
 
 LO, HI = Fraction(-1), Fraction(3)
 R = HI - LO
 GRID = [LO, Fraction(0), Fraction(1), HI]
-ADD, REPLACE = Relation.ADD_REMOVE, Relation.REPLACE_ONE
+ADD, REPLACE = NeighboringRelation.ADD_REMOVE, NeighboringRelation.REPLACE_ONE
 
 
 def mean(x: Data) -> Fraction:
@@ -85,7 +85,7 @@ TABLE: list[tuple[Callable[[Data], object], Norm, int, int, object, object]] = [
 
 @pytest.mark.parametrize("row", TABLE, ids=lambda row: f"{row[0].__name__}-{row[1]}")
 @pytest.mark.parametrize("relation", [REPLACE, ADD])
-def test_table_of_sensitivities(row, relation: Relation) -> None:
+def test_table_of_sensitivities(row, relation: NeighboringRelation) -> None:
     query, norm, first_replace, first_remove, replace, remove = row
     claim, first = (replace, first_replace) if relation is REPLACE else (remove, first_remove)
     for size in (1, *SIZES):
@@ -104,14 +104,14 @@ def test_mean_by_the_largest_bound_is_refused() -> None:
     """M2: on [-1, 1] the mean moves by 2/n."""
     values = [Fraction(-1), Fraction(0), Fraction(1)]
     for n, true in [(3, Fraction(2, 3)), (5, Fraction(2, 5))]:
-        with pytest.raises(WrongSensitivity, match="too small"):
+        with pytest.raises(SensitivityError, match="too small"):
             check_sensitivity(mean, Fraction(1, n), values=values, rows=n, relation=REPLACE)
         check_sensitivity(mean, true, values=values, rows=n, relation=REPLACE)
 
 
 def test_deviation_by_range_over_n_is_refused() -> None:
     """M49."""
-    with pytest.raises(WrongSensitivity, match="too small"):
+    with pytest.raises(SensitivityError, match="too small"):
         check_sensitivity(deviation, R / 4, values=GRID, rows=4, relation=REPLACE)
 
 
@@ -124,7 +124,7 @@ def test_grouped_sum_with_a_limit_per_group_is_refused() -> None:
 
     # One unit owns up to six rows: three in each of two groups.
     units = [tuple("a" * i + "b" * j) for i in range(4) for j in range(4)]
-    with pytest.raises(WrongSensitivity, match="too small"):
+    with pytest.raises(SensitivityError, match="too small"):
         check_sensitivity(grouped, 3, values=units, rows=2, relation=ADD)
     check_sensitivity(grouped, 6, values=units, rows=2, relation=ADD)
 
@@ -137,7 +137,7 @@ def test_square_by_the_lower_bound_twice_is_refused() -> None:
         return sum(v * v for v in data)
 
     wrong = max(abs(lower), abs(lower)) ** 2
-    with pytest.raises(WrongSensitivity, match="too small"):
+    with pytest.raises(SensitivityError, match="too small"):
         check_sensitivity(squares, wrong, values=[lower, 50, upper], rows=3, relation=ADD)
     right = max(abs(lower), abs(upper)) ** 2
     check_sensitivity(squares, right, values=[lower, 50, upper], rows=3, relation=ADD)
@@ -176,7 +176,7 @@ def test_nan_and_a_changed_length_are_infinitely_far() -> None:
 
 
 def test_a_claim_that_is_not_attained_needs_a_reason() -> None:
-    with pytest.raises(WrongSensitivity, match="not attained"):
+    with pytest.raises(SensitivityError, match="not attained"):
         check_sensitivity(sum, 2 * R, values=GRID, rows=2, relation=REPLACE)
     found = check_sensitivity(
         sum, 2 * R, values=GRID, rows=2, relation=REPLACE, slack="rounded up to a power of two"
@@ -198,7 +198,9 @@ def test_numpy_answers_are_read() -> None:
 
 
 @pytest.mark.parametrize("relation", [ADD, REPLACE])
-def test_every_pair_is_a_pair_of_neighbours_and_none_is_left_out(relation: Relation) -> None:
+def test_every_pair_is_a_pair_of_neighbours_and_none_is_left_out(
+    relation: NeighboringRelation,
+) -> None:
     values, size = (0, 1, 2), 3
     found = {
         frozenset((tuple(sorted(a)), tuple(sorted(b))))
@@ -217,6 +219,6 @@ def test_bad_arguments_are_refused() -> None:
     with pytest.raises(InvalidArgument, match="values"):
         true_sensitivity(sum, values=[], rows=1, relation=ADD)
     with pytest.raises(InvalidArgument, match="rows"):
-        true_sensitivity(sum, values=[1], rows=2, relation=Relation.LOCAL)
+        true_sensitivity(sum, values=[1], rows=2, relation=NeighboringRelation.LOCAL)
     with pytest.raises(InvalidArgument, match="claimed"):
         check_sensitivity(sum, math.nan, values=[1], rows=2, relation=ADD)

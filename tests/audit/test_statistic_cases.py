@@ -5,7 +5,7 @@ import dataclasses
 import pytest
 
 from discreet.audit import exact
-from discreet.audit.case import Case
+from discreet.audit.case import AuditCase
 from discreet.audit.cases import statistics as statistic_cases
 from discreet.audit.cases.statistics import cases
 from discreet.audit.runner import FAMILY, audit_case
@@ -14,7 +14,7 @@ CASES = {case.name: case for case in cases()}
 
 
 @pytest.mark.parametrize("case", CASES.values(), ids=lambda case: case.name)
-def test_none_is_accused(case: Case) -> None:
+def test_none_is_accused(case: AuditCase) -> None:
     samples = min(case.samples, 1_000)
     row = audit_case(case, failure=FAMILY / 100, samples=samples, seed=5)
     assert row.verdict in ("holds", "not refuted")

@@ -9,7 +9,7 @@ import pkgutil
 import pytest
 
 import discreet
-from discreet.audit.case import Case
+from discreet.audit.case import AuditCase
 from discreet.audit.cases import models as model_cases
 from discreet.audit.runner import FAMILY, audit_case
 from discreet.cli.audit import everything
@@ -62,7 +62,7 @@ def test_names_are_their_own():
 
 
 @pytest.mark.parametrize("case", MODELS.values(), ids=lambda case: case.name)
-def test_no_model_is_accused(case: Case) -> None:
+def test_no_model_is_accused(case: AuditCase) -> None:
     row = audit_case(case, failure=FAMILY / 100, samples=min(case.samples, 300), seed=5)
     assert row.verdict in ("holds", "not refuted")
 

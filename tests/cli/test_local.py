@@ -14,10 +14,10 @@ from click.testing import CliRunner
 
 from discreet.cli import _local_commands as kinds
 from discreet.cli.main import main
-from discreet.local.collection.aggregator import Aggregate
-from discreet.local.collection.report_file import Writer, chunks, read_header
-from discreet.local.collection.spec import Collection
-from discreet.noise.random_source import seeded
+from discreet.local.collection.aggregator import Aggregator
+from discreet.local.collection.report_file import ReportWriter, chunks, read_header
+from discreet.local.collection.spec import CollectionSpec
+from discreet.noise.random_source import seeded_rng
 
 SECRET = "CANARY-3370"
 FRUIT = ["fig", "kiwi", "pear", "other"]
@@ -50,16 +50,16 @@ def fruit(tmp_path):
 
 def made(path, folder, many=4000, name="r.dlr"):
     """Reports of a fixed seed, so that estimates are the same each time."""
-    held = Collection.from_json(path.read_text())
+    held = CollectionSpec.from_json(path.read_text())
     codes = np.arange(many) % 5
-    with Writer(folder / name, held) as writer:
-        writer.write(held.randomiser.encode(codes, bits=seeded(many)))
+    with ReportWriter(folder / name, held) as writer:
+        writer.write(held.randomiser.encode(codes, bits=seeded_rng(many)))
     return folder / name
 
 
 def counted(collection, *files):
-    held = Collection.from_json(collection.read_text())
-    total = Aggregate(held.randomiser)
+    held = CollectionSpec.from_json(collection.read_text())
+    total = Aggregator(held.randomiser)
     for path in files:
         with path.open("rb") as stream:
             for rows in chunks(stream, read_header(stream)):

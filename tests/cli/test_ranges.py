@@ -15,8 +15,8 @@ from click.testing import CliRunner
 import discreet
 from discreet.cli.main import main
 from discreet.report.drawing.heat_map import heat
-from discreet.report.drawing.line_chart import Axis, Band, Curve, curves
-from discreet.tables.range_release import ChargedRanges
+from discreet.report.drawing.line_chart import ChartAxis, ChartBand, ChartCurve, curves
+from discreet.tables.range_release import ChargedRangeRelease
 
 FILE = """
 title = "Visits <2024>"
@@ -129,7 +129,7 @@ def test_release_writes_artefacts_that_answer_alone(file):
     days = discreet.RangeRelease.from_json(text)
     january = sum(day(i).startswith("2024-01") for i in range(MANY))
     assert days.answer("2024-01-01", "2024-01-31") == pytest.approx(january, abs=0.01)
-    charged = ChargedRanges.from_json(text)
+    charged = ChargedRangeRelease.from_json(text)
     assert charged.title == "Days <b>"
     assert charged.receipt.account == "visits"
     summary = json.loads((file.parent / "visits.json").read_text())["ranges"]
@@ -219,12 +219,12 @@ def test_a_file_of_ranges_alone(file):
 
 def test_bands_and_words_on_axes():
     drawn = curves(
-        [Curve(label="a", x=[0, 1, 2], y=[1, 2, 3])],
-        x=Axis(label="day", words=lambda tick: f"<{tick:g}>" if tick == int(tick) else ""),
-        y=Axis(label="n"),
+        [ChartCurve(label="a", x=[0, 1, 2], y=[1, 2, 3])],
+        x=ChartAxis(label="day", words=lambda tick: f"<{tick:g}>" if tick == int(tick) else ""),
+        y=ChartAxis(label="n"),
         title="t",
         note="",
-        band=Band(x=[0, 1, 2], low=[0, 1, 2], high=[2, 3, 9]),
+        band=ChartBand(x=[0, 1, 2], low=[0, 1, 2], high=[2, 3, 9]),
     )
     ET.fromstring(drawn)
     assert "&lt;1&gt;" in drawn

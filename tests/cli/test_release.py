@@ -433,8 +433,8 @@ def test_an_export_replaces_no_file(tmp_path):
 def test_names_with_brackets_are_shown_as_they_are(tmp_path):
     url = f"sqlite:///{tmp_path}/budget.db"
     with discreet.Ledger(url) as ledger:
-        account = ledger.account("a [/b]", limit=discreet.pure(1))
-        account.charge(discreet.pure(0.1), label="[sex]")
+        account = ledger.account("a [/b]", limit=discreet.pure_dp(1))
+        account.charge(discreet.pure_dp(0.1), label="[sex]")
     assert "a [/b]" in run("ledger", "accounts", url).stdout
     shown = run("ledger", "show", url, "a [/b]").stdout
     assert "a [/b]" in shown

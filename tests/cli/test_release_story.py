@@ -5,7 +5,7 @@ import json
 import pytest
 from click.testing import CliRunner
 
-from discreet import Ledger, pure
+from discreet import Ledger, pure_dp
 from discreet.cli.main import EXIT_REFUSED, main
 
 
@@ -66,7 +66,7 @@ def test_the_demo_says_that_a_folder_cannot_be_made(tmp_path):
 def test_a_file_that_cannot_be_written_is_one_line(tmp_path):
     target = tmp_path / "none" / "ledger.json"
     url = f"sqlite:///{tmp_path}/budget.db"
-    Ledger(url).account("a", limit=pure(1))
+    Ledger(url).account("a", limit=pure_dp(1))
     result = CliRunner().invoke(main, ["ledger", "export", url, "--output", str(target)])
     assert result.exit_code == EXIT_REFUSED
     assert result.output.startswith("discreet: ")
@@ -109,7 +109,7 @@ def test_a_missed_or_accused_mechanism_fails_the_command(monkeypatch):
     from discreet.audit import runner as auditing
     from discreet.audit.cases import mechanisms as catalogue
 
-    good = next(iter(catalogue.cases()))
+    good = next(iter(catalogue.mechanism_cases()))
     wrong = type(good)(
         **{name: getattr(good, name) for name in good.__slots__ if name != "broken"}, broken=True
     )

@@ -7,7 +7,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 
 from discreet import BudgetExceeded, InvalidArgument, Unsupported, ask, col
-from discreet.client.connection import ServerRefused, ServerSilent, connection
+from discreet.client.connection import ServerRefused, ServerUnreachable, connection
 from discreet.client.remote_table import connect
 
 TABLE = {
@@ -160,7 +160,7 @@ def test_two_requests_have_two_ids(people, script):
 
 def test_silence_says_how_to_ask_again(people, script):
     script.answers = [(429, {"Retry-After": 3600}, {"detail": "busy"})]
-    with pytest.raises(ServerSilent, match="busy.*request_id='mine'"):
+    with pytest.raises(ServerUnreachable, match="busy.*request_id='mine'"):
         people.release([ask.count()], epsilon=1, request_id="mine")
     assert len(script.asked) == 1
 
@@ -262,5 +262,5 @@ def test_a_certificate_that_cannot_be_read_is_told(tmp_path):
 
 
 def test_nobody_is_there():
-    with pytest.raises(ServerSilent, match="no connection"):
+    with pytest.raises(ServerUnreachable, match="no connection"):
         connect("http://127.0.0.1:1", "token", patience=0.1)

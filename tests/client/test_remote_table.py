@@ -7,7 +7,7 @@ import pytest
 import discreet
 from discreet import BudgetExceeded, InvalidArgument, Release, ask, col, keys
 from discreet.client.connection import ServerRefused
-from discreet.tables.range_release import ChargedGrid, ChargedRanges
+from discreet.tables.range_release import ChargedGridRelease, ChargedRangeRelease
 from tests.server.running import Running, write_config, write_people
 
 ASKED = [
@@ -58,7 +58,7 @@ def local(running):
             },
             unit="who",
             rows_per_unit=2,
-            account=ledger.account("local", limit=discreet.pure(1000)),
+            account=ledger.account("local", limit=discreet.pure_dp(1000)),
         )
 
 
@@ -82,7 +82,7 @@ def test_what_is_declared_is_the_same(people, local):
 
 
 def test_several_questions_share_a_budget(people, local):
-    queries = [ask.count(), ask.mean("pay", by="place"), ask.units(name="Heads")]
+    queries = [ask.count(), ask.mean("pay", by="place"), ask.count_units(name="Heads")]
     amount = {"epsilon": 1, "weights": [1, 2, 3]}
     far, near = (one.release(queries, **amount) for one in (people, local))
     assert [one.title for one in far] == [one.title for one in near]
@@ -92,10 +92,10 @@ def test_several_questions_share_a_budget(people, local):
 
 def test_ranges_and_rectangles(people):
     found = people.ranges("age", epsilon=1, rows_per_unit=1)
-    assert isinstance(found, ChargedRanges)
+    assert isinstance(found, ChargedRangeRelease)
     assert found.interval(20, 30)[0] <= found.interval(20, 30)[1]
     grid = people.grid(["age", "place"], bins={"age": 4}, epsilon=1)
-    assert isinstance(grid, ChargedGrid)
+    assert isinstance(grid, ChargedGridRelease)
     assert grid.receipt.account == "people/ada"
 
 

@@ -14,17 +14,17 @@ from typing import Any
 import numpy as np
 
 import discreet
-from discreet import Relation
-from discreet.data.program import Limits
-from discreet.data.schema import Declared
+from discreet import NeighboringRelation
+from discreet.data.program import ContributionLimits
+from discreet.data.schema import ColumnSpec
 from discreet.ledger.account import Account
-from discreet.query._release_plan import Setting
+from discreet.query._release_plan import TableSpec
 from discreet.tables.table import Table
 
 FIXTURES = Path(__file__).parent / "fixtures"
 PLACES = ("north", "south", "east")
 HEADER = ("who", "age", "place", "pay", "day", "well", "town", "level")
-COLUMNS: Mapping[str, Declared] = {
+COLUMNS: Mapping[str, ColumnSpec] = {
     "age": discreet.integer(lower=0, upper=120),
     "place": discreet.category(PLACES, other=False),
     "pay": discreet.real(lower=0, upper=1024, grid=0.25),
@@ -33,17 +33,19 @@ COLUMNS: Mapping[str, Declared] = {
     "town": discreet.text(),
     "level": discreet.category(["strict", "open"]),
 }
-SETTINGS: Mapping[str, Setting] = {
-    "people": Setting(schema=COLUMNS, unit="who", limits=Limits(rows_per_unit=3)),
-    "groups": Setting(
-        schema=COLUMNS, unit="who", limits=Limits(groups_per_unit=2, rows_per_unit_and_group=2)
-    ),
-    "rows": Setting(schema=COLUMNS, unit=None),
-    "replaced": Setting(
+SETTINGS: Mapping[str, TableSpec] = {
+    "people": TableSpec(schema=COLUMNS, unit="who", limits=ContributionLimits(rows_per_unit=3)),
+    "groups": TableSpec(
         schema=COLUMNS,
         unit="who",
-        limits=Limits(rows_per_unit=2),
-        relation=Relation.REPLACE_ONE,
+        limits=ContributionLimits(groups_per_unit=2, rows_per_unit_and_group=2),
+    ),
+    "rows": TableSpec(schema=COLUMNS, unit=None),
+    "replaced": TableSpec(
+        schema=COLUMNS,
+        unit="who",
+        limits=ContributionLimits(rows_per_unit=2),
+        relation=NeighboringRelation.REPLACE_ONE,
     ),
 }
 

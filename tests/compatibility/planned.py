@@ -12,18 +12,18 @@ from typing import Any
 from discreet import ask, col, keys, when
 from discreet.core import events
 from discreet.data._duckdb.compile import ALIAS, compile_query
-from discreet.data.program import Plan
+from discreet.data.program import TableScan
 from discreet.data.source import Type
-from discreet.mechanisms.selection import Exponential
-from discreet.query._release_plan import Measurement, Question, design
-from discreet.query.budget import Budget, budget
+from discreet.mechanisms.selection import ExponentialMechanism
+from discreet.query._release_plan import Measurement, PlannedQuery, design
+from discreet.query.budget import QueryBudget, budget
 from discreet.query.builders import Query
 from discreet.query.error_forecast import forecast
 from tests.compatibility.example import SETTINGS, plain
 
 OLD = (col("age") >= 65) & ~col("well")
 EARLY = col("day") < dt.date(2026, 1, 15)
-BUDGETS: Mapping[str, Budget] = {
+BUDGETS: Mapping[str, QueryBudget] = {
     "pure": budget(epsilon=0.5),
     "concentrated": budget(rho=0.125),
     "approximate": budget(epsilon=1, delta=1e-6),
@@ -36,9 +36,9 @@ QUERIES: Mapping[str, Query] = {
     "count by keys": ask.count(by=["place", "well"], keys=[("north", True), ("east", False)]),
     "count and other": ask.count(by="place", keys=keys(["north"], other=True)),
     "count by text": ask.count(by="town", keys=["Aa", "Celle"]),
-    "units": ask.units(),
-    "units by place": ask.units(by="place", where=EARLY),
-    "units limited": ask.units(by="day").limited(groups_per_unit=1),
+    "units": ask.count_units(),
+    "units by place": ask.count_units(by="place", where=EARLY),
+    "units limited": ask.count_units(by="day").limited(groups_per_unit=1),
     "sum": ask.sum("pay"),
     "sum of integer by place": ask.sum("age", by="place"),
     "sum of expression": ask.sum(col("pay") * 2 - col("age"), where=col("well")),
@@ -107,12 +107,12 @@ def told_measurement(one: Measurement) -> dict[str, Any]:
         "event": json.loads(events.to_json(one.mechanism.guarantee.event)),
         "relation": one.mechanism.guarantee.relation.name,
     }
-    if isinstance(one.mechanism, Exponential):
+    if isinstance(one.mechanism, ExponentialMechanism):
         return plain({**told, "rate": one.mechanism.rate})
     return plain({**told, "std": one.law.std})
 
 
-def told_question(question: Question) -> dict[str, Any]:
+def told_question(question: PlannedQuery) -> dict[str, Any]:
     """What is known of an answer."""
     shown = [forecast(question, rows=rows, level=level) for rows, level in FORECASTS]
     return {
@@ -130,7 +130,7 @@ def told_question(question: Question) -> dict[str, Any]:
 FORECASTS: tuple[tuple[int | None, float], ...] = ((None, 0.95), (500, 0.95), (20_000, 0.9))
 
 
-def told_plan(plan: Plan) -> dict[str, Any]:
+def told_plan(plan: TableScan) -> dict[str, Any]:
     """What an engine is asked, and how far one unit moves each of its sums."""
     program = plan.program()
     query = compile_query(program, types=TYPES, key=KEY).replace(ALIAS, "source")

@@ -12,22 +12,22 @@ from typing import Any
 import numpy as np
 
 import discreet
-from discreet import Guarantee, Relation, ask, col, intervals, keys, local, seeded
+from discreet import Guarantee, NeighboringRelation, ask, col, intervals, keys, local, seeded_rng
 from discreet.ledger._entries import Outcome
 from discreet.ledger.account import Account, Receipt, Reservation
 from discreet.mechanisms.partition_selection import partition_selection
 from discreet.models import blackbox as learned
 from discreet.models.dp_sgd import (
-    PersonalLogisticRegression,
-    PerturbedLogisticRegression,
+    OutputPerturbationLogisticRegression,
+    PersonalizedLogisticRegression,
     PrivateHuberRegressor,
     PrivateLogisticRegression,
     PrivateRidge,
 )
-from discreet.models.pate.aggregators import Confident
+from discreet.models.pate.aggregators import ConfidentGNMax
 from discreet.models.pate.classifier import published
 from discreet.models.pate.label_plan import plan_labels
-from discreet.models.pate.teacher_assignment import weighting
+from discreet.models.pate.teacher_assignment import assign_weighting
 from discreet.models.regression import PrivateLinearRegression
 from discreet.query._release_plan import design
 from discreet.query.budget import budget
@@ -37,7 +37,7 @@ from discreet.ranges.hierarchical_search import descent, planned_descent
 from discreet.ranges.stream.file import StreamFile
 from discreet.ranges.table_query import planned as planned_ranges
 from discreet.ranges.table_query import ranges
-from discreet.tables._execute import Work, carry_out
+from discreet.tables._execute import ReleaseBatch, carry_out
 from discreet.tables._large_domain_quantiles import descend
 from discreet.tables.discover_keys import discover
 from discreet.tables.release import Release
@@ -50,7 +50,7 @@ RECEIPT = Receipt(
     account="free",
     sequence=1,
     hash="0" * 64,
-    guarantee=discreet.pure(1),
+    guarantee=discreet.pure_dp(1),
     label="seeded",
     time=dt.datetime(2026, 1, 1, tzinfo=dt.UTC),
     request_id=None,
@@ -93,8 +93,8 @@ ASKED: Mapping[str, tuple[Query, dict[str, float], str]] = {
         "groups",
     ),
     "count by town": (ask.count(by="town", keys=["Aa", "Celle"]), {"epsilon": 1}, "people"),
-    "units": (ask.units(), {"epsilon": 0.5}, "people"),
-    "units by day": (ask.units(by="day"), {"rho": 0.5}, "groups"),
+    "units": (ask.count_units(), {"epsilon": 0.5}, "people"),
+    "units by day": (ask.count_units(by="day"), {"rho": 0.5}, "groups"),
     "sum": (ask.sum("pay"), {"epsilon": 1}, "rows"),
     "sum by place": (ask.sum("age", by="place"), {"rho": 0.25}, "people"),
     "mean": (ask.mean("age"), {"epsilon": 1}, "people"),
@@ -131,20 +131,20 @@ def of_tables(path: Path) -> dict[str, Any]:
     for number, (name, (query, amount, setting)) in enumerate(ASKED.items()):
         table = free(path, setting)
         planned = design([query], setting=table.setting, budget=budget(**amount))
-        (release,) = table._run(planned, label=None, bits=seeded(number))
+        (release,) = table._run(planned, label=None, bits=seeded_rng(number))
         found[f"table: {name}"] = told(release)
     table = free(path)
     three = design(
-        [ask.count(by="place"), ask.mean("age", by="place"), ask.units()],
+        [ask.count(by="place"), ask.mean("age", by="place"), ask.count_units()],
         setting=table.setting,
         budget=budget(epsilon=2),
         weights=[1, 2, 1],
     )
-    made = table._run(three, label=None, bits=seeded(50))
+    made = table._run(three, label=None, bits=seeded_rng(50))
     found["table: three together"] = [told(one) for one in made]
     found["table: folded"] = plain(made[0].fold(below=80).rows(0.9))
     chosen = partition_selection(groups=2, epsilon=2, delta=1e-3, method="laplace")
-    shown = discover(table, by="town", mechanism=chosen, where=None, bits=seeded(51))
+    shown = discover(table, by="town", mechanism=chosen, where=None, bits=seeded_rng(51))
     found["table: discovered"] = told(shown)
     bounds = suggest_bounds(
         table,
@@ -152,12 +152,12 @@ def of_tables(path: Path) -> dict[str, Any]:
         coverage=0.95,
         outermost=(0, 1 << 20),
         budget=budget(epsilon=1),
-        bits=seeded(52),
+        bits=seeded_rng(52),
     )
     numbers = (bounds.lower, bounds.upper, bounds.grid, bounds.outside, bounds.whole)
     found["table: suggested bounds"] = plain(numbers)
     limits = suggest_limits(
-        table, by="place", planned_epsilon=1, budget=budget(epsilon=2), bits=seeded(53)
+        table, by="place", planned_epsilon=1, budget=budget(epsilon=2), bits=seeded_rng(53)
     )
     found["table: suggested limits"] = plain(
         [
@@ -174,8 +174,8 @@ def of_cells(table: Table) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for name, amount in (("pure", budget(epsilon=1)), ("concentrated", budget(rho=0.5))):
         planned = planned_ranges(ranges("age"), setting=table.setting, budget=amount)
-        work = Work(ranges=(planned,))
-        (made,) = carry_out(table, work, label=None, bits=seeded(60))[1]
+        work = ReleaseBatch(ranges=(planned,))
+        (made,) = carry_out(table, work, label=None, bits=seeded_rng(60))[1]
         found[f"ranges: {name}"] = plain(
             {
                 "measured": made.measured,
@@ -190,7 +190,7 @@ def of_cells(table: Table) -> dict[str, Any]:
         setting=table.setting,
         budget=budget(epsilon=1),
     )
-    (boxes,) = carry_out(table, Work(ranges=(grid,)), label=None, bits=seeded(61))[1]
+    (boxes,) = carry_out(table, ReleaseBatch(ranges=(grid,)), label=None, bits=seeded_rng(61))[1]
     found["grid"] = plain(
         {
             "measured": boxes.measured,
@@ -201,7 +201,7 @@ def of_cells(table: Table) -> dict[str, Any]:
     walk = planned_descent(
         descent("pay", [0.25, 0.5]), setting=table.setting, budget=budget(epsilon=4)
     )
-    fine = descend(table, walk, bits=seeded(62))
+    fine = descend(table, walk, bits=seeded_rng(62))
     found["fine quantiles"] = plain(
         {
             "values": fine.values,
@@ -222,7 +222,7 @@ def column(many: int = 60) -> list[float]:
 
 def of_mechanisms() -> dict[str, Any]:
     """Noise, choices, quantiles and the rest, on one column."""
-    values, bits = column(), seeded
+    values, bits = column(), seeded_rng
     ends: dict[str, Any] = {"lower": 0, "upper": 10}
     counted = {**ends, "rows": len(values)}
     laplace = discreet.laplace(sensitivity=1, epsilon=0.5)
@@ -240,19 +240,21 @@ def of_mechanisms() -> dict[str, Any]:
         "truncated": discreet.truncated_laplace(sensitivity=1, epsilon=1, delta=1e-4).release(
             11, bits=bits(7)
         ),
-        "best": discreet.best_additive(sensitivity=1, epsilon=1, loss="mae").release(
+        "best": discreet.best_additive_noise(sensitivity=1, epsilon=1, loss="mae").release(
             11, bits=bits(8)
         ),
-        "staircase": discreet.best_additive(sensitivity=0.5, epsilon=3).release(11.5, bits=bits(9)),
+        "staircase": discreet.best_additive_noise(sensitivity=0.5, epsilon=3).release(
+            11.5, bits=bits(9)
+        ),
         "bounded": discreet.bounded_laplace(sensitivity=1, epsilon=1, **ends).release(
             4.5, bits=bits(10)
         ),
-        "clamped": discreet.clamped(laplace, **ends).release(9, bits=bits(11)),
-        "folded": discreet.folded(laplace, **ends).release(9, bits=bits(12)),
-        "exponential": discreet.exponential(sensitivity=1, epsilon=1).release(
+        "clamped": discreet.clamp_output(laplace, **ends).release(9, bits=bits(11)),
+        "folded": discreet.reflect_output(laplace, **ends).release(9, bits=bits(12)),
+        "exponential": discreet.exponential_mechanism(sensitivity=1, epsilon=1).release(
             [1, 5, 3, 4], bits=bits(13)
         ),
-        "noisy max": discreet.noisy_max(sensitivity=1, epsilon=1).release(
+        "noisy max": discreet.report_noisy_max(sensitivity=1, epsilon=1).release(
             [1, 5, 3, 4], bits=bits(14)
         ),
         "permute and flip": discreet.permute_and_flip(sensitivity=1, epsilon=1).release(
@@ -261,10 +263,10 @@ def of_mechanisms() -> dict[str, Any]:
         "above threshold": discreet.above_threshold(sensitivity=1, epsilon=1, positives=2).release(
             [1, 9, 2, 8, 3, 12], threshold=7, bits=bits(16)
         ),
-        "smooth": discreet.smooth("median", epsilon=1, delta=1e-6, **counted).release(
+        "smooth": discreet.smooth_sensitivity("median", epsilon=1, delta=1e-6, **counted).release(
             values, bits=bits(17)
         ),
-        "smooth, pure": discreet.smooth("median", epsilon=1, **counted).release(
+        "smooth, pure": discreet.smooth_sensitivity("median", epsilon=1, **counted).release(
             values, bits=bits(18)
         ),
         "quantile": discreet.private_quantile(0.5, epsilon=1, **ends).release(
@@ -274,24 +276,26 @@ def of_mechanisms() -> dict[str, Any]:
             [0.25, 0.5, 0.75], epsilon=2, grid=0.25, **ends
         ).release(values, bits=bits(20)),
         "variance": discreet.private_variance(epsilon=1, **counted).release(values, bits=bits(21)),
-        "sd": discreet.private_sd(epsilon=1, direct=True, **counted).release(values, bits=bits(22)),
-        "weighted": discreet.weighted("median", epsilon=1, delta=1e-6, **counted).release(
-            values, bits=bits(23)
+        "sd": discreet.private_std(epsilon=1, direct=True, **counted).release(
+            values, bits=bits(22)
         ),
+        "weighted": discreet.weighted_sensitivity(
+            "median", epsilon=1, delta=1e-6, **counted
+        ).release(values, bits=bits(23)),
         "propose": discreet.propose_test_release(
             "median", bound=2, epsilon=2, delta=1e-3, **counted
         ).release(values, bits=bits(24)),
-        "blocks": discreet.sample_aggregate(np.mean, groups=12, epsilon=2, **ends).release(
+        "blocks": discreet.sample_and_aggregate(np.mean, groups=12, epsilon=2, **ends).release(
             values, bits=bits(25)
         ),
-        "bins": discreet.bin_counts(bins=5, epsilon=1, **ends)
+        "bins": discreet.private_bin_counts(bins=5, epsilon=1, **ends)
         .release(values, bits=bits(26))
         .counts,
-        "response": discreet.randomised_response(categories=4, epsilon=1).release(
+        "response": discreet.randomized_response(categories=4, epsilon=1).release(
             [0, 1, 2, 3] * 4, bits=bits(27)
         ),
     }
-    mean = discreet.unbounded_mean(unit=1, epsilon=8).release(values, bits=bits(28))
+    mean = discreet.mean_without_bounds(unit=1, epsilon=8).release(values, bits=bits(28))
     made["unbounded mean"] = (mean.value, mean.lower, mean.upper, mean.std)
     shown = partition_selection(groups=1, rho=0.5, delta=1e-3).release(
         [1, 40, 3, 90], bits=bits(29)
@@ -313,7 +317,7 @@ def of_ranges() -> dict[str, Any]:
     for name, amount in (("pure", {"epsilon": 1}), ("concentrated", {"rho": 0.5})):
         plan = discreet.plan_ranges(64, "all", **amount)
         for number, one in enumerate(plan.candidates[:3]):
-            made = one.design.release(counts, bits=seeded(70 + number))
+            made = one.design.release(counts, bits=seeded_rng(70 + number))
             found[f"plan of ranges: {name} {number}"] = plain(
                 {
                     "mean": one.mean,
@@ -324,7 +328,7 @@ def of_ranges() -> dict[str, Any]:
             )
     aware = discreet.plan_ranges(64, "all", epsilon=1, data_aware=True).aware
     for number, each in enumerate(aware):
-        cells = each.release(counts, bits=seeded(80 + number))
+        cells = each.release(counts, bits=seeded_rng(80 + number))
         found[f"data-aware: {number}"] = {
             "cells": rounded(cells.cells),
             "guarantee": cells.guarantee.to_json(),
@@ -341,13 +345,13 @@ def of_streams() -> dict[str, Any]:
         "window": discreet.plan_stream(epsilon=1, window=8),
         "without end": discreet.plan_stream(epsilon=1, delta=1e-6),
         "replaced": discreet.plan_stream(
-            epsilon=1, horizon=64, rows_per_unit=2, relation=Relation.REPLACE_ONE
+            epsilon=1, horizon=64, rows_per_unit=2, relation=NeighboringRelation.REPLACE_ONE
         ),
     }
     found: dict[str, Any] = {}
     for number, (name, plan) in enumerate(plans.items()):
         file = StreamFile(None, plan=plan, units=False, payer="free")
-        answers = file.feed(counts, bits=seeded(90 + number))
+        answers = file.feed(counts, bits=seeded_rng(90 + number))
         file.close()
         exact = plan.pure
         found[f"stream: {name}"] = {
@@ -363,7 +367,7 @@ def of_reports() -> dict[str, Any]:
     found: dict[str, Any] = {}
     for name, (randomiser, _) in MADE.items():
         rows = encoded(name)
-        total = local.Aggregate(randomiser).add(rows)
+        total = local.Aggregator(randomiser).add(rows)
         found[f"reports: {name}"] = plain(
             {
                 "reports": rows.tobytes(),
@@ -394,30 +398,32 @@ def of_models() -> dict[str, Any]:
     found: dict[str, Any] = {}
     for method in ("psd", "adassp"):
         line = PrivateLinearRegression(
-            method=method, target_bounds=(-1, 1), bits=seeded(110), **usual
+            method=method, target_bounds=(-1, 1), bits=seeded_rng(110), **usual
         ).fit(x, y)
         found[f"linear regression: {method}"] = (line.coef_, line.intercept_)
         found[f"linear regression: {method}, cost"] = line.guarantee_.to_json()
     logistic = PrivateLogisticRegression(
-        classes=(0, 1), rows=300, steps=20, bits=seeded(111), **usual
+        classes=(0, 1), rows=300, steps=20, bits=seeded_rng(111), **usual
     ).fit(x, flags)
     found["logistic"] = (logistic.coef_, logistic.intercept_)
     found["logistic, cost"] = logistic.guarantee_.to_json()
     for name, kind in (("ridge", PrivateRidge), ("huber", PrivateHuberRegressor)):
-        made = kind(target_bounds=(-1, 1), rows=300, steps=20, bits=seeded(112), **usual).fit(x, y)
+        made = kind(target_bounds=(-1, 1), rows=300, steps=20, bits=seeded_rng(112), **usual).fit(
+            x, y
+        )
         found[name] = (made.coef_, made.intercept_)
-    perturbed = PerturbedLogisticRegression(
-        epsilon=2, bounds=(-1, 1), classes=(0, 1), rows=300, steps=5, bits=seeded(113)
+    perturbed = OutputPerturbationLogisticRegression(
+        epsilon=2, bounds=(-1, 1), classes=(0, 1), rows=300, steps=5, bits=seeded_rng(113)
     ).fit(x, flags)
     found["perturbed"] = (perturbed.coef_, perturbed.intercept_)
-    limits = {"open": discreet.approx(3, 1e-6), "strict": discreet.approx(0.5, 1e-6)}
-    personal = PersonalLogisticRegression(
+    limits = {"open": discreet.approx_dp(3, 1e-6), "strict": discreet.approx_dp(0.5, 1e-6)}
+    personal = PersonalizedLogisticRegression(
         limits=limits,
         people={"open": 150, "strict": 150},
         bounds=(-1, 1),
         classes=(0, 1),
         steps=20,
-        bits=seeded(114),
+        bits=seeded_rng(114),
     ).fit(x, flags, levels=np.where(np.arange(300) % 2, "open", "strict"))
     found["personal"] = (personal.coef_, personal.intercept_)
     found["personal, cost"] = personal.personal_guarantee_.epsilons(1e-6)
@@ -426,16 +432,16 @@ def of_models() -> dict[str, Any]:
 
 def of_teachers() -> dict[str, Any]:
     """Labels of an ensemble."""
-    limits = {"open": discreet.approx(2, 1e-5), "strict": discreet.approx(1, 1e-5)}
-    made = weighting(
+    limits = {"open": discreet.approx_dp(2, 1e-5), "strict": discreet.approx_dp(1, 1e-5)}
+    made = assign_weighting(
         250, people={"open": 50, "strict": 50}, sensitivities={"open": 1, "strict": 1}, key="k"
     )
-    rule = Confident(threshold=200, sigma_threshold=150, sigma_votes=40)
+    rule = ConfidentGNMax(threshold=200, sigma_threshold=150, sigma_votes=40)
     plan = plan_labels(made, rule, limits, classes=3, answered=0.6)
     draw = random.Random(7)
     votes = [sorted((0, *(draw.randrange(251) for _ in range(2)), 250)) for _ in range(30)]
     counts = np.diff(np.array(votes), axis=1)
-    labels = published(counts, plan, bits=seeded(115))
+    labels = published(counts, plan, bits=seeded_rng(115))
     return {
         "teachers": labels.labels,
         "teachers, answers": (plan.answers, plan.questions),
@@ -447,10 +453,10 @@ def of_learned() -> dict[str, Any]:
     """A function made private by public inputs."""
     draw = random.Random(7)
     public = np.array([[draw.uniform(0, 10) for _ in range(6)] for _ in range(40)])
-    made = learned.wrap(
+    made = learned.make_private(
         np.mean, public_inputs=public[:30], metric="record", epsilon=1, bounds=(0, 10)
     )
-    answers = [made.release(row, bits=seeded(116 + i)) for i, row in enumerate(public[30:35])]
+    answers = [made.release(row, bits=seeded_rng(116 + i)) for i, row in enumerate(public[30:35])]
     return {
         "learned": answers,
         "learned, chosen": made.chosen,

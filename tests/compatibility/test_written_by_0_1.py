@@ -39,7 +39,7 @@ def test_accounts_go_on(tmp_path: Path) -> None:
     with Ledger(f"sqlite:///{folder / 'ledger.db'}") as ledger:
         for account in ledger.accounts():
             entries, before, spent = len(account.history), account.remaining, account.spent
-            cost = discreet.pure(0.0625, relation=account.relation)
+            cost = discreet.pure_dp(0.0625, relation=account.relation)
             if account.name in ("zcdp", "gdp"):
                 cost = discreet.gdp(0.125)
             receipt = account.charge(cost, label="one more")
@@ -51,16 +51,16 @@ def test_accounts_go_on(tmp_path: Path) -> None:
         pure = ledger.account("pure")
         assert float(pure.remaining) == 3 - 0.5 - 0.25 - 0.125 - 0.125 - 0.125 - 2 * 0.0625
         again = ledger.account("child").charge(
-            discreet.pure(0.25), label="a child pays", request_id="request 1"
+            discreet.pure_dp(0.25), label="a child pays", request_id="request 1"
         )
         assert again.replayed
         held = ledger.account("child").reserve(
-            discreet.pure(0.125), label="still open", request_id="request 2"
+            discreet.pure_dp(0.125), label="still open", request_id="request 2"
         )
         assert held.receipt.replayed
         held.settle("released")
         with pytest.raises(discreet.BudgetExceeded):
-            pure.charge(discreet.pure(2), label="too much")
+            pure.charge(discreet.pure_dp(2), label="too much")
         crowd = ledger.crowd("crowd")
         taken = crowd.admit(discreet.zcdp(0.05), label="one more")
         assert taken.taking.tolist() == [False, True, True, False]

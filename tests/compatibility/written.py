@@ -22,30 +22,30 @@ import numpy as np
 from click.testing import CliRunner
 
 import discreet
-from discreet import Guarantee, Ledger, Relation, ask, col, keys, local
-from discreet.accounting.personalized import PersonalGuarantee, personal
+from discreet import Guarantee, Ledger, NeighboringRelation, ask, col, keys, local
+from discreet.accounting.personalized import PersonalizedGuarantee, personalized
 from discreet.cli.main import main as command
 from discreet.core import events
 from discreet.data.expression_json import read as read_expression
 from discreet.data.expression_json import written
 from discreet.ledger.account import Account
 from discreet.local.collection.report_file import read_header
-from discreet.local.longitudinal import Memoised
+from discreet.local.longitudinal import MemoizedOracle
 from discreet.query.budget import budget
 from discreet.ranges.grid.table_query import rectangles
-from discreet.ranges.release import AwareRelease
+from discreet.ranges.release import DataDependentRelease
 from discreet.ranges.stream.file import StreamFile
 from discreet.ranges.stream.plan import StreamPlan
 from discreet.ranges.table_query import ranges
 from discreet.server.config import read as read_config
 from discreet.server.service import Service
 from discreet.server.store import open_store
-from discreet.server.users import People, Person
+from discreet.server.users import User, UserStore
 from discreet.spec.query_json import question
 from discreet.spec.release_file import read as read_release_file
 from discreet.spec.statistics import asked
-from discreet.tables.personalized_table import PersonalRelease
-from discreet.tables.range_release import ChargedGrid, ChargedRanges
+from discreet.tables.personalized_table import PersonalizedRelease
+from discreet.tables.range_release import ChargedGridRelease, ChargedRangeRelease
 from discreet.tables.release import read_receipt
 from tests.compatibility.example import FIXTURES, SETTINGS, opened, plain, rounded, write_rows
 from tests.compatibility.planned import QUERIES
@@ -69,31 +69,35 @@ def text_of(path: Path) -> str:
 def make_ledger(folder: Path) -> None:
     """Accounts of every currency, with charges, reservations, a renewal and a crowd."""
     with Ledger(f"sqlite:///{folder / 'ledger.db'}") as ledger:
-        pure = ledger.account("pure", limit=discreet.pure(3))
-        child = ledger.account("child", limit=discreet.pure(1), parent=pure)
-        approx = ledger.account("approx", limit=discreet.approx(4, 1e-6), renewals=2, expires=AHEAD)
-        filtered = ledger.account("not adaptive", limit=discreet.approx(2, 1e-6), adaptive=False)
+        pure = ledger.account("pure", limit=discreet.pure_dp(3))
+        child = ledger.account("child", limit=discreet.pure_dp(1), parent=pure)
+        approx = ledger.account(
+            "approx", limit=discreet.approx_dp(4, 1e-6), renewals=2, expires=AHEAD
+        )
+        filtered = ledger.account("not adaptive", limit=discreet.approx_dp(2, 1e-6), adaptive=False)
         zcdp = ledger.account("zcdp", limit=discreet.zcdp(0.5))
         gdp = ledger.account("gdp", limit=discreet.gdp(2))
         replaced = ledger.account(
-            "replaced", limit=discreet.approx(1, 1e-6, relation=Relation.REPLACE_ONE)
+            "replaced", limit=discreet.approx_dp(1, 1e-6, relation=NeighboringRelation.REPLACE_ONE)
         )
         pure.charge(discreet.laplace(sensitivity=1, epsilon=0.5).guarantee, label="Laplace noise")
-        child.charge(discreet.pure(0.25), label="a child pays", request_id="request 1")
-        child.reserve(discreet.pure(0.125), label="still open", request_id="request 2")
-        with child.reserve(discreet.pure(0.125), label="released"):
+        child.charge(discreet.pure_dp(0.25), label="a child pays", request_id="request 1")
+        child.reserve(discreet.pure_dp(0.125), label="still open", request_id="request 2")
+        with child.reserve(discreet.pure_dp(0.125), label="released"):
             pass
-        pure.reserve(discreet.pure(0.125), label="failed").settle("failed")
+        pure.reserve(discreet.pure_dp(0.125), label="failed").settle("failed")
         for one in (approx, filtered):
             one.charge(discreet.gaussian(sensitivity=1, epsilon=1, delta=1e-8).guarantee, label="G")
-            one.charge(discreet.approx(0.5, 1e-9), label="declared")
+            one.charge(discreet.approx_dp(0.5, 1e-9), label="declared")
             one.charge(discreet.zcdp(0.01) * 3, label="three times")
         approx.renew(reason="a new year", expires=AHEAD)
-        approx.charge(discreet.pure(0.5), label="after the renewal")
+        approx.charge(discreet.pure_dp(0.5), label="after the renewal")
         zcdp.charge(discreet.gaussian(sensitivity=1, rho=0.125).guarantee, label="rho")
         gdp.charge(discreet.gdp(1), label="mu")
         gdp.charge(discreet.gaussian(sensitivity=1, mu=0.5).guarantee, label="Gaussian noise")
-        replaced.charge(discreet.pure(0.5, relation=Relation.REPLACE_ONE), label="replaced")
+        replaced.charge(
+            discreet.pure_dp(0.5, relation=NeighboringRelation.REPLACE_ONE), label="replaced"
+        )
         crowd = ledger.crowd(
             "crowd",
             limits={"strict": discreet.zcdp(0.01), "open": discreet.zcdp(0.5)},
@@ -103,7 +107,8 @@ def make_ledger(folder: Path) -> None:
         crowd.admit([0.02, 0.1, 0.2, 0.005], label="costs of each")
         crowd.charge(discreet.zcdp(0.001), label="the same for all")
         crowd.admit(
-            personal({"strict": discreet.zcdp(0.002), "open": discreet.zcdp(0.05)}), label="levels"
+            personalized({"strict": discreet.zcdp(0.002), "open": discreet.zcdp(0.05)}),
+            label="levels",
         )
         ledger.export(folder / "ledger.json", kind="json")
         ledger.export(folder / "ledger.csv", kind="csv")
@@ -173,27 +178,27 @@ def seen_ledger(folder: Path) -> dict[str, Any]:
 
 # ── guarantees ────────────────────────────────────────────────────────────────────────────────
 
-LAPLACE = events.DiscreteLaplace(scale=2, shift=1)
+LAPLACE = events.DiscreteLaplaceEvent(scale=2, shift=1)
 EVENTS: Mapping[str, events.Event] = {
-    "pure": events.Pure(0.5),
-    "approx": events.Approx(0.5, 1e-6),
-    "zcdp": events.Zcdp(0.125, 0.01),
-    "gdp": events.Gdp(0.5),
-    "laplace noise": events.LaplaceNoise(2),
-    "gaussian noise": events.GaussianNoise(3),
+    "pure": events.PureEvent(0.5),
+    "approx": events.ApproxEvent(0.5, 1e-6),
+    "zcdp": events.ZcdpEvent(0.125, 0.01),
+    "gdp": events.GdpEvent(0.5),
+    "laplace noise": events.LaplaceEvent(2),
+    "gaussian noise": events.GaussianEvent(3),
     "discrete laplace": LAPLACE,
-    "discrete gaussian": events.DiscreteGaussian(variance=9, shift_squared=2, dimension=2),
-    "truncated laplace": events.TruncatedLaplace(scale=2, shift=1, bound=30),
-    "bounded range": events.BoundedRange(0.5),
-    "either": events.Either((events.Pure(1), events.Gdp(1))),
-    "composed": events.Composed(((LAPLACE, 3), (events.Pure(0.1), 2))),
-    "sampled": events.Sampled(rate=0.1, inner=events.GaussianNoise(2)),
-    "sampled without replacement": events.SampledWithoutReplacement(
-        sample=5, population=50, inner=events.Pure(1)
+    "discrete gaussian": events.DiscreteGaussianEvent(variance=9, shift_squared=2, dimension=2),
+    "truncated laplace": events.TruncatedLaplaceEvent(scale=2, shift=1, bound=30),
+    "bounded range": events.BoundedRangeEvent(0.5),
+    "either": events.EitherEvent((events.PureEvent(1), events.GdpEvent(1))),
+    "composed": events.ComposedEvent(((LAPLACE, 3), (events.PureEvent(0.1), 2))),
+    "sampled": events.SampledEvent(rate=0.1, inner=events.GaussianEvent(2)),
+    "sampled without replacement": events.SampledWithoutReplacementEvent(
+        sample=5, population=50, inner=events.PureEvent(1)
     ),
-    "group": events.Group(size=3, inner=LAPLACE),
-    "shuffled": events.Shuffled(epsilon=1, reports=1000),
-    "shuffled, two levels": events.ShuffledTwoLevel(
+    "group": events.GroupEvent(size=3, inner=LAPLACE),
+    "shuffled": events.ShuffledEvent(epsilon=1, reports=1000),
+    "shuffled, two levels": events.ShuffledTwoLevelEvent(
         epsilon=1, reports=1000, parts=((1, 0.5, 0.25),)
     ),
     "nothing": events.NOTHING,
@@ -205,14 +210,20 @@ def make_guarantees(folder: Path) -> None:
     """One of each kind of event, under every relation, and personal ones."""
     kept = {
         name: Guarantee(
-            event, Relation.REPLACE_ONE if name in REPLACING else Relation.ADD_REMOVE
+            event,
+            NeighboringRelation.REPLACE_ONE
+            if name in REPLACING
+            else NeighboringRelation.ADD_REMOVE,
         ).to_json()
         for name, event in EVENTS.items()
     }
-    kept |= {f"under {one.name}": Guarantee(events.Pure(1), one).to_json() for one in Relation}
+    kept |= {
+        f"under {one.name}": Guarantee(events.PureEvent(1), one).to_json()
+        for one in NeighboringRelation
+    }
     put(folder / "guarantees.json", json.dumps(kept, indent=1))
-    menu = {"strict": discreet.pure(0.25), "open": discreet.approx(1, 1e-6)}
-    put(folder / "personal_guarantee.json", personal(menu).to_json())
+    menu = {"strict": discreet.pure_dp(0.25), "open": discreet.approx_dp(1, 1e-6)}
+    put(folder / "personal_guarantee.json", personalized(menu).to_json())
 
 
 def seen_guarantees(folder: Path) -> dict[str, Any]:
@@ -227,7 +238,7 @@ def seen_guarantees(folder: Path) -> dict[str, Any]:
         numbers = [read.epsilon(1e-6), read.delta(0.5)]
         found[name] = [read.relation.name, plain(numbers)]
     text = text_of(folder / "personal_guarantee.json")
-    menu = PersonalGuarantee.from_json(text)
+    menu = PersonalizedGuarantee.from_json(text)
     assert menu.to_json() == text
     return found | {"personal": plain(menu.epsilons(1e-6)), "worst": menu.worst.to_json()}
 
@@ -238,7 +249,7 @@ def seen_guarantees(folder: Path) -> dict[str, Any]:
 def make_releases(folder: Path) -> None:
     """One of each family."""
     with TemporaryDirectory() as other, Ledger(f"sqlite:///{other}/spent.db") as ledger:
-        account = ledger.account("releases", limit=discreet.approx(500, 0.01))
+        account = ledger.account("releases", limit=discreet.approx_dp(500, 0.01))
         table = opened(write_rows(Path(other) / "rows.csv"), account)
         amounts = ({"epsilon": 1}, {"rho": 0.25}, {"epsilon": 1, "delta": 1e-6})
         made: dict[str, Any] = {}
@@ -313,7 +324,7 @@ def seen_releases(folder: Path) -> dict[str, Any]:
     assert discreet.Release.from_json(text).to_json() == text
     for name in ("personal_count", "personal_mean"):
         text = text_of(folder / f"{name}.json")
-        own = PersonalRelease.from_json(text)
+        own = PersonalizedRelease.from_json(text)
         assert own.to_json() == text
         found[name] = {
             "release": told_release(own.release),
@@ -343,7 +354,7 @@ def seen_cells(folder: Path) -> dict[str, Any]:
     }
     for name, ends in asked_of.items():
         text = text_of(folder / f"{name}.json")
-        made = ChargedRanges.from_json(text)
+        made = ChargedRangeRelease.from_json(text)
         assert made.to_json() == text
         bare = discreet.RangeRelease.from_json(text)
         assert bare.answer(*ends) == made.answer(*ends)
@@ -358,7 +369,7 @@ def seen_cells(folder: Path) -> dict[str, Any]:
             "receipt": [made.receipt.account, made.receipt.sequence, made.receipt.hash],
         }
     text = text_of(folder / "grid.json")
-    grid = ChargedGrid.from_json(text)
+    grid = ChargedGridRelease.from_json(text)
     assert grid.to_json() == text
     found["grid"] = {
         "measured": plain(grid.measured),
@@ -378,7 +389,7 @@ def seen_cells(folder: Path) -> dict[str, Any]:
             again, cells = box.to_json(), box.cells
             numbers = [box.answer((1, 4), None), box.guarantee.epsilon(1e-6)]
         else:
-            aware = AwareRelease.from_json(text)
+            aware = DataDependentRelease.from_json(text)
             again, cells = aware.to_json(), aware.cells
             numbers = [aware.answer((3, 40)), aware.total, aware.guarantee.epsilon()]
         assert again == text
@@ -393,29 +404,29 @@ def make_local(folder: Path) -> None:
     """Collections, reports, files, sums, clients."""
     collections, sums = {}, {}
     for name, (randomiser, _) in MADE.items():
-        collections[name] = local.Collection(randomiser=randomiser).to_json()
+        collections[name] = local.CollectionSpec(randomiser=randomiser).to_json()
         rows = encoded(name)
         (folder / f"{name}.reports").write_bytes(rows.tobytes())
         if randomiser.size <= 300:  # the others hold many zeros
-            sums[name] = local.Aggregate(randomiser).add(rows).to_bytes().hex()
+            sums[name] = local.Aggregator(randomiser).add(rows).to_bytes().hex()
     labels = tuple("abcdefg")
-    named = local.Collection(randomiser=MADE["oue"][0], labels=labels)
+    named = local.CollectionSpec(randomiser=MADE["oue"][0], labels=labels)
     collections["labels"] = named.to_json()
     put(folder / "collections.json", json.dumps(collections, indent=1))
     put(folder / "aggregates.json", json.dumps(sums, indent=1))
-    with local.Writer(folder / "reports.dlr", named) as writer:
+    with local.ReportWriter(folder / "reports.dlr", named) as writer:
         writer.write(encoded("oue"))
-    with local.State(folder / "state.db", named) as state:
+    with local.AggregatorState(folder / "state.db", named) as state:
         state.count([folder / "reports.dlr"])
     tree = MADE["ranges.tree"][0]
-    total = local.Aggregate(tree).add(encoded("ranges.tree"))
+    total = local.Aggregator(tree).add(encoded("ranges.tree"))
     put(folder / "local_ranges.json", total.estimate().to_json())
-    fresh = local.FreshClient(MADE["grr"][0], budget=2)
+    fresh = local.BudgetedClient(MADE["grr"][0], budget=2)
     fresh.report(3)
     put(folder / "fresh_client.json", fresh.to_json())
     plan = MADE["rappor"][0]
-    assert isinstance(plan, Memoised)
-    kept = local.MemoisedClient(plan, budget=4, reports=5)
+    assert isinstance(plan, MemoizedOracle)
+    kept = local.MemoizedClient(plan, budget=4, reports=5)
     kept.answer(3)
     kept.report()
     put(folder / "memoised_client.json", kept.to_json())
@@ -427,7 +438,7 @@ def seen_local(folder: Path) -> dict[str, Any]:
     collections = json.loads(text_of(folder / "collections.json"))
     sums = json.loads(text_of(folder / "aggregates.json"))
     for name, text in collections.items():
-        made = local.Collection.from_json(text)
+        made = local.CollectionSpec.from_json(text)
         assert made.to_json() == text
         told = [made.fingerprint, made.randomiser.kind, made.randomiser.fingerprint]
         found[name] = {"collection": [*told, plain(made.randomiser.guarantee.epsilon())]}
@@ -436,12 +447,12 @@ def seen_local(folder: Path) -> dict[str, Any]:
             continue
         assert made.randomiser == MADE[name][0]
         reports = (folder / f"{name}.reports").read_bytes()
-        total = local.Aggregate(made.randomiser).add(reports)
+        total = local.Aggregator(made.randomiser).add(reports)
         assert (total.reports, total.refused) == (24, 0)
         if name in sums:
             held = bytes.fromhex(sums[name])
-            assert local.Aggregate.from_bytes(held) == total
-            assert local.Aggregate.from_bytes(held, made.randomiser).to_bytes() == held
+            assert local.Aggregator.from_bytes(held) == total
+            assert local.Aggregator.from_bytes(held, made.randomiser).to_bytes() == held
             assert total.to_bytes() == held
             found[name]["counts"] = plain(total.counts)
     return found | seen_files(folder)
@@ -451,8 +462,8 @@ def seen_files(folder: Path) -> dict[str, Any]:
     """A file of reports, the state of a count, ranges, clients."""
     with (folder / "reports.dlr").open("rb") as stream:
         head = read_header(stream)
-    named = local.Collection.from_json(head.description)
-    with local.State(folder / "state.db") as state:
+    named = local.CollectionSpec.from_json(head.description)
+    with local.AggregatorState(folder / "state.db") as state:
         assert state.collection == named
         sums = [state.aggregate.reports, state.aggregate.refused, plain(state.aggregate.counts)]
         shares = rounded(state.aggregate.estimate().shares)
@@ -463,12 +474,12 @@ def seen_files(folder: Path) -> dict[str, Any]:
     cells = local.LocalRanges.from_json(text)
     assert cells.to_json() == text
     text = text_of(folder / "fresh_client.json")
-    fresh = local.FreshClient.from_json(text, randomiser=MADE["grr"][0])
+    fresh = local.BudgetedClient.from_json(text, randomiser=MADE["grr"][0])
     assert fresh.to_json() == text
     plan = MADE["rappor"][0]
-    assert isinstance(plan, Memoised)
+    assert isinstance(plan, MemoizedOracle)
     text = text_of(folder / "memoised_client.json")
-    kept = local.MemoisedClient.from_json(text, plan=plan)
+    kept = local.MemoizedClient.from_json(text, plan=plan)
     assert kept.to_json() == text
     return {
         "header": [head.width, head.identity, head.fingerprint, head.length],
@@ -485,7 +496,9 @@ PLANS: Mapping[str, StreamPlan] = {
     "horizon": discreet.plan_stream(epsilon=1, horizon=64),
     "gaussian": discreet.plan_stream(rho=0.125, horizon=64, keys=["a", "b"]),
     "window": discreet.plan_stream(epsilon=1, window=8, rows_per_unit=2),
-    "without end": discreet.plan_stream(epsilon=1, delta=1e-6, relation=Relation.REPLACE_ONE),
+    "without end": discreet.plan_stream(
+        epsilon=1, delta=1e-6, relation=NeighboringRelation.REPLACE_ONE
+    ),
 }
 
 
@@ -493,7 +506,7 @@ def make_streams(folder: Path) -> None:
     """Plans, and two streams in files, paid by a ledger."""
     put(folder / "stream_plans.json", json.dumps({n: p.to_json() for n, p in PLANS.items()}))
     with Ledger(f"sqlite:///{folder / 'stream_ledger.db'}") as ledger:
-        account = ledger.account("streams", limit=discreet.approx(10, 1e-6))
+        account = ledger.account("streams", limit=discreet.approx_dp(10, 1e-6))
         with discreet.stream(
             folder / "stream.db", account=account, epsilon=1, horizon=64, label="visits"
         ) as visits:
@@ -534,7 +547,7 @@ def seen_stream_goes_on(folder: Path) -> dict[str, Any]:
     """A stream is fed further."""
     plan = discreet.plan_stream(epsilon=1, horizon=64)
     file = StreamFile(folder / "stream.db", plan=plan, units=False, payer="streams")
-    answers = file.feed([1, 2, 3], bits=discreet.seeded(7))
+    answers = file.feed([1, 2, 3], bits=discreet.seeded_rng(7))
     found = plain([file.steps, answers.first, answers.values, answers.std])
     file.close()
     return {"goes on": found}
@@ -649,7 +662,7 @@ def seen_commands(folder: Path) -> dict[str, Any]:
     assert json.loads(text_of(folder / "names.json")) == FILES
     content = json.loads(text_of(folder / "release.json"))
     releases = [discreet.Release.from_json(json.dumps(one)) for one in content["releases"]]
-    made = ChargedRanges.from_json(text_of(folder / "release.ranges-1.json"))
+    made = ChargedRangeRelease.from_json(text_of(folder / "release.ranges-1.json"))
     lines = text_of(folder / "release.csv").splitlines()
     with Ledger(f"sqlite:///{folder / 'budget.db'}") as ledger:
         assert ledger.verify().ok
@@ -688,8 +701,8 @@ limit = { epsilon = 20, delta = 1e-6 }
 analyst_limit = { epsilon = 8, delta = 1e-6 }
 [table.columns]
 """
-ANALYST = Person(name="analyst", role="analyst")
-OWNER = Person(name="owner", role="owner")
+ANALYST = User(name="analyst", role="analyst")
+OWNER = User(name="owner", role="owner")
 ASKED: tuple[Mapping[str, Any], ...] = (
     {"kind": "count", "by": ["place"], "epsilon": 0.5},
     {"kind": "ranges", "of": "age", "epsilon": 0.5},
@@ -725,7 +738,7 @@ def seen_service(folder: Path) -> dict[str, Any]:
     """Who is known by which token, what was asked and answered, and what was spent."""
     write_rows(folder / "rows.csv")
     store = open_store(f"sqlite:///{folder / 'service.db'}")
-    people = People(store)
+    people = UserStore(store)
     tokens = json.loads(text_of(folder / "tokens.json"))
     recognised = {role: people.by_token(token) for role, token in tokens.items()}
     known = [[one.name, one.role, one.revoked, one.expires] for one in people.known()]

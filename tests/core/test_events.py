@@ -10,40 +10,40 @@ from hypothesis import strategies as st
 from discreet.core import events
 from discreet.core.errors import InvalidArgument, Unsupported
 from discreet.core.events import (
-    Approx,
-    BoundedRange,
-    Composed,
-    DiscreteGaussian,
-    DiscreteLaplace,
-    Either,
-    GaussianNoise,
-    Gdp,
-    Group,
-    LaplaceNoise,
-    Pure,
-    Sampled,
-    SampledWithoutReplacement,
-    Shuffled,
-    ShuffledTwoLevel,
-    TruncatedLaplace,
-    Zcdp,
+    ApproxEvent,
+    BoundedRangeEvent,
+    ComposedEvent,
+    DiscreteGaussianEvent,
+    DiscreteLaplaceEvent,
+    EitherEvent,
+    GaussianEvent,
+    GdpEvent,
+    GroupEvent,
+    LaplaceEvent,
+    PureEvent,
+    SampledEvent,
+    SampledWithoutReplacementEvent,
+    ShuffledEvent,
+    ShuffledTwoLevelEvent,
+    TruncatedLaplaceEvent,
+    ZcdpEvent,
 )
 
 positive = st.fractions(min_value=Fraction(1, 1000), max_value=1000)
 leaf = st.one_of(
-    st.builds(Pure, positive),
-    st.builds(Approx, positive, st.fractions(min_value=0, max_value=Fraction(1, 2))),
-    st.builds(Zcdp, positive, positive),
-    st.builds(Gdp, positive),
-    st.builds(LaplaceNoise, positive),
-    st.builds(GaussianNoise, positive),
-    st.builds(DiscreteLaplace, positive, st.integers(0, 50)),
-    st.builds(DiscreteGaussian, positive, positive, st.integers(1, 9)),
-    st.builds(TruncatedLaplace, positive, st.integers(0, 9), st.integers(0, 99)),
-    st.builds(BoundedRange, positive),
-    st.builds(Shuffled, positive, st.integers(1, 10**9)),
+    st.builds(PureEvent, positive),
+    st.builds(ApproxEvent, positive, st.fractions(min_value=0, max_value=Fraction(1, 2))),
+    st.builds(ZcdpEvent, positive, positive),
+    st.builds(GdpEvent, positive),
+    st.builds(LaplaceEvent, positive),
+    st.builds(GaussianEvent, positive),
+    st.builds(DiscreteLaplaceEvent, positive, st.integers(0, 50)),
+    st.builds(DiscreteGaussianEvent, positive, positive, st.integers(1, 9)),
+    st.builds(TruncatedLaplaceEvent, positive, st.integers(0, 9), st.integers(0, 99)),
+    st.builds(BoundedRangeEvent, positive),
+    st.builds(ShuffledEvent, positive, st.integers(1, 10**9)),
     st.builds(
-        lambda epsilon, share: ShuffledTwoLevel(epsilon, 100, ((1, share, share / 2),)),
+        lambda epsilon, share: ShuffledTwoLevelEvent(epsilon, 100, ((1, share, share / 2),)),
         positive,
         st.fractions(min_value=Fraction(1, 100), max_value=Fraction(1, 2)),
     ),
@@ -54,15 +54,15 @@ def nested(inner):
     rate = st.fractions(min_value=0, max_value=1)
     return st.one_of(
         st.builds(
-            lambda parts: Composed(tuple(parts)),
+            lambda parts: ComposedEvent(tuple(parts)),
             st.lists(st.tuples(inner, st.integers(0, 5)), max_size=4),
         ),
         st.builds(
-            lambda branches: Either(tuple(branches)), st.lists(inner, min_size=1, max_size=3)
+            lambda branches: EitherEvent(tuple(branches)), st.lists(inner, min_size=1, max_size=3)
         ),
-        st.builds(Sampled, rate, inner),
-        st.builds(lambda n, i: SampledWithoutReplacement(n, 50, i), st.integers(0, 50), inner),
-        st.builds(Group, st.integers(1, 9), inner),
+        st.builds(SampledEvent, rate, inner),
+        st.builds(lambda n, i: SampledWithoutReplacementEvent(n, 50, i), st.integers(0, 50), inner),
+        st.builds(GroupEvent, st.integers(1, 9), inner),
     )
 
 
@@ -82,27 +82,30 @@ def test_json_round_trip_is_canonical(event):
 def test_composition_ignores_order_and_nesting(parts, random):
     shuffled = list(parts)
     random.shuffle(shuffled)
-    whole = Composed(tuple(parts))
-    assert Composed(tuple(shuffled)) == whole
-    assert Composed(((whole, 1),)) == whole
+    whole = ComposedEvent(tuple(parts))
+    assert ComposedEvent(tuple(shuffled)) == whole
+    assert ComposedEvent(((whole, 1),)) == whole
     half = len(parts) // 2
     assert (
-        Composed(((Composed(tuple(parts[:half])), 1), (Composed(tuple(parts[half:])), 1))) == whole
+        ComposedEvent(
+            ((ComposedEvent(tuple(parts[:half])), 1), (ComposedEvent(tuple(parts[half:])), 1))
+        )
+        == whole
     )
 
 
 def test_equal_events_merge_and_zero_counts_vanish():
-    pure = Pure(Fraction(1, 10))
-    assert Composed(((pure, 3), (Composed(((pure, 7), (Gdp(Fraction(1)), 0))), 1))).parts == (
-        (pure, 10),
-    )
+    pure = PureEvent(Fraction(1, 10))
+    assert ComposedEvent(
+        ((pure, 3), (ComposedEvent(((pure, 7), (GdpEvent(Fraction(1)), 0))), 1))
+    ).parts == ((pure, 10),)
     assert events.compose([pure]) == pure
     assert events.repeat(pure, 0) == events.NOTHING
 
 
 def test_decimals_are_read_as_written():
-    assert Pure(0.1) == Pure(Fraction(1, 10))
-    assert json.loads(events.to_json(Pure(0.1)))["epsilon"] == "1/10"
+    assert PureEvent(0.1) == PureEvent(Fraction(1, 10))
+    assert json.loads(events.to_json(PureEvent(0.1)))["epsilon"] == "1/10"
 
 
 @pytest.mark.parametrize(
@@ -145,19 +148,19 @@ def test_broken_texts_are_refused(text):
 
 
 BAD = [
-    Pure,
-    lambda bad: Approx(bad, 0),
-    lambda bad: Approx(1, bad),
-    Zcdp,
-    Gdp,
-    LaplaceNoise,
-    GaussianNoise,
-    lambda bad: DiscreteLaplace(bad, 1),
-    lambda bad: DiscreteGaussian(bad, 1),
-    lambda bad: DiscreteGaussian(1, bad),
-    lambda bad: TruncatedLaplace(bad, 1, 1),
-    BoundedRange,
-    lambda bad: Sampled(bad, Pure(1)),
+    PureEvent,
+    lambda bad: ApproxEvent(bad, 0),
+    lambda bad: ApproxEvent(1, bad),
+    ZcdpEvent,
+    GdpEvent,
+    LaplaceEvent,
+    GaussianEvent,
+    lambda bad: DiscreteLaplaceEvent(bad, 1),
+    lambda bad: DiscreteGaussianEvent(bad, 1),
+    lambda bad: DiscreteGaussianEvent(1, bad),
+    lambda bad: TruncatedLaplaceEvent(bad, 1, 1),
+    BoundedRangeEvent,
+    lambda bad: SampledEvent(bad, PureEvent(1)),
 ]
 
 
@@ -171,16 +174,16 @@ def test_bad_numbers_are_refused(make, bad):
 @pytest.mark.parametrize(
     "make",
     [
-        lambda: Approx(1, 1),
-        lambda: LaplaceNoise(0),
-        lambda: DiscreteLaplace(1, 1.5),
-        lambda: DiscreteLaplace(1, -1),
-        lambda: DiscreteGaussian(1, 1, 0),
-        lambda: Sampled(2, Pure(1)),
-        lambda: SampledWithoutReplacement(3, 2, Pure(1)),
-        lambda: Group(0, Pure(1)),
-        lambda: Composed(((Pure(1), -1),)),
-        lambda: Either(()),
+        lambda: ApproxEvent(1, 1),
+        lambda: LaplaceEvent(0),
+        lambda: DiscreteLaplaceEvent(1, 1.5),
+        lambda: DiscreteLaplaceEvent(1, -1),
+        lambda: DiscreteGaussianEvent(1, 1, 0),
+        lambda: SampledEvent(2, PureEvent(1)),
+        lambda: SampledWithoutReplacementEvent(3, 2, PureEvent(1)),
+        lambda: GroupEvent(0, PureEvent(1)),
+        lambda: ComposedEvent(((PureEvent(1), -1),)),
+        lambda: EitherEvent(()),
     ],
 )
 def test_bad_shapes_are_refused(make):
@@ -191,10 +194,10 @@ def test_bad_shapes_are_refused(make):
 @pytest.mark.parametrize(
     "make",
     [
-        lambda: Group(2, "pure"),
-        lambda: Composed((("pure", 1),)),
-        lambda: Either((1,)),
-        lambda: Sampled(1, object()),
+        lambda: GroupEvent(2, "pure"),
+        lambda: ComposedEvent((("pure", 1),)),
+        lambda: EitherEvent((1,)),
+        lambda: SampledEvent(1, object()),
     ],
 )
 def test_what_is_not_an_event_is_refused(make):

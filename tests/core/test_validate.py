@@ -10,8 +10,15 @@ from discreet.core import _rational as exact
 from discreet.core import _validate as check
 from discreet.core import _validate as grid
 from discreet.core.errors import InvalidArgument
-from discreet.core.events import Approx, Pure, Sampled, SampledWithoutReplacement, compose, repeat
-from discreet.core.relation import Relation, trusted
+from discreet.core.events import (
+    ApproxEvent,
+    PureEvent,
+    SampledEvent,
+    SampledWithoutReplacementEvent,
+    compose,
+    repeat,
+)
+from discreet.core.relation import NeighboringRelation, trusted
 
 HALF = Fraction(1, 2)
 THIRD = Fraction(1, 3)
@@ -90,18 +97,18 @@ def test_parts_that_are_no_randomiser_are_refused(parts, told):
 
 
 def test_samples_are_no_larger_than_the_population():
-    assert SampledWithoutReplacement(5, 5, Pure(1)).sample == 5
-    assert SampledWithoutReplacement(0, 1, Pure(1)).sample == 0
+    assert SampledWithoutReplacementEvent(5, 5, PureEvent(1)).sample == 5
+    assert SampledWithoutReplacementEvent(0, 1, PureEvent(1)).sample == 0
     with pytest.raises(InvalidArgument, match="sample must not exceed population=5, got 6"):
-        SampledWithoutReplacement(6, 5, Pure(1))
-    assert Sampled(1, Pure(1)).rate == 1
-    assert Approx(0, 0).delta == 0
+        SampledWithoutReplacementEvent(6, 5, PureEvent(1))
+    assert SampledEvent(1, PureEvent(1)).rate == 1
+    assert ApproxEvent(0, 0).delta == 0
     with pytest.raises(InvalidArgument, match="delta"):
-        Approx(0, 1)
+        ApproxEvent(0, 1)
 
 
 def test_one_event_stays_itself():
-    one = Pure(1)
+    one = PureEvent(1)
     assert compose([one]) is one
     assert compose([one, one]).parts == ((one, 2),)
     assert repeat(one, 1) is one
@@ -111,10 +118,10 @@ def test_one_event_stays_itself():
 
 
 def test_only_data_sets_are_held_in_trust():
-    for relation in (Relation.ADD_REMOVE, Relation.REPLACE_ONE):
+    for relation in (NeighboringRelation.ADD_REMOVE, NeighboringRelation.REPLACE_ONE):
         assert trusted(relation) is relation
     with pytest.raises(InvalidArgument, match=r"got Relation\.LOCAL"):
-        trusted(Relation.LOCAL)
+        trusted(NeighboringRelation.LOCAL)
 
 
 def test_exponentials_end_where_they_say():

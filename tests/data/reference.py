@@ -9,8 +9,16 @@ import re
 from collections import defaultdict
 from fractions import Fraction
 
-from discreet.data._integer_ops import Bin, Binary, Clip, Const, Divide, Pick, Ref
-from discreet.data.schema import Boolean, Category, Date, Number
+from discreet.data._integer_ops import (
+    CodeBin,
+    CodeBinary,
+    CodeClip,
+    CodeConst,
+    CodeDivide,
+    CodePick,
+    CodeRef,
+)
+from discreet.data.schema import BooleanColumn, CategoryColumn, DateColumn, NumericColumn
 
 PRIME = 2**31 - 1
 
@@ -21,17 +29,17 @@ def encode(value, column):
         value = None
     if isinstance(value, float) and math.isnan(value):
         value = None
-    if isinstance(column, Category):
+    if isinstance(column, CategoryColumn):
         return encode_category(value, column)
-    if isinstance(column, Date):
+    if isinstance(column, DateColumn):
         return encode_date(value, column)
     if isinstance(value, str):
-        value = parse(value.strip(" "), boolean=isinstance(column, Boolean))
+        value = parse(value.strip(" "), boolean=isinstance(column, BooleanColumn))
     if value is None:
         return column.missing
-    if isinstance(column, Boolean):
+    if isinstance(column, BooleanColumn):
         return int(value) if value in (0, 1) else column.missing
-    assert isinstance(column, Number)
+    assert isinstance(column, NumericColumn)
     if value == math.inf:
         return column.upper
     if value == -math.inf:
@@ -98,20 +106,20 @@ def encode_date(value, column):
 
 def evaluate(code, row):
     match code:
-        case Ref(column):
+        case CodeRef(column):
             return row[column]
-        case Const(value):
+        case CodeConst(value):
             return value
-        case Divide(left, right, zero):
+        case CodeDivide(left, right, zero):
             a, b = evaluate(left, row), evaluate(right, row)
             return a // b if b else zero
-        case Clip(inner, lower, upper):
+        case CodeClip(inner, lower, upper):
             return min(max(evaluate(inner, row), lower), upper)
-        case Bin(inner, edges):
+        case CodeBin(inner, edges):
             return sum(edge <= evaluate(inner, row) for edge in edges)
-        case Pick(inner, first, table):
+        case CodePick(inner, first, table):
             return table[evaluate(inner, row) - first]
-        case Binary(operator, left, right):
+        case CodeBinary(operator, left, right):
             a, b = evaluate(left, row), evaluate(right, row)
             results = {"+": a + b, "-": a - b, "*": a * b, "<": a < b, "<=": a <= b}
             results |= {"=": a == b, "and": a and b, "or": a or b}

@@ -4,29 +4,29 @@ import numpy as np
 import pytest
 
 from discreet.core.errors import InvalidArgument
-from discreet.data._integer_ops import Bounded, Ref, labelled
+from discreet.data._integer_ops import BoundedCode, CodeRef, labelled
 
 LABELS = ("a", "b", "a b", "(other)")
 
 
 def number(exponent):
-    return Bounded(code=Ref("x"), lower=-4, upper=7, kind="number", exponent=exponent)
+    return BoundedCode(code=CodeRef("x"), lower=-4, upper=7, kind="number", exponent=exponent)
 
 
 def test_a_listed_label_is_its_position():
-    bound = labelled(Ref("x"), LABELS)
+    bound = labelled(CodeRef("x"), LABELS)
     find = bound.locator()
     for place, label in enumerate(LABELS):
         assert find(label) == bound.locate(label) == place
-    assert labelled(Ref("x"), (3, 5)).locate(np.int64(5)) == 1
+    assert labelled(CodeRef("x"), (3, 5)).locate(np.int64(5)) == 1
 
 
 @pytest.mark.parametrize("label", ["c", "", None, True, 1, ["a"], ("a", ["b"]), b"a"])
 def test_what_is_no_label_is_refused(label):
     with pytest.raises(InvalidArgument, match="none that this expression can take"):
-        labelled(Ref("x"), LABELS).locate(label)
+        labelled(CodeRef("x"), LABELS).locate(label)
     with pytest.raises(InvalidArgument, match="none that this expression can take"):
-        labelled(Ref("x"), (0, 2)).locate(label)
+        labelled(CodeRef("x"), (0, 2)).locate(label)
 
 
 @pytest.mark.parametrize("exponent", [-3, 0, 4])

@@ -20,19 +20,19 @@ from discreet.data._duckdb import engine as duckdb_engine
 from discreet.data._numpy import engine as narwhals_engine
 from discreet.data.execute import KeyPlan, collect, collect_keys, engine_of
 from discreet.data.expression import col
-from discreet.data.program import Limits, Plan, count, total, units
-from discreet.data.schema import Lookup, boolean, category, integer
-from discreet.data.source import EngineFailure, Joined, open_source
+from discreet.data.program import ContributionLimits, TableScan, count, total, units
+from discreet.data.schema import LookupColumn, boolean, category, integer
+from discreet.data.source import EngineFailure, JoinedSource, open_source
 
 SECRET = "CANARY-7316"
 NUMBER = 731_655_901
-PLAN = Plan(
+PLAN = TableScan(
     schema={"x": integer(lower=0, upper=10), "k": category(["a"]), "b": boolean()},
     unit="who",
     by={"k": col("k")},
     where=~col("b"),
     aggregates={"n": count(), "u": units(), "x": total(col("x"))},
-    limits=Limits(rows_per_unit=1),
+    limits=ContributionLimits(rows_per_unit=1),
 )
 ROWS = {"who": [SECRET, SECRET, "b"], "x": [NUMBER, NUMBER, 2], "k": [SECRET, "a", None]}
 ROWS["b"] = [SECRET, "yes", "no"]
@@ -107,7 +107,7 @@ def test_reprs_show_no_data(make):
 
 @pytest.mark.parametrize("make", FRAMES)
 def test_a_missing_column(make):
-    plan = Plan(schema={"y": integer(lower=0, upper=1)}, aggregates={"y": total(col("y"))})
+    plan = TableScan(schema={"y": integer(lower=0, upper=1)}, aggregates={"y": total(col("y"))})
     error = refuses(lambda: collect(plan, source=open_source(make(ROWS)), key=1), InvalidArgument)
     assert "'y'" in str(error)
 
@@ -206,8 +206,8 @@ def test_keys_and_rows_of_units(monkeypatch, form):
     found = collect_keys(plan, source=source, key=1)
     assert (SECRET,) in found.keys
     assert SECRET not in repr(found) + repr(plan) + repr(plan.program())
-    people = Joined(source=source, other=source, unit="who", attached={"x": PLAN.schema["x"]})
-    lookup = Lookup(source="who", inner=PLAN.schema["x"], textual=True, keys=(), codes=())
+    people = JoinedSource(source=source, other=source, unit="who", attached={"x": PLAN.schema["x"]})
+    lookup = LookupColumn(source="who", inner=PLAN.schema["x"], textual=True, keys=(), codes=())
     joined = replace(PLAN, schema={**PLAN.schema, "x": lookup})
     assert collect(joined, source=people, key=1).columns["n"].sum() == 2
     filled = replace(lookup, keys=(SECRET,), codes=(NUMBER,))

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from discreet.data.execute import collect
 from discreet.data.expression import col
-from discreet.data.program import Limits, Plan, count, total, units
+from discreet.data.program import ContributionLimits, TableScan, count, total, units
 from discreet.data.schema import boolean, category, date, integer, real
 from discreet.data.source import open_source
 from tests.data import reference, sources
@@ -66,10 +66,10 @@ AGGREGATES = {
     "text": total(col("text")),
 }
 LIMITS = [
-    Limits(rows_per_unit=1),
-    Limits(rows_per_unit=3),
-    Limits(groups_per_unit=2, rows_per_unit_and_group=2),
-    Limits(rows_per_unit=3, groups_per_unit=2, rows_per_unit_and_group=2),
+    ContributionLimits(rows_per_unit=1),
+    ContributionLimits(rows_per_unit=3),
+    ContributionLimits(groups_per_unit=2, rows_per_unit_and_group=2),
+    ContributionLimits(rows_per_unit=3, groups_per_unit=2, rows_per_unit_and_group=2),
 ]
 SHAPES = [
     {},
@@ -85,10 +85,10 @@ SHAPES = [
 
 def plans():
     return [
-        Plan(schema=SCHEMA, unit=UNIT, aggregates=AGGREGATES, limits=limits, **shape)
+        TableScan(schema=SCHEMA, unit=UNIT, aggregates=AGGREGATES, limits=limits, **shape)
         for shape in SHAPES
         for limits in LIMITS
-    ] + [Plan(schema=SCHEMA, aggregates=AGGREGATES, **shape) for shape in SHAPES]
+    ] + [TableScan(schema=SCHEMA, aggregates=AGGREGATES, **shape) for shape in SHAPES]
 
 
 def answer(plan, rows, make, folder, *, key=7, types=TYPES):
@@ -140,7 +140,12 @@ class Contract:
 
     def test_missing_values_never_drop_a_row(self, make, folder):
         nothing = dict.fromkeys(TYPES) | {UNIT: 1}
-        plan = Plan(schema=SCHEMA, unit=UNIT, aggregates=AGGREGATES, limits=Limits(rows_per_unit=9))
+        plan = TableScan(
+            schema=SCHEMA,
+            unit=UNIT,
+            aggregates=AGGREGATES,
+            limits=ContributionLimits(rows_per_unit=9),
+        )
         got = answer(plan, [nothing, nothing | {"x": math.nan}], make, folder)
         # x: 1 is four steps of 1/4; whole: the lower bound; text: the lower bound
         assert got == {
@@ -157,17 +162,17 @@ class Contract:
             dict.fromkeys(TYPES) | {UNIT: i, "x": x}
             for i, x in enumerate([math.inf, -math.inf, -0.0])
         ]
-        plan = Plan(schema=SCHEMA, by={"x": col("x")}, aggregates={"n": count()})
+        plan = TableScan(schema=SCHEMA, by={"x": col("x")}, aggregates={"n": count()})
         got = answer(plan, rows, make, folder)["n"]
         assert [i for i, n in enumerate(got) if n] == [0, 8, 8 + 13]
 
     def test_rows_without_a_unit_are_left_out(self, make, folder):
         rows = [dict.fromkeys(TYPES) | {UNIT: u} for u in (None, 1, 1, None)]
-        plan = Plan(
+        plan = TableScan(
             schema=SCHEMA,
             unit=UNIT,
             aggregates={"n": count(), "u": units()},
-            limits=Limits(rows_per_unit=5),
+            limits=ContributionLimits(rows_per_unit=5),
         )
         assert answer(plan, rows, make, folder) == {"n": [2], "u": [1]}
 
@@ -175,13 +180,13 @@ class Contract:
         top, bottom = 2**63 - 1, -(2**63)
         schema = {"whole": integer(lower=bottom, upper=top)}
         rows = [dict.fromkeys(TYPES) | {"whole": w} for w in (top, top, bottom, top - 1, 0)]
-        plan = Plan(schema=schema, aggregates={"s": total(col("whole"))})
+        plan = TableScan(schema=schema, aggregates={"s": total(col("whole"))})
         assert answer(plan, rows, make, folder) == {"s": [3 * top + bottom - 1]}
 
     def test_products_beyond_64_bits(self, make, folder):
         schema = {"whole": integer(lower=-(2**42), upper=2**42)}
         rows = [dict.fromkeys(TYPES) | {"whole": 2**42 - i} for i in range(9)]
-        plan = Plan(schema=schema, aggregates={"s": total(col("whole"), col("whole"))})
+        plan = TableScan(schema=schema, aggregates={"s": total(col("whole"), col("whole"))})
         assert answer(plan, rows, make, folder) == {"s": [sum((2**42 - i) ** 2 for i in range(9))]}
 
     def test_text_units(self, make, folder):
@@ -207,7 +212,7 @@ class Contract:
             for x, w, t in zip(xs, wholes, texts, strict=True)
         ]
         by = {name: col(name) for name in schema}
-        plan = Plan(schema=schema, by=by, aggregates={"n": count()})
+        plan = TableScan(schema=schema, by=by, aggregates={"n": count()})
         assert answer(plan, rows, make, folder) == reference.collect(plan, rows, key=7)
 
     def test_letters_that_only_look_like_a_number_are_none(self, make, folder):
@@ -215,7 +220,7 @@ class Contract:
         schema = {"text": integer(lower=0, upper=9, missing=5), "sex": category([7])}
         rows = [dict.fromkeys(TYPES) | {"text": t, "sex": t} for t in texts]
         by = {"t": col("text"), "s": col("sex")}
-        plan = Plan(schema=schema, by=by, aggregates={"n": count()})
+        plan = TableScan(schema=schema, by=by, aggregates={"n": count()})
         rest = [0, 3] + [0, 0] * 3 + [0, 1]
         assert answer(plan, rows, make, folder) == {"n": [0, 0] * 5 + rest}
 
@@ -239,7 +244,7 @@ class Contract:
             "day": total(col("day") == dt.date(2020, 1, 2)),
             "missing": total(col("yes") == 1),
         }
-        plan = Plan(schema=schema, aggregates=sums)
+        plan = TableScan(schema=schema, aggregates=sums)
         assert answer(plan, rows, make, folder, types=types) == {name: [1] for name in sums}
 
     def test_dates_as_text(self, make, folder):
@@ -265,7 +270,7 @@ class Contract:
         ]
         schema = {"text": date(lower=dt.date(1960, 1, 1), upper=dt.date(1970, 2, 1), step="hour")}
         rows = [dict.fromkeys(TYPES) | {"text": t} for t in texts]
-        plan = Plan(schema=schema, aggregates={"n": count()}, by={"t": col("text")})
+        plan = TableScan(schema=schema, aggregates={"n": count()}, by={"t": col("text")})
         assert answer(plan, rows, make, folder) == reference.collect(plan, rows, key=7)
 
 

@@ -11,16 +11,16 @@ from discreet.data._duckdb import engine as duckdb_engine
 from discreet.data._duckdb.contribution_limits import _packed, content
 from discreet.data.execute import collect
 from discreet.data.expression import col
-from discreet.data.program import Limits, Plan, count, total, units
+from discreet.data.program import ContributionLimits, TableScan, count, total, units
 from discreet.data.schema import integer
 from discreet.data.source import open_source
 from tests.data import reference, sources
 
 TYPES = {"who": pa.int64(), "g": pa.int64(), "a": pa.int64(), "b": pa.int64()}
 LIMITS = [
-    Limits(rows_per_unit=2),
-    Limits(rows_per_unit_and_group=1),
-    Limits(rows_per_unit=3, groups_per_unit=2, rows_per_unit_and_group=2),
+    ContributionLimits(rows_per_unit=2),
+    ContributionLimits(rows_per_unit_and_group=1),
+    ContributionLimits(rows_per_unit=3, groups_per_unit=2, rows_per_unit_and_group=2),
 ]
 SUMS = {
     "none": {},
@@ -35,7 +35,7 @@ WIDTHS = {"narrow": 3, "just": 2**29 - 1, "too wide": 2**30, "widest": 2**42}
 
 def plan_of(*, limits, sums, width):
     bound = integer(lower=-width, upper=width - 1)
-    return Plan(
+    return TableScan(
         schema={"g": integer(lower=0, upper=2), "a": bound, "b": bound},
         aggregates={"n": count(), "u": units(), **sums},
         unit="who",

@@ -9,15 +9,15 @@ import pytest
 from discreet.core.errors import PrivacyError
 from discreet.data.execute import collect
 from discreet.data.expression import col
-from discreet.data.program import Plan, total
+from discreet.data.program import TableScan, total
 from discreet.data.schema import integer
-from discreet.data.source import EngineFailure, Relation, Stream, open_source
+from discreet.data.source import ArrowStreamSource, DuckDBSource, EngineFailure, open_source
 from tests.data import sources
 from tests.data.test_contract import Contract, folder
 
 __all__ = ["folder"]
 SECRET = "CANARY-7316"
-PLAN = Plan(schema={"x": integer(lower=0, upper=9)}, aggregates={"x": total(col("x"))})
+PLAN = TableScan(schema={"x": integer(lower=0, upper=9)}, aggregates={"x": total(col("x"))})
 
 
 @pytest.mark.parametrize("make", sources.IBIS)
@@ -32,7 +32,7 @@ def connected():
 def test_expressions_are_computed_by_their_backend():
     duck = ibis.duckdb.connect()
     duck.raw_sql("CREATE TABLE t AS SELECT unnest([1, 20, NULL]) AS x")
-    for backend, kind in ((duck, Relation), (connected(), Stream)):
+    for backend, kind in ((duck, DuckDBSource), (connected(), ArrowStreamSource)):
         table = backend.table("t")
         source = open_source(table.filter(table.x > 1).mutate(x=table.x - 12))
         assert isinstance(source, kind)

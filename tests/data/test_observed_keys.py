@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from discreet.core.errors import InvalidArgument
 from discreet.data.execute import KeyPlan, collect, collect_keys
 from discreet.data.expression import col
-from discreet.data.program import Limits, Plan, count, total, units
+from discreet.data.program import ContributionLimits, TableScan, count, total, units
 from discreet.data.schema import OTHER, category, integer, text
 from discreet.data.source import open_source
 from tests.data import reference, sources
@@ -138,7 +138,7 @@ def test_a_connection_cannot_merge_keys():
 LISTED = (("Rome",), ("日本",), ("nowhere",), ("o'b",))
 AGGREGATES = {"rows": count(), "people": units(), "x": total(col("x").clip(lower=-2, upper=2))}
 PLANS = [
-    Plan(
+    TableScan(
         schema=SCHEMA, unit="u", aggregates=AGGREGATES, by=by, keys=keys, other=other, limits=limits
     )
     for by, keys in (
@@ -147,7 +147,10 @@ PLANS = [
         ({"x": col("x"), "city": col("city")}, ((0, "Rome"), (10**12, "rome"))),
     )
     for other in (False, True)
-    for limits in (Limits(rows_per_unit=2), Limits(groups_per_unit=1, rows_per_unit_and_group=2))
+    for limits in (
+        ContributionLimits(rows_per_unit=2),
+        ContributionLimits(groups_per_unit=1, rows_per_unit_and_group=2),
+    )
 ]
 
 
@@ -190,7 +193,7 @@ def test_one_unit_moves_listed_groups_and_the_rest_as_claimed(rows, plan, unit):
 def test_the_rest_is_what_is_not_listed():
     rows = [{"u": i, "city": city, "street": "a", "x": 0} for i, city in enumerate(CITIES)]
     rows.append({"u": 99, "city": None, "street": "a", "x": 0})
-    plan = Plan(
+    plan = TableScan(
         schema=SCHEMA,
         aggregates={"rows": count()},
         by={"city": col("city")},
@@ -205,13 +208,17 @@ def test_the_rest_is_what_is_not_listed():
 @pytest.mark.parametrize(
     "make",
     [
-        lambda: Plan(schema=SCHEMA, aggregates={"n": count()}, by={"city": col("city")}),
-        lambda: Plan(schema=SCHEMA, aggregates={"n": count()}, where=col("city") == "Rome"),
-        lambda: Plan(schema=SCHEMA, aggregates={"n": count()}, where=col("city").isin(["Rome"])),
-        lambda: Plan(schema=SCHEMA, aggregates={"n": count()}, where=col("city").isin([])),
-        lambda: Plan(schema=SCHEMA, aggregates={"n": count()}, where=col("city") == col("street")),
-        lambda: Plan(schema=SCHEMA, aggregates={"n": total(col("city"))}),
-        lambda: Plan(schema=SCHEMA, aggregates={"n": count()}, by={"c": col("city").map({})}),
+        lambda: TableScan(schema=SCHEMA, aggregates={"n": count()}, by={"city": col("city")}),
+        lambda: TableScan(schema=SCHEMA, aggregates={"n": count()}, where=col("city") == "Rome"),
+        lambda: TableScan(
+            schema=SCHEMA, aggregates={"n": count()}, where=col("city").isin(["Rome"])
+        ),
+        lambda: TableScan(schema=SCHEMA, aggregates={"n": count()}, where=col("city").isin([])),
+        lambda: TableScan(
+            schema=SCHEMA, aggregates={"n": count()}, where=col("city") == col("street")
+        ),
+        lambda: TableScan(schema=SCHEMA, aggregates={"n": total(col("city"))}),
+        lambda: TableScan(schema=SCHEMA, aggregates={"n": count()}, by={"c": col("city").map({})}),
         lambda: listed([("",)]),
         lambda: listed([(3,)]),
         lambda: listed([("a\0",)]),
@@ -219,7 +226,7 @@ def test_the_rest_is_what_is_not_listed():
         lambda: listed([("a", "b")]),
         lambda: listed([]),
         lambda: listed([("a",), (OTHER,)], other=True),
-        lambda: Plan(
+        lambda: TableScan(
             schema={"k": category(["a"])}, aggregates={"n": count()}, by={"k": col("k")}, other=True
         ),
         lambda: KeyPlan(schema=SCHEMA, by={}, groups_per_unit=1),
@@ -234,6 +241,6 @@ def test_refusals(make):
 
 
 def listed(keys, **more):
-    return Plan(
+    return TableScan(
         schema=SCHEMA, aggregates={"n": count()}, by={"city": col("city")}, keys=tuple(keys), **more
     )

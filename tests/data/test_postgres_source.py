@@ -13,9 +13,9 @@ import pytest
 from discreet.core.errors import InvalidArgument, PrivacyError, Unsupported
 from discreet.data.execute import collect
 from discreet.data.expression import col
-from discreet.data.program import Limits, Plan, count, total, units
+from discreet.data.program import ContributionLimits, TableScan, count, total, units
 from discreet.data.schema import boolean, category, date, integer, real
-from discreet.data.source import EngineFailure, Stream, open_source
+from discreet.data.source import ArrowStreamSource, EngineFailure, open_source
 from tests.data.test_contract import Contract, folder
 
 pytestmark = pytest.mark.postgres
@@ -111,12 +111,12 @@ def test_types(database):
         ),
     }
     sums = {name: total(col(name)) for name in "abcf"}
-    plan = Plan(
+    plan = TableScan(
         schema=schema,
         unit="who",
         by={n: col(n) for n in "deg"},
         aggregates={"n": count(), "u": units(), **sums},
-        limits=Limits(rows_per_unit=9),
+        limits=ContributionLimits(rows_per_unit=9),
     )
     table = collect(plan, source=open_source(url), key=1)
     rows = zip(table.keys, *(table.columns[n].tolist() for n in ("n", "u", *sums)), strict=True)
@@ -126,7 +126,7 @@ def test_types(database):
         (("ab", "bad", second), 1, 1, 40, 2, 2**60, 4),
         (("(other)", "(other)", second), 1, 1, 0, 7, -1, 0),
     ]
-    wrong = Plan(schema={"h": boolean()}, aggregates={"n": total(col("h"))})
+    wrong = TableScan(schema={"h": boolean()}, aggregates={"n": total(col("h"))})
     with pytest.raises(InvalidArgument, match="column 'h' is other"):
         collect(wrong, source=open_source(url), key=1)
 
@@ -136,13 +136,17 @@ def test_only_the_needed_columns_are_read(database):
     url, connection = database
     connection.execute("CREATE VIEW v AS SELECT x, 1 / (x - x) AS y FROM (VALUES (1), (2)) t(x)")
     source = open_source(f"{url}#v")
-    assert isinstance(source, Stream)
+    assert isinstance(source, ArrowStreamSource)
     assert list(source.columns) == ["x", "y"]
     schema = {n: integer(lower=0, upper=9) for n in "xy"}
-    assert numbers(Plan(schema=schema, aggregates={"n": total(col("x"))}), f"{url}#v")["n"] == [3]
-    assert numbers(Plan(schema=schema, aggregates={"n": count()}), f"{url}#public.v")["n"] == [2]
+    assert numbers(TableScan(schema=schema, aggregates={"n": total(col("x"))}), f"{url}#v")[
+        "n"
+    ] == [3]
+    assert numbers(TableScan(schema=schema, aggregates={"n": count()}), f"{url}#public.v")["n"] == [
+        2
+    ]
     with pytest.raises(EngineFailure):
-        collect(Plan(schema=schema, aggregates={"n": total(col("y"))}), source=source, key=1)
+        collect(TableScan(schema=schema, aggregates={"n": total(col("y"))}), source=source, key=1)
 
 
 def test_names_that_differ_in_case_only_are_refused(database):
@@ -179,11 +183,11 @@ def test_passwords_and_rows_are_never_said(database, capfd, caplog):
     connection.execute("CREATE VIEW broken AS SELECT who, CAST(who AS int) AS x FROM t")
     source = open_source(f"{address}#t")
     assert SECRET not in repr(source) + str(source)
-    plan = Plan(
+    plan = TableScan(
         schema={"x": integer(lower=0, upper=9)},
         unit="who",
         aggregates={"x": total(col("x"))},
-        limits=Limits(rows_per_unit=1),
+        limits=ContributionLimits(rows_per_unit=1),
     )
     assert SECRET not in repr(collect(plan, source=source, key=1))
     broken = open_source(f"{address}#broken")

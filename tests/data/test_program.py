@@ -12,7 +12,7 @@ import pytest
 from discreet.core.errors import InvalidArgument, Unsupported
 from discreet.data.execute import collect
 from discreet.data.expression import col
-from discreet.data.program import Limits, Plan, count, total, units
+from discreet.data.program import ContributionLimits, TableScan, count, total, units
 from discreet.data.schema import OTHER, boolean, category, date, integer, nearest, real
 from discreet.data.source import open_source, public_keys
 
@@ -26,7 +26,7 @@ DAYS = {"lower": dt.date(2000, 1, 1), "upper": dt.date(2001, 1, 1)}
 
 
 def plan(**arguments):
-    return Plan(**({"schema": SCHEMA, "aggregates": {"n": count()}} | arguments))
+    return TableScan(**({"schema": SCHEMA, "aggregates": {"n": count()}} | arguments))
 
 
 @pytest.mark.parametrize(
@@ -59,14 +59,14 @@ def plan(**arguments):
         lambda: date(**DAYS, step="week"),
         lambda: date(**DAYS, missing=dt.date(1999, 1, 1)),
         lambda: boolean(missing=1),
-        lambda: Limits(rows_per_unit=0),
-        lambda: Limits(groups_per_unit=2**21),
+        lambda: ContributionLimits(rows_per_unit=0),
+        lambda: ContributionLimits(groups_per_unit=2**21),
         lambda: total(),
         lambda: total(col("x"), col("x"), col("x")),
         lambda: plan(aggregates={}),
         lambda: plan(unit="u"),
-        lambda: plan(unit="u", limits=Limits(groups_per_unit=1)),
-        lambda: plan(limits=Limits(rows_per_unit=2)),
+        lambda: plan(unit="u", limits=ContributionLimits(groups_per_unit=1)),
+        lambda: plan(limits=ContributionLimits(rows_per_unit=2)),
         lambda: plan(keys=(("a",),)),
         lambda: plan(where=col("x")),
         lambda: plan(by={"zip": col("zip")}),
@@ -95,15 +95,15 @@ def test_sums_that_could_pass_128_bits_are_refused():
     ("limits", "name", "expected"),
     [
         # groups, linf, l1, l2 squared; there are three groups and |x| is at most 8 steps of 1/2
-        (Limits(rows_per_unit=1), "n", (1, 1, 1, 1)),
-        (Limits(rows_per_unit=5), "n", (3, 5, 5, 25)),
-        (Limits(rows_per_unit=5), "u", (3, 1, 3, 3)),
-        (Limits(rows_per_unit=2), "u", (2, 1, 2, 2)),
-        (Limits(groups_per_unit=2), "u", (2, 1, 2, 2)),
-        (Limits(rows_per_unit_and_group=2), "n", (3, 2, 6, 12)),
-        (Limits(groups_per_unit=2, rows_per_unit_and_group=2), "x", (2, 16, 32, 512)),
-        (Limits(rows_per_unit=5, rows_per_unit_and_group=2), "n", (3, 2, 5, 9)),
-        (Limits(rows_per_unit=5, groups_per_unit=1), "xx", (1, 320, 320, 320**2)),
+        (ContributionLimits(rows_per_unit=1), "n", (1, 1, 1, 1)),
+        (ContributionLimits(rows_per_unit=5), "n", (3, 5, 5, 25)),
+        (ContributionLimits(rows_per_unit=5), "u", (3, 1, 3, 3)),
+        (ContributionLimits(rows_per_unit=2), "u", (2, 1, 2, 2)),
+        (ContributionLimits(groups_per_unit=2), "u", (2, 1, 2, 2)),
+        (ContributionLimits(rows_per_unit_and_group=2), "n", (3, 2, 6, 12)),
+        (ContributionLimits(groups_per_unit=2, rows_per_unit_and_group=2), "x", (2, 16, 32, 512)),
+        (ContributionLimits(rows_per_unit=5, rows_per_unit_and_group=2), "n", (3, 2, 5, 9)),
+        (ContributionLimits(rows_per_unit=5, groups_per_unit=1), "xx", (1, 320, 320, 320**2)),
     ],
 )
 def test_reach(limits, name, expected):
@@ -181,7 +181,9 @@ def test_rounding_is_exact():
 
 def test_the_key_decides_and_is_checked():
     frame = pl.DataFrame({"u": [1] * 50, "x": [i / 10 for i in range(50)]})
-    wanted = plan(unit="u", aggregates={"x": total(col("x"))}, limits=Limits(rows_per_unit=1))
+    wanted = plan(
+        unit="u", aggregates={"x": total(col("x"))}, limits=ContributionLimits(rows_per_unit=1)
+    )
     source = open_source(frame)
     seen = {int(collect(wanted, source=source, key=key).columns["x"][0]) for key in range(40)}
     assert len(seen) > 3

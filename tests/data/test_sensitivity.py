@@ -14,7 +14,7 @@ from discreet.data._numpy import contribution_limits as limit_numpy
 from discreet.data._numpy import engine as narwhals_engine
 from discreet.data.execute import collect
 from discreet.data.expression import col
-from discreet.data.program import Limits, Plan, count, total, units
+from discreet.data.program import ContributionLimits, TableScan, count, total, units
 from discreet.data.schema import category, integer, real
 from discreet.data.source import open_source
 from tests.data import reference, sources
@@ -33,15 +33,15 @@ AGGREGATES = {
     "gain": total(col("x") - col("w") * 3),
 }
 LIMITS = [
-    Limits(rows_per_unit=1),
-    Limits(rows_per_unit=2),
-    Limits(rows_per_unit_and_group=2),
-    Limits(groups_per_unit=2, rows_per_unit_and_group=1),
-    Limits(groups_per_unit=1, rows_per_unit=3),
-    Limits(groups_per_unit=3, rows_per_unit=4, rows_per_unit_and_group=3),
+    ContributionLimits(rows_per_unit=1),
+    ContributionLimits(rows_per_unit=2),
+    ContributionLimits(rows_per_unit_and_group=2),
+    ContributionLimits(groups_per_unit=2, rows_per_unit_and_group=1),
+    ContributionLimits(groups_per_unit=1, rows_per_unit=3),
+    ContributionLimits(groups_per_unit=3, rows_per_unit=4, rows_per_unit_and_group=3),
 ]
 PLANS = [
-    Plan(schema=SCHEMA, unit="u", by=by, where=where, aggregates=AGGREGATES, limits=limits)
+    TableScan(schema=SCHEMA, unit="u", by=by, where=where, aggregates=AGGREGATES, limits=limits)
     for limits in LIMITS
     for by in ({"k": col("k")}, {"k": col("k"), "w": col("w").cut([0])}, {})
     for where in (None, col("x") >= 0)
@@ -147,8 +147,11 @@ def test_a_forgotten_clip_is_noticed(monkeypatch):
     monkeypatch.setattr(
         narwhals_engine, "encode", lambda s, c, kind: 100 + 0 * s.is_null().to_numpy()
     )
-    plan = Plan(
-        schema=SCHEMA, unit="u", aggregates={"x": total(col("x"))}, limits=Limits(rows_per_unit=1)
+    plan = TableScan(
+        schema=SCHEMA,
+        unit="u",
+        aggregates={"x": total(col("x"))},
+        limits=ContributionLimits(rows_per_unit=1),
     )
     with pytest.raises(AssertionError):
         check(plan, MANY, frame_engine)

@@ -14,11 +14,11 @@ from discreet.core.errors import InvalidArgument, Unsupported
 from discreet.data import source as module
 from discreet.data.execute import collect
 from discreet.data.expression import col
-from discreet.data.program import Limits, Plan, count, total
+from discreet.data.program import ContributionLimits, TableScan, count, total
 from discreet.data.schema import category, integer
-from discreet.data.source import Files, Frame, Relation, open_source
+from discreet.data.source import DuckDBSource, FileSource, FrameSource, open_source
 
-PLAN = Plan(
+PLAN = TableScan(
     schema={"x": integer(lower=0, upper=9)}, aggregates={"n": count(), "x": total(col("x"))}
 )
 
@@ -32,10 +32,10 @@ def numbers(source):
 def test_kinds(tmp_path):
     table = pa.table({"x": [1, 2]})
     pa.parquet.write_table(table, tmp_path / "a.parquet")
-    assert isinstance(open_source(tmp_path / "a.parquet"), Files)
-    assert isinstance(open_source(str(tmp_path)), Files)
-    assert isinstance(open_source(duckdb.from_arrow(table)), Relation)
-    assert isinstance(open_source(pl.from_arrow(table).lazy()), Frame)
+    assert isinstance(open_source(tmp_path / "a.parquet"), FileSource)
+    assert isinstance(open_source(str(tmp_path)), FileSource)
+    assert isinstance(open_source(duckdb.from_arrow(table)), DuckDBSource)
+    assert isinstance(open_source(pl.from_arrow(table).lazy()), FrameSource)
 
 
 @pytest.mark.parametrize("thing", [3, None, [1, 2], {"x": [1]}])
@@ -97,8 +97,8 @@ def test_names_that_differ_in_case_only_are_refused(tmp_path):
     assert "SECRET" not in str(caught.value)
     with pytest.raises(InvalidArgument, match="upper and lower case"):
         module.arrow_columns(table.schema)
-    limits = Limits(rows_per_unit=1)
-    plan = Plan(schema={}, unit="ROW", aggregates={"n": count()}, limits=limits)
+    limits = ContributionLimits(rows_per_unit=1)
+    plan = TableScan(schema={}, unit="ROW", aggregates={"n": count()}, limits=limits)
     assert collect(plan, source=open_source(pl.from_arrow(table)), key=1).columns["n"] == [1]
 
 
@@ -126,7 +126,7 @@ def test_quoted_fields_may_hold_anything(tmp_path):
     levels = ['say "hi"', "a,b", "line\nbreak", "'; DROP TABLE x; --"]
     with (tmp_path / "a.csv").open("w", newline="") as file:
         csv.writer(file).writerows([["k"], *([level] for level in levels)])
-    plan = Plan(schema={"k": category(levels)}, by={"k": col("k")}, aggregates={"n": count()})
+    plan = TableScan(schema={"k": category(levels)}, by={"k": col("k")}, aggregates={"n": count()})
     table = collect(plan, source=open_source(tmp_path / "a.csv"), key=1)
     assert table.columns["n"].tolist() == [1, 1, 1, 1, 0]
 
@@ -159,7 +159,7 @@ def test_names_cannot_inject():
     connection = duckdb.connect()
     connection.execute("CREATE TABLE people AS SELECT 4 AS x")
     relation = connection.sql(f"SELECT 4 AS {duckdb_name(name)} FROM people")
-    plan = Plan(schema={name: integer(lower=0, upper=9)}, aggregates={"x": total(col(name))})
+    plan = TableScan(schema={name: integer(lower=0, upper=9)}, aggregates={"x": total(col(name))})
     assert collect(plan, source=open_source(relation), key=1).columns["x"].tolist() == [4]
     assert connection.sql("FROM people").fetchall() == [(4,)]
 

@@ -18,9 +18,9 @@ from discreet.data._duckdb.engine import DuckDBEngine
 from discreet.data._spark.engine import SparkEngine, compile_frame
 from discreet.data.execute import KeyPlan, collect, collect_keys
 from discreet.data.expression import col
-from discreet.data.program import Limits, Plan, count, total, units
-from discreet.data.schema import Lookup, category, date, integer, real, text
-from discreet.data.source import EngineFailure, SparkFrame, open_source
+from discreet.data.program import ContributionLimits, TableScan, count, total, units
+from discreet.data.schema import LookupColumn, category, date, integer, real, text
+from discreet.data.source import EngineFailure, SparkSource, open_source
 from tests.data import reference, sources
 from tests.data.test_contract import SCHEMA, TYPES, UNIT, Contract, folder, plans, some_row
 
@@ -54,7 +54,7 @@ def test_files(make, folder):
     rng = random.Random(9)
     rows = [some_row(rng) for _ in range(90)]
     source = opened(make, sources.arrow(rows, TYPES), folder)
-    assert isinstance(source, SparkFrame)
+    assert isinstance(source, SparkSource)
     for plan in plans()[3::13]:
         assert integers(plan, source) == reference.collect(plan, rows, key=3)
 
@@ -104,7 +104,7 @@ def test_moments_with_a_zone(cluster):
         schema = {
             "t": date(lower=bounds[0], upper=bounds[1], step=step, missing=dt.date(1970, 1, 1))
         }
-        plan = Plan(schema=schema, by={"t": col("t")}, aggregates={"n": count()})
+        plan = TableScan(schema=schema, by={"t": col("t")}, aggregates={"n": count()})
         got = integers(plan, open_source(frame))["n"]
         places = [23, 24, 29, 47, 24] if step == "hour" else [0, 1, 1, 1, 1]
         assert got == [places.count(i) for i in range(48 if step == "hour" else 2)]
@@ -119,7 +119,7 @@ def test_moments_beyond_any_calendar(cluster):
     )
     schema = {n: date(lower=dt.date(1, 1, 1), upper=dt.date(9999, 12, 31)) for n in "abcd"}
     ranges = [dt.date(1, 1, 2)]
-    plan = Plan(
+    plan = TableScan(
         schema=schema, by={n: col(n).cut(ranges) for n in "abcd"}, aggregates={"n": count()}
     )
     assert integers(plan, open_source(frame))["n"] == [1] + [0] * 15
@@ -137,9 +137,9 @@ def test_decimals_and_small_types(cluster):
         "f": real(lower=0, upper=2, grid=0.5),
     }
     sums = {n: total(col(n)) for n in ("d", "b", "f")}
-    plan = Plan(schema=schema, aggregates=sums)
+    plan = TableScan(schema=schema, aggregates=sums)
     assert integers(plan, open_source(frame)) == {"d": [3 - 7 + 2**63 - 1], "b": [9], "f": [15]}
-    plan = Plan(schema=schema, by={"s": col("s")}, aggregates={"n": count()})
+    plan = TableScan(schema=schema, by={"s": col("s")}, aggregates={"n": count()})
     assert integers(plan, open_source(frame))["n"] == [1, 0, 4]
 
 
@@ -150,11 +150,11 @@ def test_names_that_sql_would_confuse(cluster):
     frame = session.createDataFrame([tuple(range(1, 8))]).toDF(*names)
     session.conf.set("spark.sql.caseSensitive", "false")
     for place, name in enumerate(names, start=1):
-        plan = Plan(
+        plan = TableScan(
             schema={name: integer(lower=0, upper=9)},
             aggregates={"n": total(col(name))},
             unit=name,
-            limits=Limits(rows_per_unit=1),
+            limits=ContributionLimits(rows_per_unit=1),
         )
         assert integers(plan, open_source(frame)) == {"n": [place]}
     with pytest.raises(InvalidArgument, match="different names"):
@@ -165,12 +165,12 @@ def test_collations_merge_nobody(cluster):
     names = ["anna", "ANNA", "Anna"]
     plain = cluster.createDataFrame([(n, n) for n in names * 3], "who string, k string")
     frame = plain.selectExpr("who COLLATE UTF8_LCASE AS who", "k COLLATE UNICODE_CI AS k")
-    plan = Plan(
+    plan = TableScan(
         schema={"k": category(["anna", "Anna"])},
         unit="who",
         by={"k": col("k")},
         aggregates={"n": count(), "u": units()},
-        limits=Limits(rows_per_unit=2),
+        limits=ContributionLimits(rows_per_unit=2),
     )
     assert integers(plan, open_source(frame)) == {"n": [2, 2, 2], "u": [1, 1, 1]}
 
@@ -182,13 +182,13 @@ def test_bins_and_many_edges_like_duckdb(cluster, folder):
     spark, files = (open_source(sources.parquet(table, folder), engine=e) for e in ("spark", None))
     edges = [x / 4 for x in range(-6, 13)]
     for value in (col("x").cut(edges[:-3]), col("x").cut(edges[:1]), col("sex")):
-        plan = Plan(
+        plan = TableScan(
             schema=SCHEMA,
             unit=UNIT,
             by={"yes": col("yes")},
             bins=value,
             aggregates={"n": count(), "w": total(col("whole"))},
-            limits=Limits(rows_per_unit=9, groups_per_unit=1),
+            limits=ContributionLimits(rows_per_unit=9, groups_per_unit=1),
         )
         assert integers(plan, spark) == integers(plan, files)
 
@@ -203,7 +203,7 @@ def test_keys_look_ups_and_divisions_like_duckdb(cluster, folder):
     spark, files = (open_source(sources.parquet(table, folder), engine=e) for e in ("spark", None))
     schema = SCHEMA | {
         "sex": text(),
-        "found": Lookup(
+        "found": LookupColumn(
             source="text",
             inner=integer(lower=0, upper=9),
             textual=True,
@@ -218,14 +218,14 @@ def test_keys_look_ups_and_divisions_like_duckdb(cluster, folder):
         got = [collect_keys(keys, source=source, key=5) for source in (spark, files)]
         assert got[0].keys == got[1].keys
         assert got[0].units.tolist() == got[1].units.tolist()
-        plan = Plan(
+        plan = TableScan(
             schema=schema,
             unit=unit,
             by={"sex": col("sex")},
             keys=(("a",), ("7",)),
             other=True,
             aggregates={"n": count(), "f": total(col("found")), "d": total(col("x") / 3)},
-            limits=Limits(rows_per_unit=20),
+            limits=ContributionLimits(rows_per_unit=20),
         )
         assert integers(plan, spark) == integers(plan, files)
         engines = SparkEngine(spark), DuckDBEngine(files)
@@ -244,7 +244,7 @@ def test_sums_up_to_the_last_bit(cluster):
     frame = cluster.createDataFrame(rows, "a bigint, b bigint").repartition(4)
     schema = {"a": integer(lower=-wide, upper=wide), "b": integer(lower=-narrow, upper=narrow)}
     sums = {"ab": total(col("a"), col("b")), "a": total(col("a")), "b": total(col("b"))}
-    got = integers(Plan(schema=schema, aggregates=sums), open_source(frame))
+    got = integers(TableScan(schema=schema, aggregates=sums), open_source(frame))
     assert got["ab"] == [sum(a * b for a, b in rows)]
     assert got["a"] == [sum(a for a, _ in rows)]
     assert got["b"] == [sum(b for _, b in rows)]
@@ -270,12 +270,12 @@ def test_nothing_random_and_no_python_runs_on_the_workers(cluster, folder, capsy
 
 def test_only_groups_reach_this_process(cluster):
     frame = cluster.range(100_000).selectExpr("id", "id % 7 AS k")
-    plan = Plan(
+    plan = TableScan(
         schema={"k": category(range(7))},
         unit="id",
         by={"k": col("k")},
         aggregates={"n": count(), "u": units()},
-        limits=Limits(rows_per_unit=1),
+        limits=ContributionLimits(rows_per_unit=1),
     )
     compiled = compile_frame(plan.program(), source=open_source(frame), key=1)
     assert len(compiled.collect()) == 7
@@ -287,7 +287,7 @@ def test_a_failure_on_a_worker_quotes_nothing(cluster, capfd, caplog, sql):
     frame = cluster.createDataFrame([(SECRET,)], "who string")
     number = functions.col("who").cast("int")
     broken = frame.selectExpr("CAST(who AS INT) AS x") if sql else frame.select(number.alias("x"))
-    plan = Plan(schema={"x": integer(lower=0, upper=1)}, aggregates={"x": total(col("x"))})
+    plan = TableScan(schema={"x": integer(lower=0, upper=1)}, aggregates={"x": total(col("x"))})
     with pytest.raises(EngineFailure) as caught:
         collect(plan, source=open_source(broken), key=1)
     assert caught.value.__context__ is None
@@ -296,7 +296,7 @@ def test_a_failure_on_a_worker_quotes_nothing(cluster, capfd, caplog, sql):
 
 
 def test_broken_lines_of_a_csv_end_the_run(cluster, tmp_path):
-    plan = Plan(schema={"x": integer(lower=0, upper=1)}, aggregates={"x": total(col("x"))})
+    plan = TableScan(schema={"x": integer(lower=0, upper=1)}, aggregates={"x": total(col("x"))})
     for i, line in enumerate([f"1,{SECRET},3", "1"]):
         path = tmp_path / f"{i}.csv"
         path.write_text(f"x,y\n1,2\n{line}\n", encoding="utf-8")
@@ -332,7 +332,7 @@ def test_five_million_rows_like_duckdb(cluster, tmp_path):
         "x": real(lower=0, upper=1000, grid=2**-4),
         "y": integer(lower=-5, upper=900),
     }
-    plan = Plan(
+    plan = TableScan(
         schema=schema,
         unit="who",
         by={"k": col("k")},
@@ -343,7 +343,7 @@ def test_five_million_rows_like_duckdb(cluster, tmp_path):
             "x": total(col("x")),
             "xy": total(col("x"), col("y")),
         },
-        limits=Limits(rows_per_unit=6, groups_per_unit=8, rows_per_unit_and_group=2),
+        limits=ContributionLimits(rows_per_unit=6, groups_per_unit=8, rows_per_unit_and_group=2),
     )
     spark = integers(plan, open_source(path, engine="spark"))
     assert spark == integers(plan, open_source(path))

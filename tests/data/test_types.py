@@ -15,8 +15,17 @@ import pytest
 from discreet.core.errors import InvalidArgument
 from discreet.data.execute import collect
 from discreet.data.expression import col
-from discreet.data.program import Limits, Plan, count, total, units
-from discreet.data.schema import Category, Date, boolean, category, date, date_label, integer, real
+from discreet.data.program import ContributionLimits, TableScan, count, total, units
+from discreet.data.schema import (
+    CategoryColumn,
+    DateColumn,
+    boolean,
+    category,
+    date,
+    date_label,
+    integer,
+    real,
+)
 from discreet.data.source import open_source
 from tests.data import reference, sources
 
@@ -67,9 +76,9 @@ def cases(make):
 
 def numbers(name, column, codes):
     """Sums that tell the codes of a column."""
-    if isinstance(column, Category):
+    if isinstance(column, CategoryColumn):
         return {f"{name} {label}": total(col(name) == label) for label in column.labels}
-    if isinstance(column, Date):
+    if isinstance(column, DateColumn):
         labels = {code: date_label(code, step=column.step) for code in codes}
         return {f"{name} {code}": total(col(name) <= label) for code, label in labels.items()}
     return {name: total(col(name)), f"{name} low": total(col(name) <= 0)}
@@ -86,7 +95,7 @@ def test_every_type(make, tmp_path):
         codes = sorted({reference.encode(v, column) for v in plain})
         aggregates |= numbers(name, column, codes)
     rows = [dict(zip(data, row, strict=True)) for row in zip(*data.values(), strict=True)]
-    plan = Plan(schema=schema, aggregates=aggregates)
+    plan = TableScan(schema=schema, aggregates=aggregates)
     source = open_source(make(sources.arrow(rows, types), tmp_path))
     table = collect(plan, source=source, key=1)
     got = {name: [int(x) for x in values] for name, values in table.columns.items()}
@@ -98,7 +107,7 @@ def test_moments_at_infinity_are_out_of_range():
         "SELECT unnest(['infinity', '-infinity', '1970-01-01 07:00']::TIMESTAMP[]) AS t"
     )
     dates = duckdb.connect().sql("SELECT unnest(['infinity', '-infinity']::DATE[]) AS t")
-    plan = Plan(schema={"t": HOURS}, by={"t": col("t")}, aggregates={"n": count()})
+    plan = TableScan(schema={"t": HOURS}, by={"t": col("t")}, aggregates={"n": count()})
     got = collect(plan, source=open_source(relation), key=1).columns["n"]
     assert {i + HOURS.lower: int(n) for i, n in enumerate(got) if n} == {HOURS.lower: 2, 7: 1}
     assert collect(plan, source=open_source(dates), key=1).columns["n"][0] == 2
@@ -118,7 +127,7 @@ def test_moments_that_microseconds_do_not_reach_are_out_of_range(make, unit):
     ticks = 3600 if unit == "s" else 3_600_000
     far = [2**63 - 1, -(2**63) + 1, 2**58, 10**13 * ticks // 3600]
     table = pa.table({"t": pa.array([*far, 7 * ticks, -1, None], pa.timestamp(unit))})
-    plan = Plan(schema={"t": HOURS}, by={"t": col("t")}, aggregates={"n": count()})
+    plan = TableScan(schema={"t": HOURS}, by={"t": col("t")}, aggregates={"n": count()})
     got = collect(plan, source=open_source(make(table)), key=1).columns["n"]
     hours = {i + HOURS.lower: int(n) for i, n in enumerate(got) if n}
     assert hours == {HOURS.lower: 5, 7: 1, -1: 1}
@@ -130,12 +139,12 @@ def test_wide_integers_and_enums_of_duckdb():
         "unnest(['x', 'y', 'x']::ENUM('x', 'y')[]) AS e, uuid() AS u"
     )
     schema = {"h": integer(lower=-9, upper=2**63 - 1, missing=0), "e": category(["x"])}
-    plan = Plan(
+    plan = TableScan(
         schema=schema,
         unit="u",
         by={"e": col("e")},
         aggregates={"n": count(), "p": units(), "s": total(col("h"))},
-        limits=Limits(rows_per_unit=1),
+        limits=ContributionLimits(rows_per_unit=1),
     )
     columns = collect(plan, source=open_source(relation), key=1).columns
     assert {name: list(map(int, v)) for name, v in columns.items()} == {
@@ -147,7 +156,9 @@ def test_wide_integers_and_enums_of_duckdb():
 
 def test_float_units_are_whole_or_none():
     values = [1.0, 1.0, -0.0, 0.0, 1.5, float("nan"), float("inf"), 2.0**53, 2.0**60, None]
-    plan = Plan(schema={}, unit="u", aggregates={"u": units()}, limits=Limits(rows_per_unit=1))
+    plan = TableScan(
+        schema={}, unit="u", aggregates={"u": units()}, limits=ContributionLimits(rows_per_unit=1)
+    )
     table = sources.arrow([{"u": v} for v in values], {"u": pa.float64()})
     for frame in (table, pl.from_arrow(table), table.to_pandas(), duckdb.from_arrow(table)):
         assert collect(plan, source=open_source(frame), key=1).columns["u"].tolist() == [3]
@@ -157,12 +168,12 @@ def test_a_collation_neither_merges_levels_nor_people():
     connection = duckdb.connect()
     connection.execute("SET default_collation = 'NOCASE'")
     relation = connection.sql("SELECT unnest(['a', 'A', 'A']) AS u, unnest(['x', 'X', 'x']) AS k")
-    plan = Plan(
+    plan = TableScan(
         schema={"k": category(["x", "X"])},
         unit="u",
         by={"k": col("k")},
         aggregates={"n": count(), "u": units()},
-        limits=Limits(rows_per_unit=3),
+        limits=ContributionLimits(rows_per_unit=3),
     )
     columns = collect(plan, source=open_source(relation), key=1).columns
     assert columns["n"].tolist() == [2, 1, 0]
@@ -173,11 +184,11 @@ def test_settings_of_a_connection_do_not_change_the_answer():
     table = pa.table({"u": [1, 1, 1, 1, 2], "x": [5, 3, 9, 1, 4]})
     connection = duckdb.connect()
     connection.execute("SET default_order = 'DESC'")
-    plan = Plan(
+    plan = TableScan(
         schema={"x": integer(lower=0, upper=9)},
         unit="u",
         aggregates={"x": total(col("x"))},
-        limits=Limits(rows_per_unit=1),
+        limits=ContributionLimits(rows_per_unit=1),
     )
     for key in range(8):
         relation = open_source(connection.from_arrow(table))
@@ -199,7 +210,7 @@ def test_types_that_do_not_fit_are_refused(values, column):
     source = open_source(pa.table({"v": values}))
     with pytest.raises(InvalidArgument, match="column 'v' is"):
         collect(
-            Plan(
+            TableScan(
                 schema={"v": column}, by={}, aggregates={"n": count()}, where=(col("v") == col("v"))
             ),
             source=source,
@@ -211,5 +222,5 @@ def test_python_objects_are_read_as_their_text():
     frame = pd.DataFrame(
         {"v": pd.Series([1, "2", None, 3.5, Decimal(4), pd.NA, "x"], dtype=object)}
     )
-    plan = Plan(schema={"v": integer(lower=0, upper=9)}, aggregates={"s": total(col("v"))})
+    plan = TableScan(schema={"v": integer(lower=0, upper=9)}, aggregates={"s": total(col("v"))})
     assert collect(plan, source=open_source(frame), key=1).columns["s"].tolist() == [1 + 2 + 4 + 4]

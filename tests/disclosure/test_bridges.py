@@ -15,19 +15,19 @@ import discreet
 from discreet.core import events
 from discreet.core._rational import exp_minus
 from discreet.core.errors import InvalidArgument, NotCertified, OutOfDomain
-from discreet.core.relation import Relation
+from discreet.core.relation import NeighboringRelation
 from discreet.disclosure import (
-    at,
-    categories,
-    intervals,
-    prefixes,
+    category_hierarchy,
+    hierarchy_level,
+    interval_hierarchy,
+    prefix_hierarchy,
     private_points,
-    published_delta,
-    sampled_table,
-    worst_delta,
+    safe_k_anonymity,
+    safe_k_delta,
+    safe_k_delta_published,
 )
 from discreet.disclosure._k_noise import _counted
-from discreet.noise.random_source import seeded
+from discreet.noise.random_source import seeded_rng
 from tests.choice_tree import enumerate_sampler
 from tests.distributions import frequency, mean_of
 
@@ -42,9 +42,9 @@ CASES = [
     (7, 0.02, 0.1, None),
 ]
 MAPS = {
-    "age": at(intervals(range(0, 101, 10), range(0, 101, 50)), 1),
-    "sex": at(categories(), 0),
-    "postcode": at(prefixes(3, keep=[2, 1]), 2),
+    "age": hierarchy_level(interval_hierarchy(range(0, 101, 10), range(0, 101, 50)), 1),
+    "sex": hierarchy_level(category_hierarchy(), 0),
+    "postcode": hierarchy_level(prefix_hierarchy(3, keep=[2, 1]), 2),
 }
 
 
@@ -72,20 +72,22 @@ def test_delta_is_the_largest_divergence_of_all_sizes(k, rate, epsilon, publishe
         for side, grown in enumerate((most, least)):
             exact[side] = max(exact[side], divergence(p, q, grown))
         assert divergence(q, p, least) == 0
-    claimed = worst_delta(k=k, rate=rate, epsilon=epsilon)
+    claimed = safe_k_delta(k=k, rate=rate, epsilon=epsilon)
     assert exact[1] <= claimed <= float(exact[0]) * (1 + 1e-8)
-    bound = published_delta(k=k, rate=rate, epsilon=epsilon)
+    bound = safe_k_delta_published(k=k, rate=rate, epsilon=epsilon)
     assert claimed <= bound * (1 + 1e-8)
     if published is not None:
         assert bound == pytest.approx(published, rel=0.02)
 
 
 def test_the_exact_delta_of_the_checked_case():
-    assert worst_delta(k=5, rate=0.05, epsilon=1) == pytest.approx(1.1e-6, rel=0.05)
+    assert safe_k_delta(k=5, rate=0.05, epsilon=1) == pytest.approx(1.1e-6, rel=0.05)
 
 
 def test_what_is_drawn_has_the_law_of_the_proof():
-    bridge = sampled_table(columns={"x": at(categories(), 0)}, rate=0.25, k=2, epsilon=1)
+    bridge = safe_k_anonymity(
+        columns={"x": hierarchy_level(category_hierarchy(), 0)}, rate=0.25, k=2, epsilon=1
+    )
     for n in (2, 3):
         table = pl.DataFrame({"x": ["a"] * n})
         found = enumerate_sampler(
@@ -99,7 +101,9 @@ def test_what_is_drawn_has_the_law_of_the_proof():
 @pytest.fixture(scope="module")
 def laws():
     """The exact law of the whole release of every table of at most three rows of two kinds."""
-    bridge = sampled_table(columns={"x": at(categories(), 0)}, rate=0.25, k=2, epsilon=0.4)
+    bridge = safe_k_anonymity(
+        columns={"x": hierarchy_level(category_hierarchy(), 0)}, rate=0.25, k=2, epsilon=0.4
+    )
     found = {}
     for a, b in itertools.product(range(4), repeat=2):
         if 0 < a + b <= 3:
@@ -118,11 +122,13 @@ def test_no_neighbours_are_farther_apart_than_claimed(laws):
     bridge, found = laws
     epsilon = float(bridge.epsilon)
     steps = {
-        Relation.ADD_REMOVE: [(1, 0), (0, 1)],
-        Relation.REPLACE_ONE: [(1, -1), (-1, 1)],
+        NeighboringRelation.ADD_REMOVE: [(1, 0), (0, 1)],
+        NeighboringRelation.REPLACE_ONE: [(1, -1), (-1, 1)],
     }
     for relation, moves in steps.items():
-        made = sampled_table(columns=bridge.columns, rate=0.25, k=2, epsilon=0.4, relation=relation)
+        made = safe_k_anonymity(
+            columns=bridge.columns, rate=0.25, k=2, epsilon=0.4, relation=relation
+        )
         for scale in (1, 1.5, 2):
             claimed = made.guarantee.delta(scale * epsilon)
             far = 0.0
@@ -133,12 +139,12 @@ def test_no_neighbours_are_farther_apart_than_claimed(laws):
                     far = max(far, float(divergence(p, q, grown)), float(divergence(q, p, grown)))
             assert far <= claimed * (1 + 1e-9)
             # The claim at epsilon itself is not idle: tables of three rows come near to it.
-            assert far > 0.5 * claimed or (relation, scale) != (Relation.ADD_REMOVE, 1)
+            assert far > 0.5 * claimed or (relation, scale) != (NeighboringRelation.ADD_REMOVE, 1)
 
 
 def test_it_certifies_and_a_smaller_claim_does_not():
-    for relation in (Relation.ADD_REMOVE, Relation.REPLACE_ONE):
-        bridge = sampled_table(columns=MAPS, rate=0.1, k=10, epsilon=1, relation=relation)
+    for relation in (NeighboringRelation.ADD_REMOVE, NeighboringRelation.REPLACE_ONE):
+        bridge = safe_k_anonymity(columns=MAPS, rate=0.1, k=10, epsilon=1, relation=relation)
         assert bridge.certify().holds
         assert bridge.guarantee.relation is relation
         wrong = type(bridge)(
@@ -154,8 +160,10 @@ def test_it_certifies_and_a_smaller_claim_does_not():
 
 
 def test_replacing_a_row_changes_two_groups():
-    one = sampled_table(columns=MAPS, rate=0.05, k=5, epsilon=1)
-    two = sampled_table(columns=MAPS, rate=0.05, k=5, epsilon=1, relation=Relation.REPLACE_ONE)
+    one = safe_k_anonymity(columns=MAPS, rate=0.05, k=5, epsilon=1)
+    two = safe_k_anonymity(
+        columns=MAPS, rate=0.05, k=5, epsilon=1, relation=NeighboringRelation.REPLACE_ONE
+    )
     assert one.guarantee.delta(1) == pytest.approx(one.delta)
     assert two.guarantee.delta(2) <= 2 * one.guarantee.delta(1) * (1 + 1e-9)
     assert two.guarantee.event == events.repeat(one.guarantee.event, 2)
@@ -176,21 +184,23 @@ def people(n, seed=1):
 def test_every_shown_row_is_generalised_and_in_company(kind):
     table = people(20_000)
     given = {"polars": table, "pandas": table.to_pandas(), "pyarrow": table.to_arrow()}[kind]
-    bridge = sampled_table(columns=MAPS, rate=0.2, k=20, epsilon=1)
-    shown = list(nw.from_native(bridge.release(given, bits=seeded(2))).iter_rows())
+    bridge = safe_k_anonymity(columns=MAPS, rate=0.2, k=20, epsilon=1)
+    shown = list(nw.from_native(bridge.release(given, bits=seeded_rng(2))).iter_rows())
     sizes = Counter(shown)
     assert min(sizes.values()) >= 20
     assert shown == sorted(shown)
     assert {row[2] for row in sizes} == {"1*", "2*"}
     # Few groups are too small here, so about a fifth is left, whatever the kind of frame.
     assert len(shown) < 0.22 * 20_000
-    again = bridge.release(given, bits=seeded(2))
+    again = bridge.release(given, bits=seeded_rng(2))
     assert list(nw.from_native(again).iter_rows()) == shown
 
 
 def test_the_sample_is_the_stated_share():
-    bridge = sampled_table(columns={"x": at(categories(), 1)}, rate=0.2, k=1, epsilon=1)
-    table, bits = pl.DataFrame({"x": ["a"] * 1000}), seeded(3)
+    bridge = safe_k_anonymity(
+        columns={"x": hierarchy_level(category_hierarchy(), 1)}, rate=0.2, k=1, epsilon=1
+    )
+    table, bits = pl.DataFrame({"x": ["a"] * 1000}), seeded_rng(3)
     found = sum(len(bridge.release(table, bits=bits)) for _ in range(40))
     assert frequency(found, 40_000, 0.2)
     assert not frequency(found, 40_000, 0.215)
@@ -198,24 +208,24 @@ def test_the_sample_is_the_stated_share():
 
 def test_the_order_and_the_names_of_rows_are_not_those_of_the_input():
     table = people(500).to_pandas().set_index(pd.Index(range(500, 1000)))
-    bridge = sampled_table(columns=MAPS, rate=0.5, k=2, epsilon=1)
-    shown = bridge.release(table, bits=seeded(4))
+    bridge = safe_k_anonymity(columns=MAPS, rate=0.5, k=2, epsilon=1)
+    shown = bridge.release(table, bits=seeded_rng(4))
     assert shown.index.tolist() == list(range(len(shown)))
 
 
 def _shown(step, frame):
-    made = sampled_table(columns={"x": step}, rate=0.5, k=2, epsilon=1)
-    return set(nw.from_native(made.release(frame, bits=seeded(1)))["x"].to_list())
+    made = safe_k_anonymity(columns={"x": step}, rate=0.5, k=2, epsilon=1)
+    return set(nw.from_native(made.release(frame, bits=seeded_rng(1)))["x"].to_list())
 
 
 @pytest.mark.parametrize("kind", [pl.Int64, pl.UInt64])
 def test_a_missing_number_does_not_change_how_others_are_written(kind):
-    exact, level = [2**53 + 1] * 40, at(intervals([0, 1]), 0)
+    exact, level = [2**53 + 1] * 40, hierarchy_level(interval_hierarchy([0, 1]), 0)
     for some in (exact, [*exact, None]):
         frame = pl.DataFrame({"x": pl.Series(some, dtype=kind)})
         assert _shown(level, frame) == {"9007199254740993"}
         assert _shown(level, frame.to_arrow()) == {"9007199254740993"}
-        assert _shown(at(intervals([0, 1]), 1), frame) == {"> 1"}
+        assert _shown(hierarchy_level(interval_hierarchy([0, 1]), 1), frame) == {"> 1"}
 
 
 @pytest.mark.parametrize("kind", ["datetime64[ns]", "timedelta64[ns]", "category"])
@@ -226,12 +236,14 @@ def test_a_finer_moment_does_not_change_how_others_are_written(kind):
         pd.DataFrame({"x": pd.Series(some).astype(moments).astype(kind)})
         for some in ([day] * 40, [day] * 40 + [day + finer])
     )
-    assert len(_shown(at(categories(), 0), coarse)) == 1
-    assert _shown(at(categories(), 0), coarse) == _shown(at(categories(), 0), fine)
+    assert len(_shown(hierarchy_level(category_hierarchy(), 0), coarse)) == 1
+    assert _shown(hierarchy_level(category_hierarchy(), 0), coarse) == _shown(
+        hierarchy_level(category_hierarchy(), 0), fine
+    )
 
 
 def test_an_unmapped_column_is_refused():
-    bridge = sampled_table(columns=MAPS, rate=0.1, k=5, epsilon=1)
+    bridge = safe_k_anonymity(columns=MAPS, rate=0.1, k=5, epsilon=1)
     with pytest.raises(InvalidArgument, match="1 columns without a public map"):
         bridge.release(people(50).with_columns(income=pl.lit(3)))
     with pytest.raises(InvalidArgument, match="sex"):
@@ -246,36 +258,38 @@ def test_an_unmapped_column_is_refused():
         ({"rate": 1}, "rate"),
         ({"k": 0}, "k must"),
         ({"columns": {}}, "columns"),
-        ({"columns": {"age": intervals([0, 1])}}, "at\\(intervals"),
-        ({"relation": Relation.LOCAL}, "relation"),
+        ({"columns": {"age": interval_hierarchy([0, 1])}}, "at\\(intervals"),
+        ({"relation": NeighboringRelation.LOCAL}, "relation"),
     ],
 )
 def test_what_has_no_theorem_is_refused(change, words):
     given = {"columns": MAPS, "rate": 0.1, "k": 5, "epsilon": 1, **change}
     with pytest.raises(InvalidArgument, match=words):
-        sampled_table(**given)
+        safe_k_anonymity(**given)
     # Just at the border it is allowed.
-    assert sampled_table(columns=MAPS, rate=0.5, k=5, epsilon=0.6931472).certify().holds
+    assert safe_k_anonymity(columns=MAPS, rate=0.5, k=5, epsilon=0.6931472).certify().holds
 
 
 def test_a_delta_that_is_hardly_there_is_not_zero():
-    assert worst_delta(k=3000, rate=0.1, epsilon=1) >= 1e-300
+    assert safe_k_delta(k=3000, rate=0.1, epsilon=1) >= 1e-300
     with pytest.raises(OutOfDomain, match="too large"):
-        worst_delta(k=40_000, rate=0.1, epsilon=1)
+        safe_k_delta(k=40_000, rate=0.1, epsilon=1)
 
 
 EDGES = [0, 10, 20, 30, 40]
 
 
-@pytest.mark.parametrize("relation", [Relation.ADD_REMOVE, Relation.REPLACE_ONE])
+@pytest.mark.parametrize(
+    "relation", [NeighboringRelation.ADD_REMOVE, NeighboringRelation.REPLACE_ONE]
+)
 def test_private_points_cost_their_epsilon(relation):
     points = private_points(edges=EDGES, epsilon=0.5, relation=relation)
     assert points.certify().holds
     assert points.guarantee.epsilon() == pytest.approx(0.5)
     assert points.guarantee.relation is relation
-    moved = 2 if relation is Relation.REPLACE_ONE else 1
+    moved = 2 if relation is NeighboringRelation.REPLACE_ONE else 1
     (law_of,) = {points.guarantee.event}
-    assert law_of == events.DiscreteLaplace(Fraction(2 * moved), moved)
+    assert law_of == events.DiscreteLaplaceEvent(Fraction(2 * moved), moved)
 
 
 def test_one_row_moves_one_count_and_a_replaced_row_two():
@@ -290,7 +304,7 @@ def test_one_row_moves_one_count_and_a_replaced_row_two():
 
 def test_counts_have_the_law_of_the_noise_also_in_empty_bins():
     points = private_points(edges=EDGES, epsilon=1)
-    bits, runs = seeded(5), 1500
+    bits, runs = seeded_rng(5), 1500
     data = [*[5.0] * 100, 25.0, 30.0, -8.0, 1e9]
     seen = np.array([points.release(data, bits=bits).counts for _ in range(runs)])
     variance = points.noise.std**2
@@ -304,7 +318,7 @@ def test_counts_have_the_law_of_the_noise_also_in_empty_bins():
 
 def test_points_lie_in_their_bins_and_are_as_many_as_counted():
     points = private_points(edges=EDGES, epsilon=1)
-    found = points.release(np.linspace(0, 40, 1000), bits=seeded(6))
+    found = points.release(np.linspace(0, 40, 1000), bits=seeded_rng(6))
     assert np.histogram(found.values, EDGES)[0].tolist() == found.counts.tolist()
     assert found.guarantee == points.guarantee
     assert "Guarantee(DiscreteLaplace" in repr(found)
@@ -313,21 +327,21 @@ def test_points_lie_in_their_bins_and_are_as_many_as_counted():
 def test_small_bins_are_dropped_or_merged_by_their_noisy_counts():
     data = [*[5.0] * 50, *[15.0] * 3, *[25.0] * 40]
     dropped = private_points(edges=EDGES, epsilon=2, minimum=20, small="drop")
-    found = dropped.release(data, bits=seeded(7))
+    found = dropped.release(data, bits=seeded_rng(7))
     assert all(n == 0 or n >= 20 for n in found.counts)
     merged = private_points(edges=EDGES, epsilon=2, minimum=20, small="merge")
-    found = merged.release(data, bits=seeded(7))
+    found = merged.release(data, bits=seeded_rng(7))
     assert min(found.counts) >= 20
     assert (found.edges[0], found.edges[-1]) == (0, 40)
     assert len(found.edges) == len(found.counts) + 1
     alone = private_points(edges=EDGES, epsilon=2, minimum=10**6, small="merge")
-    assert alone.release(data, bits=seeded(7)).edges.tolist() == [0, 40]
+    assert alone.release(data, bits=seeded_rng(7)).edges.tolist() == [0, 40]
     assert all(m.guarantee == dropped.guarantee for m in (merged, alone))
 
 
 def test_the_histogram_comes_closer_with_more_rows():
     # B53: the distance shrinks as 1/(n epsilon).
-    points, bits = private_points(edges=EDGES, epsilon=1), seeded(8)
+    points, bits = private_points(edges=EDGES, epsilon=1), seeded_rng(8)
     far = []
     for n in (100, 10_000):
         counts = np.array(
@@ -351,7 +365,7 @@ def test_values_that_are_no_numbers_are_refused(values):
         {"epsilon": 0},
         {"small": "hide"},
         {"minimum": -1},
-        {"relation": Relation.LOCAL},
+        {"relation": NeighboringRelation.LOCAL},
     ],
 )
 def test_settings_that_make_no_sense_are_refused(change):
@@ -361,9 +375,9 @@ def test_settings_that_make_no_sense_are_refused(change):
 
 def test_both_can_be_charged(tmp_path):
     ledger = discreet.Ledger(f"sqlite:///{tmp_path}/budget.db")
-    account = ledger.account("survey", limit=discreet.approx(3, 1e-5))
+    account = ledger.account("survey", limit=discreet.approx_dp(3, 1e-5))
     for bridge in (
-        sampled_table(columns=MAPS, rate=0.1, k=20, epsilon=1),
+        safe_k_anonymity(columns=MAPS, rate=0.1, k=20, epsilon=1),
         private_points(edges=EDGES, epsilon=1),
     ):
         account.charge(bridge.guarantee, label=repr(bridge)[:100])

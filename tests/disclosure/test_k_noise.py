@@ -11,25 +11,25 @@ from scipy import stats
 
 import discreet
 from discreet.core.errors import InvalidArgument, OutOfDomain
-from discreet.core.relation import Relation
+from discreet.core.relation import NeighboringRelation
 from discreet.disclosure import (
+    adaptive_jitter,
+    anonymity_set_size,
     anonymity_sets,
-    crowd,
-    crowd_jitter,
-    expected_crowd,
+    expected_anonymity_set_size,
+    guaranteed_anonymity_set_size,
     histogram,
     k_noise,
+    k_noise_half_width,
     k_pram,
     ks_distance,
-    likely_crowd,
-    required_delta,
-    sure_crowd,
+    probable_anonymity_set_size,
     utility,
     wasserstein,
-    width_after,
+    width_after_releases,
 )
 from discreet.disclosure._k_noise import symmetric
-from discreet.noise.random_source import seeded
+from discreet.noise.random_source import seeded_rng
 from tests.distributions import ALPHA, mean_of
 
 numbers = st.lists(st.integers(-40, 40).map(lambda n: n / 8), min_size=1, max_size=12)
@@ -48,7 +48,7 @@ def crowd_by_hand(values, point, a, r):
 
 @given(numbers, numbers, widths, widths)
 def test_the_expected_crowd_is_exact(values, points, a, r):
-    found = expected_crowd(values, at=points, half_width=a, window=r)
+    found = expected_anonymity_set_size(values, at=points, half_width=a, window=r)
     wanted = [float(crowd_by_hand(values, point, a, r)) for point in points]
     assert found == pytest.approx(wanted, abs=1e-12)
 
@@ -60,26 +60,29 @@ def test_the_theorem_holds_on_many_data_sets():
         x = rng.exponential(5, rng.integers(1, 20)).round(1)
         delta = float(rng.choice([0.3, 1.0, 4.0]))
         points = rng.uniform(x.min() - 3, x.max() + 3, 5)
-        expected = expected_crowd(x, at=points, half_width=delta, window=2 * delta)
+        expected = expected_anonymity_set_size(x, at=points, half_width=delta, window=2 * delta)
         inside = (np.abs(x[:, None] - points) < 2 * delta).sum(axis=0)
         assert (expected >= inside / 2 - 1e-9).all()
 
 
 def test_the_factor_one_half_is_tight():
     x = np.full(1000, 2 - 1e-7)
-    (found,) = expected_crowd(x, at=[0], half_width=1, window=2)
+    (found,) = expected_anonymity_set_size(x, at=[0], half_width=1, window=2)
     assert found / 1000 == pytest.approx(0.5, abs=1e-6)
     assert found > 500
 
 
 def test_crowds_of_a_simulation_are_the_expected_ones():
     x = np.random.default_rng(2).normal(0, 3, 60)
-    points, bits = np.array([-4.0, 0.0, 2.5]), seeded(3)
+    points, bits = np.array([-4.0, 0.0, 2.5]), seeded_rng(3)
     runs = 4000
     found = np.array(
-        [crowd(x + 1.5 * symmetric(60, bits), at=points, window=2) for _ in range(runs)]
+        [
+            anonymity_set_size(x + 1.5 * symmetric(60, bits), at=points, window=2)
+            for _ in range(runs)
+        ]
     )
-    expected = expected_crowd(x, at=points, half_width=1.5, window=2)
+    expected = expected_anonymity_set_size(x, at=points, half_width=1.5, window=2)
     for column, mean in zip(found.T, expected, strict=True):
         assert mean_of(column, mean, mean)  # the variance of a sum of coins is below its mean
         assert not mean_of(column + 0.12 * mean + 0.5, mean, mean)
@@ -90,9 +93,9 @@ def test_crowds_of_a_simulation_are_the_expected_ones():
 def test_the_required_delta_is_enough_and_the_smallest(values, k):
     if k > len(values):
         with pytest.raises(OutOfDomain, match="at most the number"):
-            required_delta(values, k=k)
+            k_noise_half_width(values, k=k)
         return
-    delta = required_delta(values, k=k)
+    delta = k_noise_half_width(values, k=k)
     # All places where the count can change, and between them.
     marks = sorted({Fraction(a) / 2 + Fraction(b) / 2 for a in values for b in values})
     points = [p for p in marks if min(values) <= p <= max(values)]
@@ -106,32 +109,34 @@ def test_the_required_delta_is_enough_and_the_smallest(values, k):
 
 def test_whatever_the_noise_the_wider_window_is_full():
     x = np.random.default_rng(4).gamma(2, 10, 300)
-    delta = required_delta(x, k=7)
+    delta = k_noise_half_width(x, k=7)
     points = np.linspace(x.min(), x.max(), 50)
-    for draw in (np.ones(300), -np.ones(300), symmetric(300, seeded(5))):
+    for draw in (np.ones(300), -np.ones(300), symmetric(300, seeded_rng(5))):
         released = x + delta * draw
-        sure = sure_crowd(x, at=points, delta=delta, half_width=delta)
+        sure = guaranteed_anonymity_set_size(x, at=points, delta=delta, half_width=delta)
         assert sure.min() >= 7
-        assert (crowd(released, at=points, window=3 * delta + 1e-9) >= sure).all()
+        assert (anonymity_set_size(released, at=points, window=3 * delta + 1e-9) >= sure).all()
 
 
 @pytest.mark.parametrize("p", [0.1, 0.5, 0.9])
 def test_the_likely_crowd_is_exceeded_with_its_probability(p):
     for n in (5, 50, 500):
-        (low,) = likely_crowd([n * p], level=0.95)
+        (low,) = probable_anonymity_set_size([n * p], level=0.95)
         # Coins of one kind have the widest spread of their mean: a binomial.
         assert low == 0 or stats.binom.cdf(math.floor(low), n, p) <= 0.05
 
 
 def test_repeated_releases_narrow_a_record_down():
     # M10: mean widths 5, 0.92, 0.099, 0.010.
-    assert width_after(1, half_width=2.5) == 5
-    bits, runs = seeded(6), 3000
+    assert width_after_releases(1, half_width=2.5) == 5
+    bits, runs = seeded_rng(6), 3000
     noise = 2.5 * symmetric(runs * 10, bits).reshape(runs, 10)
     widths_seen = 5 - np.ptp(noise, axis=1)
     # 1 - range/5 is Beta(2, 9), of mean 2/11 and variance 18/(121 * 12).
-    assert mean_of(widths_seen, width_after(10, half_width=2.5), 25 * 18 / (121 * 12))
-    assert not mean_of(widths_seen * 1.1, width_after(10, half_width=2.5), 25 * 18 / (121 * 12))
+    assert mean_of(widths_seen, width_after_releases(10, half_width=2.5), 25 * 18 / (121 * 12))
+    assert not mean_of(
+        widths_seen * 1.1, width_after_releases(10, half_width=2.5), 25 * 18 / (121 * 12)
+    )
 
 
 COUNTS = [32, 100, 121, 81, 62, 79, 84, 57, 31, 9, 2, 1]
@@ -148,7 +153,7 @@ def ages():
 
 
 def test_the_published_comparison_of_k_pram_and_k_noise(ages):
-    bits = seeded(7)
+    bits = seeded_rng(7)
     noisy = [k_noise(ages, delta=2.5, bits=bits) for _ in range(200)]
     redrawn = [k_pram(ages, edges=EDGES, k=1, bits=bits) for _ in range(200)]
     noise_mse = np.array([one.utility.mse for one in noisy])
@@ -169,9 +174,11 @@ def test_the_published_comparison_of_k_pram_and_k_noise(ages):
 
 
 def test_the_published_crowds(ages):
-    near = expected_crowd(ages, at=ages, half_width=2.5, window=2.5)
+    near = expected_anonymity_set_size(ages, at=ages, half_width=2.5, window=2.5)
     assert abs(near.mean() - 81.1) < 2
-    ratio = expected_crowd(ages, at=ages, half_width=2.5, window=5) / crowd(ages, at=ages, window=5)
+    ratio = expected_anonymity_set_size(
+        ages, at=ages, half_width=2.5, window=5
+    ) / anonymity_set_size(ages, at=ages, window=5)
     assert ratio.min() >= 0.5
     assert ratio.mean() == pytest.approx(1.03, abs=0.03)
     assert ratio.max() < 2.2
@@ -182,7 +189,7 @@ def test_the_published_crowds(ages):
 
 def test_an_anonymity_set_can_be_one(ages):
     # M10: the theorem is about crowds around fixed points, not about what a value tells.
-    found = k_noise(ages, delta=2.5, bits=seeded(8))
+    found = k_noise(ages, delta=2.5, bits=seeded_rng(8))
     assert found.anonymity.min() == 1
     wanted = [(np.abs(ages - value) <= 2.5).sum() for value in found.values]
     assert found.anonymity.tolist() == wanted
@@ -195,16 +202,18 @@ def test_an_anonymity_set_can_be_one(ages):
 
 def test_noise_on_every_record_with_a_guarantee(ages):
     """B11: additive noise on microdata, in the local model: each record pays for its own range."""
-    mechanism = discreet.laplace(sensitivity=60, epsilon=2, relation=Relation.LOCAL, on="reals")
-    drawn = mechanism.release(np.clip(ages, 20, 80), bits=seeded(12))
+    mechanism = discreet.laplace(
+        sensitivity=60, epsilon=2, relation=NeighboringRelation.LOCAL, on="reals"
+    )
+    drawn = mechanism.release(np.clip(ages, 20, 80), bits=seeded_rng(12))
     assert mean_of(drawn - ages, 0, mechanism.std**2)
     assert not mean_of(drawn - ages + 12, 0, mechanism.std**2)
     assert mechanism.guarantee.epsilon() == 2
 
 
 def test_k_noise_finds_its_own_delta(ages):
-    found = k_noise(ages, k=5, bits=seeded(9))
-    assert found.half_width == required_delta(ages, k=5)
+    found = k_noise(ages, k=5, bits=seeded_rng(9))
+    assert found.half_width == k_noise_half_width(ages, k=5)
     assert np.abs(found.values - ages).max() <= found.half_width
     for wrong in ({}, {"k": 5, "delta": 1}):
         with pytest.raises(InvalidArgument, match="either k or delta"):
@@ -212,11 +221,11 @@ def test_k_noise_finds_its_own_delta(ages):
 
 
 def test_adaptive_jitter_is_capped_and_says_what_it_is(ages):
-    found = crowd_jitter(ages, half_width=2.5, window=2.5, cap=5, bits=seeded(10))
+    found = adaptive_jitter(ages, half_width=2.5, window=2.5, cap=5, bits=seeded_rng(10))
     assert found.experimental
     assert (np.abs(found.values - ages) <= found.widths).all()
     assert found.widths.max() == 5
-    near = expected_crowd(ages, at=ages, half_width=2.5, window=2.5)
+    near = expected_anonymity_set_size(ages, at=ages, half_width=2.5, window=2.5)
     assert found.widths == pytest.approx(np.minimum(5, near.mean() / near))
     # B13: without a cap the lonely are moved out of all reason.
     assert (near.mean() / near).max() > 60
@@ -255,7 +264,7 @@ def test_metrics_by_hand():
 
 
 def test_noise_is_uniform():
-    drawn = symmetric(200_000, seeded(11))
+    drawn = symmetric(200_000, seeded_rng(11))
     gap = stats.kstest(drawn, stats.uniform(-1, 2).cdf).statistic
     limit = math.sqrt(math.log(2 / ALPHA) / (2 * 200_000))
     assert gap <= limit
@@ -265,9 +274,9 @@ def test_noise_is_uniform():
 @pytest.mark.parametrize("values", [[], [[1]], [math.nan], [math.inf], ["a"], None])
 def test_values_that_are_none_are_refused_without_a_word_about_them(values):
     for call in (
-        lambda: required_delta(values, k=1),
+        lambda: k_noise_half_width(values, k=1),
         lambda: k_noise(values, delta=1),
-        lambda: crowd(values, at=[1], window=1),
+        lambda: anonymity_set_size(values, at=[1], window=1),
         lambda: utility(values, released=[1]),
     ):
         with pytest.raises(OutOfDomain, match="list of"):

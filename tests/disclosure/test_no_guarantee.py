@@ -13,48 +13,58 @@ import discreet
 from discreet import disclosure
 from discreet.accounting.guarantee import Guarantee
 from discreet.core.errors import NotCertified
-from discreet.disclosure import at, categories, intervals, kept_with, pram
+from discreet.disclosure import (
+    category_hierarchy,
+    hierarchy_level,
+    interval_hierarchy,
+    pram,
+    symmetric_pram,
+)
 from discreet.mechanisms.mechanism import Mechanism
-from discreet.noise.random_source import seeded
+from discreet.noise.random_source import seeded_rng
 
 VALUES = np.linspace(0, 10, 40)
 TABLE = pl.DataFrame({"age": [1, 2, 3, 4] * 3, "ill": list("abc") * 4})
-AGE = intervals([0, 2.5, 5])
+AGE = interval_hierarchy([0, 2.5, 5])
 MATRIX = pram([[0.8, 0.2], [0.2, 0.8]])
 
 CALLS = {
-    "anonymise": lambda: disclosure.anonymise(TABLE, quasi={"age": AGE}, sensitive=["ill"], k=3),
+    "anonymise": lambda: disclosure.k_anonymize(TABLE, quasi={"age": AGE}, sensitive=["ill"], k=3),
     "anonymity_sets": lambda: disclosure.anonymity_sets(VALUES, released=VALUES, half_width=1),
-    "assess": lambda: disclosure.assess(TABLE, quasi=["age"], sensitive=["ill"]),
-    "at": lambda: at(AGE, 1),
+    "assess": lambda: disclosure.disclosure_risk(TABLE, quasi=["age"], sensitive=["ill"]),
+    "at": lambda: hierarchy_level(AGE, 1),
     "block_pram": lambda: disclosure.block_pram([([0], [[1]])]),
-    "categories": lambda: categories({"a": "b"}),
-    "crowd": lambda: disclosure.crowd(VALUES, at=VALUES, window=1),
-    "crowd_jitter": lambda: disclosure.crowd_jitter(
-        VALUES, half_width=1, window=1, cap=2, bits=seeded(1)
+    "categories": lambda: category_hierarchy({"a": "b"}),
+    "crowd": lambda: disclosure.anonymity_set_size(VALUES, at=VALUES, window=1),
+    "crowd_jitter": lambda: disclosure.adaptive_jitter(
+        VALUES, half_width=1, window=1, cap=2, bits=seeded_rng(1)
     ),
-    "expected_crowd": lambda: disclosure.expected_crowd(VALUES, at=VALUES, half_width=1, window=1),
+    "expected_crowd": lambda: disclosure.expected_anonymity_set_size(
+        VALUES, at=VALUES, half_width=1, window=1
+    ),
     "group_sizes": lambda: disclosure.group_sizes([0, 1], matrix=MATRIX),
     "histogram": lambda: disclosure.histogram(VALUES, edges=[0, 5, 10]),
     "intervals": lambda: AGE,
-    "k_noise": lambda: disclosure.k_noise(VALUES, k=3, bits=seeded(1)),
-    "k_pram": lambda: disclosure.k_pram(VALUES, edges=[0, 5, 10], k=3, bits=seeded(1)),
-    "kept_with": lambda: kept_with(0.9, categories=3),
+    "k_noise": lambda: disclosure.k_noise(VALUES, k=3, bits=seeded_rng(1)),
+    "k_pram": lambda: disclosure.k_pram(VALUES, edges=[0, 5, 10], k=3, bits=seeded_rng(1)),
+    "kept_with": lambda: symmetric_pram(0.9, categories=3),
     "ks_distance": lambda: disclosure.ks_distance(VALUES, other=VALUES),
-    "likely_crowd": lambda: disclosure.likely_crowd([10]),
-    "pram": lambda: (MATRIX, MATRIX.apply([0, 1], bits=seeded(1)), MATRIX.estimate([5, 5])),
-    "prefixes": lambda: disclosure.prefixes(3, keep=[1]),
-    "published_delta": lambda: disclosure.published_delta(k=5, rate=0.1, epsilon=1),
-    "required_delta": lambda: disclosure.required_delta(VALUES, k=3),
-    "sure_crowd": lambda: disclosure.sure_crowd(VALUES, at=VALUES, delta=1, half_width=1),
+    "likely_crowd": lambda: disclosure.probable_anonymity_set_size([10]),
+    "pram": lambda: (MATRIX, MATRIX.apply([0, 1], bits=seeded_rng(1)), MATRIX.estimate([5, 5])),
+    "prefixes": lambda: disclosure.prefix_hierarchy(3, keep=[1]),
+    "published_delta": lambda: disclosure.safe_k_delta_published(k=5, rate=0.1, epsilon=1),
+    "required_delta": lambda: disclosure.k_noise_half_width(VALUES, k=3),
+    "sure_crowd": lambda: disclosure.guaranteed_anonymity_set_size(
+        VALUES, at=VALUES, delta=1, half_width=1
+    ),
     "utility": lambda: disclosure.utility(VALUES, released=VALUES + 1),
     "wasserstein": lambda: disclosure.wasserstein(VALUES, other=VALUES),
-    "width_after": lambda: disclosure.width_after(2, half_width=1),
-    "worst_delta": lambda: disclosure.worst_delta(k=5, rate=0.1, epsilon=1),
+    "width_after": lambda: disclosure.width_after_releases(2, half_width=1),
+    "worst_delta": lambda: disclosure.safe_k_delta(k=5, rate=0.1, epsilon=1),
 }
 BRIDGES = {
-    "sampled_table": lambda: disclosure.sampled_table(
-        columns={"age": at(AGE, 1)}, rate=0.1, k=3, epsilon=1
+    "sampled_table": lambda: disclosure.safe_k_anonymity(
+        columns={"age": hierarchy_level(AGE, 1)}, rate=0.1, k=3, epsilon=1
     ),
     "private_points": lambda: disclosure.private_points(edges=[0, 5, 10], epsilon=1),
 }
@@ -93,7 +103,7 @@ def test_every_public_function_is_called_here():
 @pytest.fixture(scope="module")
 def account(tmp_path_factory):
     ledger = discreet.Ledger(f"sqlite:///{tmp_path_factory.mktemp('ledger')}/budget.db")
-    return ledger.account("a", limit=discreet.pure(1))
+    return ledger.account("a", limit=discreet.pure_dp(1))
 
 
 @pytest.mark.parametrize("name", CALLS)

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from discreet.core.errors import InvalidArgument, OutOfDomain
-from discreet.disclosure import block_pram, group_sizes, histogram, k_pram, kept_with, pram
-from discreet.noise.random_source import seeded
+from discreet.disclosure import block_pram, group_sizes, histogram, k_pram, pram, symmetric_pram
+from discreet.noise.random_source import seeded_rng
 from tests.choice_tree import enumerate_sampler
 from tests.distributions import ALPHA, frequency, mean_of
 
@@ -59,7 +59,7 @@ def test_invariant_pram_keeps_the_counts_exactly(matrix, counts):
 
 def test_invariant_pram_draws_what_its_matrix_says():
     kept = GENDER.invariant([900, 100])
-    drawn = kept.apply(np.zeros(200_000, dtype=int), bits=seeded(1))
+    drawn = kept.apply(np.zeros(200_000, dtype=int), bits=seeded_rng(1))
     assert frequency((drawn == 0).sum(), 200_000, kept.matrix[0][0])
     assert not frequency((drawn == 0).sum(), 200_000, GENDER.matrix[0][0])
 
@@ -98,7 +98,7 @@ def test_the_worked_case():
     assert GENDER.expected([500, 500]).tolist() == [500, 500]
     assert 500 * GENDER.matrix[0][1] == 100
     original = np.repeat([0, 1], [700, 300])
-    bits = seeded(2)
+    bits = seeded_rng(2)
     found = [
         GENDER.estimate(np.bincount(GENDER.apply(original, bits=bits))).counts[0]
         for _ in range(1000)
@@ -119,7 +119,7 @@ def test_posterior_odds():
 def test_a_zero_tells_everything():
     assert WEEKS.local_epsilon == math.inf
     assert pram([[0.5, 0.5], [0.5, 0.5]]).local_epsilon == 0
-    assert kept_with(0.7, categories=4).local_epsilon == pytest.approx(math.log(7))
+    assert symmetric_pram(0.7, categories=4).local_epsilon == pytest.approx(math.log(7))
 
 
 def test_a_singular_matrix_is_told():
@@ -146,7 +146,7 @@ def test_rounded_rows_are_mended():
 def test_blocks_never_mix():
     blocks = block_pram([([0, 2], [[0.5, 0.5], [0.25, 0.75]]), ([1, 3], [[0.9, 0.1], [0.1, 0.9]])])
     codes = np.arange(4).repeat(100)
-    drawn = blocks.apply(codes, bits=seeded(3))
+    drawn = blocks.apply(codes, bits=seeded_rng(3))
     assert ((drawn % 2) == (codes % 2)).all()
     assert (drawn != codes).any()
     assert group_sizes(codes, matrix=blocks).tolist() == [200, 200]
@@ -157,7 +157,7 @@ def test_blocks_never_mix():
 def test_k_pram_of_numbers_keeps_bins_and_has_its_error():
     x = np.random.default_rng(4).uniform(0, 60, 200_000)
     edges = range(0, 61, 5)
-    found = k_pram(x, edges=edges, k=1000, bits=seeded(5))
+    found = k_pram(x, edges=edges, k=1000, bits=seeded_rng(5))
     assert histogram(found.values, edges=edges).tolist() == found.counts.tolist()
     assert found.utility.changed == 0
     # The square of a difference of two uniforms on [0, w]: mean w^2/6, second moment w^4/15.
@@ -203,7 +203,7 @@ def test_inputs_that_do_not_fit_are_refused(call):
         lambda: pram([]),
         lambda: pram([[1]] * 2),
         lambda: pram([[2, -1], [0, 1]]),
-        lambda: kept_with(0.5, categories=1),
+        lambda: symmetric_pram(0.5, categories=1),
         lambda: block_pram([([0, 0], [[1, 0], [0, 1]])]),
         lambda: block_pram([([0, 1], [[1]])]),
     ],

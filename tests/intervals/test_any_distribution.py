@@ -11,9 +11,9 @@ from scipy import stats
 from discreet.intervals import interval as chernoff
 from discreet.intervals._coverage import coverage
 from discreet.intervals._mean import mean_interval
-from discreet.intervals.statistics import MeanOf, VarianceOf, bernoulli_mgf
-from discreet.mechanisms.quantiles import Column
-from discreet.noise.random_source import seeded
+from discreet.intervals.statistics import MeanStatistic, VarianceStatistic, bernoulli_mgf
+from discreet.mechanisms.quantiles import SortedColumn
+from discreet.noise.random_source import seeded_rng
 
 UNIT = {"lower": 0, "upper": 1}
 
@@ -67,13 +67,13 @@ def test_bennetts_bound_is_above_all_laws_of_its_variance():
 
 def test_the_variance_of_a_law_is_seldom_above_what_is_read():
     plan = mean_interval(**UNIT, rows=50, epsilon=4, share=0.5)
-    statistic = VarianceOf(column=plan.statistic.column, size=50)
+    statistic = VarianceStatistic(column=plan.statistic.column, size=50)
     shown, upper = chernoff.upper_variance(
         statistic, plan.spread, plan.statistic.units[1] * 50, tail=0.05
     )
     assert (np.diff(shown) >= 0).all()
     table = (np.random.default_rng(3).random((4000, 50)) < 0.1) * 1.0
-    _, error = plan.noisy(*plan.statistic.numbers(table), seeded(1))
+    _, error = plan.noisy(*plan.statistic.numbers(table), seeded_rng(1))
     place = np.clip(np.searchsorted(shown, error * 50, "right") - 1, 0, None)
     below = int((upper[place] < 0.09).sum())
     assert 0 < below <= 0.05 * 4000
@@ -99,7 +99,7 @@ def test_few_yes_make_it_short_without_a_noisy_variance():
     """The bounds say how much variance a small mean leaves: nothing need be spent on it."""
     plan = mean_interval(**UNIT, rows=1000, epsilon=1, share=0, assume="nothing")
     rare, half = (
-        plan.release((np.arange(1000) < k) * 1.0, bits=seeded(1)).width for k in (10, 500)
+        plan.release((np.arange(1000) < k) * 1.0, bits=seeded_rng(1)).width for k in (10, 500)
     )
     assert rare < 0.4 * half
     hoeffding = 2 * math.sqrt(math.log(40) / 2000)
@@ -115,7 +115,7 @@ def test_a_guess_of_the_mean_saves_the_variance():
 
 
 def test_largest_errors_are_those_of_the_bounds():
-    statistic = MeanOf(column=Column.of(-2, 2, None), size=10)
+    statistic = MeanStatistic(column=SortedColumn.of(-2, 2, None), size=10)
     assert statistic.largest(np.array([-2.0, 0.0, 2.0, 3.0])) == pytest.approx([0, 0.4, 0, 0])
 
 
@@ -124,7 +124,7 @@ def test_constant_columns_and_two_rows():
         for rows in (2, 500):
             plan = mean_interval(**UNIT, rows=rows, epsilon=2, **options)
             for value in (0.0, 0.4, 1.0):
-                found = plan.release(np.full(rows, value), bits=seeded(rows))
+                found = plan.release(np.full(rows, value), bits=seeded_rng(rows))
                 assert 0 <= found.low <= found.high <= 1
 
 
@@ -142,7 +142,7 @@ def test_few_rows_at_a_bound_are_held(rows, delta, epsilon):
     """Where noise is small, rates are large: the ends must be numbers even so."""
     plan = mean_interval(**UNIT, rows=rows, epsilon=epsilon, delta=delta, share=0, assume="nothing")
     for value in (0.0, 1.0):
-        low, high = plan.simulate(np.full((1000, rows), value), seeded(3))
+        low, high = plan.simulate(np.full((1000, rows), value), seeded_rng(3))
         assert (low <= high).all()
         missed = ((low > value) | (high < value)).mean()
         assert missed <= 0.05 + 5 * math.sqrt(0.05 * 0.95 / 1000)

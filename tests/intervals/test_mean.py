@@ -12,13 +12,13 @@ from scipy import integrate, stats
 
 from discreet.core._rational import ceil_div
 from discreet.core.errors import InvalidArgument, OutOfDomain
-from discreet.core.relation import Relation
+from discreet.core.relation import NeighboringRelation
 from discreet.intervals import interval as law
-from discreet.intervals._coverage import Coverage, coverage, each
+from discreet.intervals._coverage import CoverageEstimate, coverage, per_column
 from discreet.intervals._mean import mean_interval
 from discreet.intervals.statistics import sums, variance_moved, variance_shift
-from discreet.mechanisms.quantiles import Column
-from discreet.noise.random_source import seeded
+from discreet.mechanisms.quantiles import SortedColumn
+from discreet.noise.random_source import seeded_rng
 from tests import distributions as laws
 
 UNIT = {"lower": 0, "upper": 1}
@@ -49,7 +49,7 @@ def split(rows, mean, variance, **options):
 
 @pytest.mark.parametrize("rows", [2, 3, 4, 5])
 def test_one_row_moves_sum_and_variance_by_the_stated_sensitivity(rows):
-    column = Column.of(0, 4, 1)
+    column = SortedColumn.of(0, 4, 1)
     points = list(itertools.product((0.0, 1.0, 2.0, 4.0), repeat=rows))
     totals, pairs = sums(column.places(np.array(points)))
     where = {point: i for i, point in enumerate(points)}
@@ -73,7 +73,7 @@ def test_floors_of_the_variance_move_by_the_sensitivity_of_the_noise():
 
 
 def test_sums_are_exact_on_the_finest_grid():
-    column = Column.of(-1, 1, None)
+    column = SortedColumn.of(-1, 1, None)
     table = np.random.default_rng(1).uniform(-1.5, 1.5, (3, 200))
     totals, pairs = sums(column.places(table))
     for row, total, pair in zip(table, totals, pairs, strict=True):
@@ -204,7 +204,7 @@ def test_the_worst_miss_is_computed_right(share, delta):
         made_up = np.random.default_rng(7)
         missed = []
         for variance in 0.25 * np.array([0.002, 0.01, 0.05, 0.2, 0.5, 1.0]):
-            noise = plan.centre.release(np.zeros(20_000), bits=seeded(1)) * plan._unit
+            noise = plan.centre.release(np.zeros(20_000), bits=seeded_rng(1)) * plan._unit
             wider = 1 if method == "published" else law.student(49, tail=plan.tail)
             error = made_up.normal(0, wider * math.sqrt(variance / 50), 20_000) + noise
             noisy = variance / 50 + made_up.laplace(0, plan._error_noise, 20_000)
@@ -233,7 +233,7 @@ def test_a_calibrated_interval_is_shorter_and_misses_no_more_than_allowed():
 def test_the_variance_is_exceeded_as_seldom_as_said():
     plan = split(1000, 5, 0.1)
     table = np.random.default_rng(3).random((2000, 1000))
-    _, noisy = plan.noisy(*plan.statistic.numbers(table), seeded(3))
+    _, noisy = plan.noisy(*plan.statistic.numbers(table), seeded_rng(3))
     below = int((plan._used(noisy, 1) < table.var(axis=1, ddof=1) / 1000).sum())
     assert laws.frequency(below, 2000, plan.gamma)
     assert plan.gamma == pytest.approx(0.005)
@@ -257,7 +257,7 @@ def test_nothing_assumed_holds_without_a_variance_too(known):
 
 def test_the_whole_is_charged_by_composition():
     plan = split(1000, 1, 1, delta=1e-5)
-    assert plan.guarantee.relation is Relation.REPLACE_ONE
+    assert plan.guarantee.relation is NeighboringRelation.REPLACE_ONE
     assert plan.guarantee.epsilon(1e-5) == pytest.approx(1.955, abs=0.01)
     assert split(1000, 0.4, 0.6).guarantee.epsilon() == 1
     assert mean_interval(**UNIT, rows=9, epsilon=1, variance=1).guarantee.epsilon() == 1
@@ -267,7 +267,7 @@ def test_the_whole_is_charged_by_composition():
 def test_a_forecast_is_the_width():
     for options in ({"share": 0.3}, {"share": 0}, {"share": 0.3, "delta": 1e-6}):
         plan = mean_interval(**UNIT, rows=400, epsilon=1, **options)
-        low, high = plan.simulate(np.random.default_rng(2).random((2000, 400)), seeded(2))
+        low, high = plan.simulate(np.random.default_rng(2).random((2000, 400)), seeded_rng(2))
         said = plan.forecast(12**-0.5)
         assert (high - low).mean() == pytest.approx(said.width, rel=0.02)
         assert (high - low).max() <= said.largest * (1 + 1e-9)
@@ -282,7 +282,7 @@ def test_the_split_is_the_best_of_many():
 
 def test_a_release_lies_within_the_bounds_and_hides_its_values():
     plan = mean_interval(lower=-5, upper=5, rows=3, epsilon=0.1)
-    found = plan.release([4.9, 7, -80], bits=seeded(1))
+    found = plan.release([4.9, 7, -80], bits=seeded_rng(1))
     assert -5 <= found.low <= found.high <= 5
     assert found.width == found.high - found.low
     assert found.value not in (4.9, 7, -80)
@@ -295,10 +295,10 @@ def test_a_release_lies_within_the_bounds_and_hides_its_values():
 def test_release_and_simulation_are_the_same():
     plan = split(50, 1, 1)
     column = np.random.default_rng(4).random(50)
-    one = plan.release(column, bits=seeded(9))
-    low, high = plan.simulate(column[None, :], seeded(9))
+    one = plan.release(column, bits=seeded_rng(9))
+    low, high = plan.simulate(column[None, :], seeded_rng(9))
     assert (one.low, one.high) == (low[0], high[0])
-    whole = mean_interval(lower=0, upper=90, rows=2, epsilon=1).release([3, 5], bits=seeded(1))
+    whole = mean_interval(lower=0, upper=90, rows=2, epsilon=1).release([3, 5], bits=seeded_rng(1))
     assert whole.low <= whole.high
 
 
@@ -324,7 +324,7 @@ def test_wrong_arguments(change, message):
 
 
 def test_wilson_bounds():
-    found = Coverage(held=90, trials=100, nominal=0.8, width=1, quartiles=(1, 1), plain=1)
+    found = CoverageEstimate(held=90, trials=100, nominal=0.8, width=1, quartiles=(1, 1), plain=1)
     same = stats.binomtest(90, 100).proportion_ci(0.998, method="wilson")
     assert found.bounds(0.999) == pytest.approx((same.low, same.high))
     assert found.holds(0.99)
@@ -339,14 +339,14 @@ def test_any_estimator_can_be_put_through():
         return column.mean() - half, column.mean() + half
 
     normal = {"draw": lambda g, size: g.standard_normal(size), "truth": 0, "rows": 8, "level": 0.9}
-    found = coverage(each(t_interval), **normal, trials=3000)
+    found = coverage(per_column(t_interval), **normal, trials=3000)
     assert laws.frequency(found.held, found.trials, 0.9)
-    again = coverage(each(t_interval), **normal, trials=3000)
+    again = coverage(per_column(t_interval), **normal, trials=3000)
     assert found == again
     with pytest.raises(OutOfDomain, match="one interval"):
         coverage(lambda t, _: (t[:, 0], t[:, 0] * np.nan), **normal, trials=10)
     with pytest.raises(InvalidArgument, match="size that it is asked for"):
-        coverage(each(t_interval), **{**normal, "draw": lambda g, _: g.random(3)}, trials=10)
+        coverage(per_column(t_interval), **{**normal, "draw": lambda g, _: g.random(3)}, trials=10)
 
 
 def test_a_wrong_interval_is_found_out():

@@ -7,11 +7,11 @@ import pytest
 from scipy import stats
 
 from discreet.core.errors import InvalidArgument, OutOfDomain
-from discreet.core.relation import Relation
+from discreet.core.relation import NeighboringRelation
 from discreet.intervals import interval as law
 from discreet.intervals._coverage import coverage
 from discreet.intervals._proportion import proportion_interval
-from discreet.noise.random_source import seeded
+from discreet.noise.random_source import seeded_rng
 
 
 def covered(plan, share, *, level=None):
@@ -56,12 +56,12 @@ def test_without_noise_it_is_clopper_and_pearsons():
 def test_release_and_its_words():
     plan = proportion_interval(rows=50, epsilon=1)
     column = np.arange(50) < 20
-    found = plan.release(column, bits=seeded(1))
-    assert found == plan.release(column.astype(float), bits=seeded(1))
+    found = plan.release(column, bits=seeded_rng(1))
+    assert found == plan.release(column.astype(float), bits=seeded_rng(1))
     assert 0 <= found.low <= found.high <= 1
     assert found.guaranteed == found.nominal == 0.95
     assert plan.guarantee.epsilon() == 1
-    assert plan.guarantee.relation is Relation.REPLACE_ONE
+    assert plan.guarantee.relation is NeighboringRelation.REPLACE_ONE
     assert plan.certify().holds
     assert round(found.value * 50) == pytest.approx(found.value * 50)
 
@@ -96,7 +96,7 @@ def test_wrong_arguments():
         plan.release([1.0, 0.0, float("nan")])
     with pytest.raises(OutOfDomain, match="rectangular"):
         plan.release([[1], [1, 0], 1])
-    assert plan.release([True, False, True], bits=seeded(1)).nominal == 0.95
+    assert plan.release([True, False, True], bits=seeded_rng(1)).nominal == 0.95
     with pytest.raises(InvalidArgument, match="share must lie"):
         plan.forecast(1.5)
 

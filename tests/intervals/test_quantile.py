@@ -9,10 +9,10 @@ import pytest
 from scipy import stats
 
 from discreet.core.errors import InvalidArgument, OutOfDomain, Unsupported
-from discreet.core.relation import Relation
+from discreet.core.relation import NeighboringRelation
 from discreet.intervals._coverage import coverage
 from discreet.intervals._quantile import _rank, quantile_interval
-from discreet.noise.random_source import seeded
+from discreet.noise.random_source import seeded_rng
 
 UNIT = {"lower": 0, "upper": 1}
 
@@ -82,7 +82,7 @@ def test_covers_discrete_laws():
 def test_guarantee_and_split():
     plan = quantile_interval(0.9, **UNIT, rows=1000, epsilon=1, std=0.1)
     assert plan.guarantee.epsilon() == pytest.approx(1)
-    assert plan.guarantee.relation is Relation.REPLACE_ONE
+    assert plan.guarantee.relation is NeighboringRelation.REPLACE_ONE
     assert sum(end.epsilon for end in plan.ends) == 1
     assert plan.certify().holds
     few = quantile_interval(**UNIT, rows=5, epsilon=0.1)
@@ -103,7 +103,7 @@ def test_a_guess_makes_it_shorter():
 
 def test_release_lies_within_the_bounds():
     plan = quantile_interval(lower=-5, upper=5, rows=100, epsilon=5)
-    found = plan.release(np.full(100, 5.0), bits=seeded(1))  # zero variance, at the bound
+    found = plan.release(np.full(100, 5.0), bits=seeded_rng(1))  # zero variance, at the bound
     assert -5 <= found.low <= found.high == 5
     assert found.guaranteed == 0.95
 

@@ -9,24 +9,24 @@ import numpy as np
 import pytest
 
 from discreet.core.errors import InvalidArgument, OutOfDomain
-from discreet.core.relation import Relation
+from discreet.core.relation import NeighboringRelation
 from discreet.intervals._coverage import coverage
 from discreet.intervals._mean import difference_interval, variance_interval
-from discreet.intervals.statistics import DifferenceOf, MeanOf, VarianceOf
-from discreet.mechanisms.quantiles import Column
-from discreet.noise.random_source import seeded
+from discreet.intervals.statistics import DifferenceStatistic, MeanStatistic, VarianceStatistic
+from discreet.mechanisms.quantiles import SortedColumn
+from discreet.noise.random_source import seeded_rng
 from discreet_studies.intervals.mean_comparison import LAWS
 from tests import distributions as laws
 
 UNIT = {"lower": 0, "upper": 1}
-SMALL = Column.of(0, 4, 1)
+SMALL = SortedColumn.of(0, 4, 1)
 STATISTICS = [
-    MeanOf(column=SMALL, size=4),
-    VarianceOf(column=SMALL, size=4),
-    VarianceOf(column=SMALL, size=5),
-    DifferenceOf(column=SMALL, sizes=(2, 2)),
-    DifferenceOf(column=SMALL, sizes=(3, 2)),
-    DifferenceOf(column=SMALL, sizes=(2, 3)),
+    MeanStatistic(column=SMALL, size=4),
+    VarianceStatistic(column=SMALL, size=4),
+    VarianceStatistic(column=SMALL, size=5),
+    DifferenceStatistic(column=SMALL, sizes=(2, 2)),
+    DifferenceStatistic(column=SMALL, sizes=(3, 2)),
+    DifferenceStatistic(column=SMALL, sizes=(2, 3)),
 ]
 
 
@@ -50,9 +50,9 @@ def test_numbers_are_the_statistics(statistic):
     table = np.random.default_rng(2).integers(0, 5, (50, statistic.rows)) * 1.0
     centre, error = statistic.numbers(table)
     units = statistic.units
-    if isinstance(statistic, MeanOf):
+    if isinstance(statistic, MeanStatistic):
         said, shown = table.mean(axis=1), table.var(axis=1, ddof=1) / statistic.rows
-    elif isinstance(statistic, DifferenceOf):
+    elif isinstance(statistic, DifferenceStatistic):
         one, two = table[:, : statistic.sizes[0]], table[:, statistic.sizes[0] :]
         said = one.mean(axis=1) - two.mean(axis=1)
         shown = one.var(axis=1, ddof=1) / one.shape[1] + two.var(axis=1, ddof=1) / two.shape[1]
@@ -67,14 +67,14 @@ def test_numbers_are_the_statistics(statistic):
 
 def test_fine_grids_fit_doubles():
     for statistic in (
-        VarianceOf(column=Column.of(0, 1, 2.0**-27), size=1 << 20),
-        DifferenceOf(column=Column.of(0, 1, 2.0**-27), sizes=(1 << 20, 3)),
+        VarianceStatistic(column=SortedColumn.of(0, 1, 2.0**-27), size=1 << 20),
+        DifferenceStatistic(column=SortedColumn.of(0, 1, 2.0**-27), sizes=(1 << 20, 3)),
     ):
         table = np.zeros((1, statistic.rows))
         table[0, ::3] = 1
         for number in statistic.numbers(table):
             assert abs(number[0]) <= 2**53
-    fine = VarianceOf(column=Column.of(0, 1, 2.0**-27), size=1000)
+    fine = VarianceStatistic(column=SortedColumn.of(0, 1, 2.0**-27), size=1000)
     table = np.random.default_rng(1).random((3, 1000))
     centre, error = fine.numbers(table)
     assert centre * fine.units[0] == pytest.approx(table.var(axis=1, ddof=1), rel=1e-6)
@@ -86,7 +86,7 @@ def test_moments_of_a_sample_variance_are_read_off_pairs():
     """Var(s^2) = shown - correction, for a law that is far from normal."""
     size, made_up = 12, np.random.default_rng(5)
     table = made_up.beta(0.5, 1.5, (200_000, size))
-    statistic = VarianceOf(column=Column.of(0, 1, None), size=size)
+    statistic = VarianceStatistic(column=SortedColumn.of(0, 1, None), size=size)
     variance = 0.5 * 1.5 / (4 * 3)
     found = table.var(axis=1, ddof=1)
     _, shown = statistic.numbers(table[:20_000])
@@ -109,9 +109,9 @@ def test_no_law_on_the_bounds_has_a_larger_error(statistic):
             mean = law @ points
             variance, fourth = law @ (points - mean) ** 2, law @ (points - mean) ** 4
             n = statistic.rows
-            if isinstance(statistic, MeanOf):
+            if isinstance(statistic, MeanStatistic):
                 at, error = mean, variance / n
-            elif isinstance(statistic, VarianceOf):
+            elif isinstance(statistic, VarianceStatistic):
                 at, error = variance, (fourth - variance**2 * (n - 3) / (n - 1)) / n
             else:
                 at, error = 0.0, variance * (1 / 2 + 1 / 2)
@@ -174,7 +174,7 @@ def test_a_difference_costs_one_noise_for_the_smaller_group():
     plan = difference_interval(**UNIT, rows=(1000, 100), epsilon=2, share=0)
     assert plan.std == pytest.approx(math.sqrt(2) / 200, rel=1e-9)
     assert plan.guarantee.epsilon() == 2
-    assert plan.guarantee.relation is Relation.REPLACE_ONE
+    assert plan.guarantee.relation is NeighboringRelation.REPLACE_ONE
     assert plan.certify().holds
     sure = difference_interval(**UNIT, rows=(1000, 100), epsilon=2, assume="nothing")
     assert sure.guaranteed == 0.95
@@ -183,7 +183,7 @@ def test_a_difference_costs_one_noise_for_the_smaller_group():
 
 def test_a_difference_of_far_groups_stays_in_range():
     plan = difference_interval(**UNIT, rows=(30, 40), epsilon=10)
-    found = plan.release(np.ones(30), np.zeros(40), bits=seeded(1))
+    found = plan.release(np.ones(30), np.zeros(40), bits=seeded_rng(1))
     assert found.low > 0.5
     assert found.high == 1
     assert found.spread is None or found.spread >= 0
@@ -191,10 +191,10 @@ def test_a_difference_of_far_groups_stays_in_range():
 
 def test_zero_variance_and_few_rows():
     plan = variance_interval(lower=0, upper=10, rows=4, epsilon=1)
-    found = plan.release([3.0, 3.0, 3.0, 3.0], bits=seeded(2))
+    found = plan.release([3.0, 3.0, 3.0, 3.0], bits=seeded_rng(2))
     assert 0 <= found.low <= found.high <= 25
     constant = variance_interval(lower=0, upper=10, rows=1000, epsilon=20).release(
-        np.full(1000, 3.0), bits=seeded(2)
+        np.full(1000, 3.0), bits=seeded_rng(2)
     )
     assert constant.low == 0
     assert constant.high < 1
@@ -203,7 +203,7 @@ def test_zero_variance_and_few_rows():
 def test_a_forecast_is_the_width():
     plan = variance_interval(**UNIT, rows=500, epsilon=3, std=0.1)
     table = np.random.default_rng(1).normal(0.5, 0.1, (500, 500))
-    low, high = plan.simulate(table, seeded(1))
+    low, high = plan.simulate(table, seeded_rng(1))
     said = plan.forecast(0.1)
     assert (high - low).mean() == pytest.approx(said.width, rel=0.05)
     assert (high - low).max() <= said.largest * (1 + 1e-9)

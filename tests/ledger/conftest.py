@@ -41,4 +41,4 @@ def ledger(url):
 
 @pytest.fixture
 def account(ledger):
-    return ledger.account("survey", limit=discreet.pure(1))
+    return ledger.account("survey", limit=discreet.pure_dp(1))

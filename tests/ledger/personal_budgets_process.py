@@ -15,7 +15,7 @@ import time
 
 import discreet
 
-STEP = discreet.pure(0.01)
+STEP = discreet.pure_dp(0.01)
 
 
 def race(url, processes):

@@ -19,7 +19,7 @@ from discreet.core import events
 from discreet.ledger.store import StoreFailure
 
 CROWD = Path(__file__).with_name("personal_budgets_process.py")
-TENTH = discreet.pure(0.1)
+TENTH = discreet.pure_dp(0.1)
 
 
 def crowd(*arguments):
@@ -56,7 +56,7 @@ def test_ten_tenths_are_one_and_an_eleventh_is_refused(ledger, account):
         account.charge(TENTH, label=f"query {number}")
     head = account.head
     with pytest.raises(discreet.BudgetExceeded, match="nothing was spent"):
-        account.charge(discreet.pure(1e-12), label="one more")
+        account.charge(discreet.pure_dp(1e-12), label="one more")
     assert account.head == head
     assert account.remaining == 0
     assert account.spent == TENTH * 10
@@ -68,7 +68,7 @@ def test_what_was_charged_is_there_for_others(url, account):
     receipt = account.charge(TENTH, label="first")
     with discreet.Ledger(url) as other:
         found = other.account("survey")
-        assert found.limit == discreet.pure(1)
+        assert found.limit == discreet.pure_dp(1)
         assert found.spent == TENTH
         entry = found.history[-1]
     assert (entry.kind, entry.label, entry.guarantee) == ("charge", "first", TENTH)
@@ -84,19 +84,19 @@ def test_the_same_request_is_one_charge(account):
     assert (again.sequence, again.hash, again.label) == (first.sequence, first.hash, "a")
     assert account.spent == TENTH
     with pytest.raises(discreet.InvalidArgument, match="another event"):
-        account.charge(discreet.pure(0.2), label="a", request_id="r1")
+        account.charge(discreet.pure_dp(0.2), label="a", request_id="r1")
     assert account.spent == TENTH
 
 
 def test_the_same_request_counts_for_each_account(ledger, account):
-    other = ledger.account("other", limit=discreet.pure(1))
+    other = ledger.account("other", limit=discreet.pure_dp(1))
     account.charge(TENTH, label="a", request_id="r1")
     assert not other.charge(TENTH, label="a", request_id="r1").replayed
 
 
 def test_a_request_repeated_at_the_limit_is_still_answered(account):
-    account.charge(discreet.pure(1), label="all", request_id="r1")
-    assert account.charge(discreet.pure(1), label="all", request_id="r1").replayed
+    account.charge(discreet.pure_dp(1), label="all", request_id="r1")
+    assert account.charge(discreet.pure_dp(1), label="all", request_id="r1").replayed
 
 
 def test_a_reservation_is_spent_at_once_and_settles_once(ledger, account):
@@ -139,9 +139,9 @@ def test_a_failure_stays_spent(ledger, account):
 
 def test_a_charge_is_recorded_at_every_level_or_at_none(ledger):
     whole = ledger.account("organisation", limit=discreet.zcdp(0.02))
-    team = ledger.account("team", limit=discreet.approx(2, 1e-6), parent=whole)
-    anna = ledger.account("anna", limit=discreet.pure(1), parent="team")
-    ben = ledger.account("ben", limit=discreet.pure(1), parent=team)
+    team = ledger.account("team", limit=discreet.approx_dp(2, 1e-6), parent=whole)
+    anna = ledger.account("anna", limit=discreet.pure_dp(1), parent="team")
+    ben = ledger.account("ben", limit=discreet.pure_dp(1), parent=team)
     assert anna.parents == ("organisation", "team")
     anna.charge(TENTH, label="a")
     ben.reserve(TENTH, label="b").settle("released")
@@ -149,32 +149,32 @@ def test_a_charge_is_recorded_at_every_level_or_at_none(ledger):
     assert [entry.origin for entry in whole.history[1:]] == ["anna#2", "ben#2"]
     heads = {a.name: a.head for a in ledger.accounts()}
     assert anna.affords(TENTH)
-    assert not anna.affords(discreet.pure(0.9))
+    assert not anna.affords(discreet.pure_dp(0.9))
     with pytest.raises(discreet.BudgetExceeded, match="organisation"):
-        anna.charge(discreet.pure(0.9), label="more than all have")
+        anna.charge(discreet.pure_dp(0.9), label="more than all have")
     assert heads == {a.name: a.head for a in ledger.accounts()}
     assert ledger.verify(heads=heads)
 
 
 def test_two_children_cannot_spend_what_the_parent_has_once(ledger):
-    parent = ledger.account("parent", limit=discreet.pure(1))
-    children = [ledger.account(n, limit=discreet.pure(1), parent=parent) for n in "ab"]
-    children[0].charge(discreet.pure(0.7), label="x")
+    parent = ledger.account("parent", limit=discreet.pure_dp(1))
+    children = [ledger.account(n, limit=discreet.pure_dp(1), parent=parent) for n in "ab"]
+    children[0].charge(discreet.pure_dp(0.7), label="x")
     with pytest.raises(discreet.BudgetExceeded, match="'parent'"):
-        children[1].charge(discreet.pure(0.4), label="y")
+        children[1].charge(discreet.pure_dp(0.4), label="y")
     assert children[1].spent.event == events.NOTHING
 
 
 def test_an_expired_account_is_renewed_with_a_reason(ledger):
     past, future = datetime.now(tz=UTC) - timedelta(1), datetime.now(tz=UTC) + timedelta(1)
-    account = ledger.account("year", limit=discreet.pure(1), expires=past, renewals=1)
+    account = ledger.account("year", limit=discreet.pure_dp(1), expires=past, renewals=1)
     with pytest.raises(discreet.BudgetExceeded, match="expired"):
         account.charge(TENTH, label="late")
     with pytest.raises(discreet.InvalidArgument, match="expires"):
         account.renew(reason="new year")
     account.renew(reason="new year", expires=future)
     assert account.expires == future
-    account.charge(discreet.pure(1), label="all")
+    account.charge(discreet.pure_dp(1), label="all")
     with pytest.raises(discreet.BudgetExceeded, match="may be renewed 1 times"):
         account.renew(reason="again", expires=future)
     assert [e.label for e in account.history if e.kind == "renew"] == ["new year"]
@@ -192,24 +192,24 @@ def test_an_expired_account_is_renewed_with_a_reason(ledger):
 )
 def test_an_end_that_is_no_moment_is_refused(ledger, expires):
     with pytest.raises(discreet.InvalidArgument, match="expires must be"):
-        ledger.account("short", limit=discreet.pure(1), expires=expires)
+        ledger.account("short", limit=discreet.pure_dp(1), expires=expires)
     assert ledger.accounts() == ()
 
 
 def test_an_account_that_expired_long_ago_has_expired(ledger):
     end = datetime(999, 1, 1, tzinfo=UTC)
-    account = ledger.account("old", limit=discreet.pure(1), expires=end)
+    account = ledger.account("old", limit=discreet.pure_dp(1), expires=end)
     assert account.expires == end
     with pytest.raises(discreet.BudgetExceeded, match="expired"):
         account.charge(TENTH, label="late")
 
 
 def test_a_renewal_starts_anew_and_keeps_the_past(ledger):
-    account = ledger.account("year", limit=discreet.pure(1), renewals=2)
-    account.charge(discreet.pure(1), label="all")
+    account = ledger.account("year", limit=discreet.pure_dp(1), renewals=2)
+    account.charge(discreet.pure_dp(1), label="all")
     account.renew(reason="second year")
     assert (account.period, account.remaining, account.spent.epsilon(0)) == (1, 1, 0.0)
-    account.charge(discreet.pure(1), label="all again")
+    account.charge(discreet.pure_dp(1), label="all again")
     assert [entry.period for entry in account.history] == [0, 0, 1, 1]
     assert ledger.verify()
 
@@ -220,30 +220,30 @@ def test_accounts_do_not_renew_unless_their_policy_says_so(account):
 
 
 def test_the_terms_of_an_account_do_not_change(ledger, account):
-    same = ledger.account("survey", limit=discreet.pure(1))
+    same = ledger.account("survey", limit=discreet.pure_dp(1))
     assert same.limit == account.limit
     for terms in (
-        {"limit": discreet.pure(2)},
-        {"limit": discreet.pure(1), "renewals": 1},
-        {"limit": discreet.pure(1), "adaptive": False},
-        {"limit": discreet.pure(1, relation=discreet.Relation.REPLACE_ONE)},
+        {"limit": discreet.pure_dp(2)},
+        {"limit": discreet.pure_dp(1), "renewals": 1},
+        {"limit": discreet.pure_dp(1), "adaptive": False},
+        {"limit": discreet.pure_dp(1, relation=discreet.NeighboringRelation.REPLACE_ONE)},
     ):
         with pytest.raises(discreet.InvalidArgument, match="other terms"):
             ledger.account("survey", **terms)
     with pytest.raises(discreet.InvalidArgument, match="no account"):
         ledger.account("unknown")
     with pytest.raises(discreet.InvalidArgument, match="parent"):
-        ledger.account("child", limit=discreet.pure(1), parent="unknown")
+        ledger.account("child", limit=discreet.pure_dp(1), parent="unknown")
     with pytest.raises(discreet.InvalidArgument, match="limit"):
         ledger.account("other", limit=1)
     with pytest.raises(discreet.InvalidArgument, match="time zone"):
-        ledger.account("other", limit=discreet.pure(1), expires=datetime(2030, 1, 1))  # noqa: DTZ001
+        ledger.account("other", limit=discreet.pure_dp(1), expires=datetime(2030, 1, 1))  # noqa: DTZ001
     assert [a.name for a in ledger.accounts()] == ["survey"]
 
 
 def test_what_cannot_be_charged_is_refused_and_costs_nothing(ledger, account):
     head = account.head
-    wrong = discreet.pure(0.1, relation=discreet.Relation.REPLACE_ONE)
+    wrong = discreet.pure_dp(0.1, relation=discreet.NeighboringRelation.REPLACE_ONE)
     with pytest.raises(discreet.RelationMismatch):
         account.charge(wrong, label="x")
     with pytest.raises(discreet.NotCertified):
@@ -269,7 +269,7 @@ def test_threads_share_one_ledger(ledger, account):
         barrier.wait()
         try:
             while True:
-                grants.append(account.charge(discreet.pure(0.05), label=f"thread {number}").hash)
+                grants.append(account.charge(discreet.pure_dp(0.05), label=f"thread {number}").hash)
         except discreet.BudgetExceeded:
             pass
 
@@ -284,33 +284,33 @@ def test_threads_share_one_ledger(ledger, account):
 
 
 def test_eight_processes_get_exactly_what_the_limit_allows(url, ledger):
-    account = ledger.account("shared", limit=discreet.pure(1))
+    account = ledger.account("shared", limit=discreet.pure_dp(1))
     grants = crowd("race", url, 8)
     assert len(grants) == 8
     assert sum(map(int, grants)) == 99  # one hundred steps of 0.01, one was spent before the start
-    assert account.spent == discreet.pure(0.01) * 100
+    assert account.spent == discreet.pure_dp(0.01) * 100
     assert account.remaining == 0
     assert ledger.verify()
 
 
 def test_a_child_keeps_its_charges_when_the_parent_closes(url, ledger):
-    account = ledger.account("shared", limit=discreet.pure(1))
+    account = ledger.account("shared", limit=discreet.pure_dp(1))
     ledger.close()
     assert crowd("outlive", url) == 10
-    assert account.spent == discreet.pure(0.01) * 10
+    assert account.spent == discreet.pure_dp(0.01) * 10
     assert ledger.verify()
 
 
 def killed(url, ledger, kills, seed):
-    account = ledger.account("shared", limit=discreet.pure(10_000))
+    account = ledger.account("shared", limit=discreet.pure_dp(10_000))
     found = crowd("kill", url, kills, seed)
     assert found["problems"] == []
     assert found["told"] >= kills / 10  # they did get to work
     # Each of the dead may have had one grant that was stored and not told yet.
     assert found["told"] <= found["stored"] <= found["told"] + kills
-    account.charge(discreet.pure(account.remaining), label="the rest")
+    account.charge(discreet.pure_dp(account.remaining), label="the rest")
     with pytest.raises(discreet.BudgetExceeded):
-        account.charge(discreet.pure(1e-9), label="more")
+        account.charge(discreet.pure_dp(1e-9), label="more")
 
 
 def test_a_kill_at_any_instant_never_loses_a_grant(url, ledger):

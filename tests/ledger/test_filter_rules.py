@@ -31,15 +31,15 @@ def filled(rule, event, *, most=100_000):
 @pytest.mark.parametrize(
     ("limit", "event", "times"),
     [
-        (discreet.pure(1), events.Pure(Fraction(1, 10)), 10),
-        (discreet.pure(1), events.LaplaceNoise(Fraction(30)), 30),
-        (discreet.approx(1, 0), events.DiscreteLaplace(Fraction(7), 1), 7),
-        (discreet.zcdp(0.5), events.GaussianNoise(Fraction(10)), 100),
-        (discreet.zcdp(0.5), events.Zcdp(Fraction(1, 30)), 15),
-        (discreet.gdp(2), events.Gdp(HALF), 16),
-        (discreet.gdp(2), events.GaussianNoise(Fraction(10)), 400),
-        (discreet.approx(3, 1e-6), events.Approx(Fraction(1), Fraction(1, 3_000_000)), 3),
-        (discreet.approx(3, 1e-6), events.Approx(Fraction(3), Fraction(1, 10**6)), 1),
+        (discreet.pure_dp(1), events.PureEvent(Fraction(1, 10)), 10),
+        (discreet.pure_dp(1), events.LaplaceEvent(Fraction(30)), 30),
+        (discreet.approx_dp(1, 0), events.DiscreteLaplaceEvent(Fraction(7), 1), 7),
+        (discreet.zcdp(0.5), events.GaussianEvent(Fraction(10)), 100),
+        (discreet.zcdp(0.5), events.ZcdpEvent(Fraction(1, 30)), 15),
+        (discreet.gdp(2), events.GdpEvent(HALF), 16),
+        (discreet.gdp(2), events.GaussianEvent(Fraction(10)), 400),
+        (discreet.approx_dp(3, 1e-6), events.ApproxEvent(Fraction(1), Fraction(1, 3_000_000)), 3),
+        (discreet.approx_dp(3, 1e-6), events.ApproxEvent(Fraction(3), Fraction(1, 10**6)), 1),
     ],
 )
 def test_exactly_what_the_limit_allows(limit, event, times):
@@ -47,23 +47,27 @@ def test_exactly_what_the_limit_allows(limit, event, times):
 
 
 def test_pure_events_have_a_gaussian_price():
-    two = events.Composed(((events.Pure(HALF), 2), (events.Gdp(HALF), 1)))
+    two = events.ComposedEvent(((events.PureEvent(HALF), 2), (events.GdpEvent(HALF), 1)))
     ((price,), mu) = rule_for(discreet.gdp(2)).price(two), pure_to_mu(HALF)
     assert price == 2 * mu**2 + HALF**2
 
 
 def test_a_sum_that_is_not_known_allows_nothing():
-    rule = rule_for(discreet.approx(1, 1e-6))
+    rule = rule_for(discreet.approx_dp(1, 1e-6))
     nothing = rule.zero
     for mode in ("basic", "concentrated"):
         assert rule.allows(nothing, mode)
         assert not rule.allows((nothing[0], None, *nothing[2:]), mode)
-    assert not rule_for(discreet.pure(1)).allows((None,), "sum")
+    assert not rule_for(discreet.pure_dp(1)).allows((None,), "sum")
 
 
 @pytest.mark.parametrize(
     "limit",
-    [discreet.pure(1) + discreet.pure(1), discreet.zcdp(1).for_group(2), discreet.pure(1) * 0],
+    [
+        discreet.pure_dp(1) + discreet.pure_dp(1),
+        discreet.zcdp(1).for_group(2),
+        discreet.pure_dp(1) * 0,
+    ],
 )
 def test_a_limit_is_one_of_four_kinds(limit):
     with pytest.raises(InvalidArgument, match="limit"):
@@ -72,22 +76,25 @@ def test_a_limit_is_one_of_four_kinds(limit):
 
 def test_composition_and_orders_belong_to_approx():
     with pytest.raises(InvalidArgument, match="belong"):
-        rule_for(discreet.pure(1), composition="basic")
+        rule_for(discreet.pure_dp(1), composition="basic")
     with pytest.raises(InvalidArgument, match="composition"):
-        rule_for(discreet.approx(1, 1e-6), composition="best")
+        rule_for(discreet.approx_dp(1, 1e-6), composition="best")
     with pytest.raises(InvalidArgument, match="orders"):
-        rule_for(discreet.approx(1, 1e-6), orders=(1.0,))
+        rule_for(discreet.approx_dp(1, 1e-6), orders=(1.0,))
 
 
 @pytest.mark.parametrize(
     ("limit", "event"),
     [
-        (discreet.pure(1), events.Gdp(HALF)),
-        (discreet.pure(1), events.Approx(HALF, Fraction(1, 10**9))),
-        (discreet.zcdp(1), events.Approx(HALF, Fraction(1, 10**9))),
-        (discreet.gdp(1), events.Zcdp(HALF)),
-        (discreet.gdp(1), events.DiscreteGaussian(Fraction(9), Fraction(1))),
-        (discreet.approx(1, 1e-6), events.Group(2, events.Sampled(HALF, events.Gdp(HALF)))),
+        (discreet.pure_dp(1), events.GdpEvent(HALF)),
+        (discreet.pure_dp(1), events.ApproxEvent(HALF, Fraction(1, 10**9))),
+        (discreet.zcdp(1), events.ApproxEvent(HALF, Fraction(1, 10**9))),
+        (discreet.gdp(1), events.ZcdpEvent(HALF)),
+        (discreet.gdp(1), events.DiscreteGaussianEvent(Fraction(9), Fraction(1))),
+        (
+            discreet.approx_dp(1, 1e-6),
+            events.GroupEvent(2, events.SampledEvent(HALF, events.GdpEvent(HALF))),
+        ),
     ],
 )
 def test_what_has_no_bound_is_refused(limit, event):
@@ -97,17 +104,17 @@ def test_what_has_no_bound_is_refused(limit, event):
 
 # ── (epsilon, delta) ─────────────────────────────────────────────────────────
 
-LIMIT = discreet.approx(2, 1e-5)
+LIMIT = discreet.approx_dp(2, 1e-5)
 KINDS = [
-    events.GaussianNoise(Fraction(12)),
-    events.LaplaceNoise(Fraction(20)),
-    events.DiscreteLaplace(Fraction(5), 1),
-    events.BoundedRange(Fraction(1, 4)),
-    events.Pure(Fraction(1, 5)),
-    events.Zcdp(Fraction(1, 300)),
-    events.TruncatedLaplace(Fraction(10), 1, 140),
-    events.Sampled(Fraction(1, 10), events.GaussianNoise(Fraction(2))),
-    events.DiscreteGaussian(Fraction(100), Fraction(1)),
+    events.GaussianEvent(Fraction(12)),
+    events.LaplaceEvent(Fraction(20)),
+    events.DiscreteLaplaceEvent(Fraction(5), 1),
+    events.BoundedRangeEvent(Fraction(1, 4)),
+    events.PureEvent(Fraction(1, 5)),
+    events.ZcdpEvent(Fraction(1, 300)),
+    events.TruncatedLaplaceEvent(Fraction(10), 1, 140),
+    events.SampledEvent(Fraction(1, 10), events.GaussianEvent(Fraction(2))),
+    events.DiscreteGaussianEvent(Fraction(100), Fraction(1)),
 ]
 
 
@@ -118,13 +125,13 @@ def test_what_the_filter_grants_is_within_the_limit_by_the_exact_accountant(even
     assert times >= 1
     exact = composition.epsilon(events.repeat(event, times), delta=1e-5).value
     assert exact <= 2
-    if times < 2000 and not isinstance(event, events.TruncatedLaplace):
+    if times < 2000 and not isinstance(event, events.TruncatedLaplaceEvent):
         assert exact > 1.5  # and it does not waste much
 
 
 def test_gaussians_get_close_to_the_best_possible():
-    event = events.GaussianNoise(Fraction(50))
-    times, *_ = filled(rule_for(discreet.approx(1, 1e-6)), event)
+    event = events.GaussianEvent(Fraction(50))
+    times, *_ = filled(rule_for(discreet.approx_dp(1, 1e-6)), event)
     best = 1
     while composition.epsilon(events.repeat(event, best + 1), delta=1e-6).value <= 1:
         best += 1
@@ -133,24 +140,24 @@ def test_gaussians_get_close_to_the_best_possible():
 
 def test_the_first_charge_decides_how_an_account_composes():
     rule = rule_for(LIMIT)
-    assert rule.mode(events.Approx(HALF, Fraction(1, 10**6))) == "basic"
-    assert rule.mode(events.Gdp(HALF)) == "concentrated"
-    assert rule.mode(events.TruncatedLaplace(Fraction(10), 1, 140)) == "concentrated"
+    assert rule.mode(events.ApproxEvent(HALF, Fraction(1, 10**6))) == "basic"
+    assert rule.mode(events.GdpEvent(HALF)) == "concentrated"
+    assert rule.mode(events.TruncatedLaplaceEvent(Fraction(10), 1, 140)) == "concentrated"
     assert rule_for(LIMIT, composition="concentrated").mode(
-        events.Approx(HALF, Fraction(1, 10**6))
+        events.ApproxEvent(HALF, Fraction(1, 10**6))
     ) == ("concentrated")
 
 
 def test_deltas_of_events_have_half_of_delta_when_divergences_are_used():
     rule = rule_for(LIMIT, composition="concentrated")
-    leaky = events.Approx(Fraction(1, 100), Fraction(1, 10**6))
+    leaky = events.ApproxEvent(Fraction(1, 100), Fraction(1, 10**6))
     assert filled(rule, leaky)[0] == 5
 
 
 def test_several_orders_share_delta():
     one = rule_for(LIMIT, orders=(8.0,))
     same = rule_for(LIMIT, orders=(8.0, 8.0))
-    event = events.GaussianNoise(Fraction(50))
+    event = events.GaussianEvent(Fraction(50))
     assert filled(same, event)[0] < filled(one, event)[0]
 
 
@@ -191,9 +198,12 @@ def worst_delta(limit, rule, menu, unit):
 
 
 MENUS = {
-    "pure": [events.Pure(HALF), events.Pure(Fraction(1, 4))],
-    "leaky": [events.Pure(HALF), events.Approx(Fraction(1, 4), Fraction(1, 100))],
-    "large steps": [events.Pure(Fraction(1)), events.Approx(Fraction(1, 2), Fraction(1, 50))],
+    "pure": [events.PureEvent(HALF), events.PureEvent(Fraction(1, 4))],
+    "leaky": [events.PureEvent(HALF), events.ApproxEvent(Fraction(1, 4), Fraction(1, 100))],
+    "large steps": [
+        events.PureEvent(Fraction(1)),
+        events.ApproxEvent(Fraction(1, 2), Fraction(1, 50)),
+    ],
 }
 
 
@@ -201,7 +211,7 @@ MENUS = {
 @pytest.mark.parametrize("orders", [(), (2.0, 4.0)], ids=["one order", "two orders"])
 def test_no_adaptive_analyst_passes_the_limit(menu, orders):
     limit, delta = Fraction(2), Fraction(1, 20)
-    rule = rule_for(discreet.approx(limit, delta), composition="concentrated", orders=orders)
+    rule = rule_for(discreet.approx_dp(limit, delta), composition="concentrated", orders=orders)
     found = worst_delta(limit, rule, menu, Fraction(1, 4))
     assert 0 < found <= float(delta)
 
@@ -229,16 +239,16 @@ def test_what_is_left_is_what_would_be_granted(spent, how):
         sums = add(sums, rule.price(event))
     left = rule.remaining(sums, mode)
     if rule.allows(sums, mode):
-        assert rule.allows(add(sums, rule.price(events.Pure(left))), mode)
+        assert rule.allows(add(sums, rule.price(events.PureEvent(left))), mode)
     more = left + Fraction(1, 1 << 39)
-    assert not rule.allows(add(sums, rule.price(events.Pure(more))), mode)
+    assert not rule.allows(add(sums, rule.price(events.PureEvent(more))), mode)
 
 
 def test_what_is_left_of_one_sum():
     for limit, spent, left in (
-        (discreet.pure(1), events.Pure(Fraction(1, 3)), Fraction(2, 3)),
-        (discreet.zcdp(1), events.Zcdp(Fraction(1, 3)), Fraction(2, 3)),
-        (discreet.gdp(5), events.Gdp(Fraction(3)), Fraction(4)),
+        (discreet.pure_dp(1), events.PureEvent(Fraction(1, 3)), Fraction(2, 3)),
+        (discreet.zcdp(1), events.ZcdpEvent(Fraction(1, 3)), Fraction(2, 3)),
+        (discreet.gdp(5), events.GdpEvent(Fraction(3)), Fraction(4)),
     ):
         rule = rule_for(limit)
         assert rule.remaining(rule.price(spent), "sum") == left
@@ -277,11 +287,16 @@ def test_long_fractions_are_rounded_up_and_stay_short():
 @pytest.mark.parametrize(
     ("how", "spent", "event", "words"),
     [
-        ("basic", [], events.Pure(Fraction(3)), "a pure epsilon of 2 is left"),
-        ("basic", [], events.Gdp(HALF), "'concentrated'"),
-        ("concentrated", [], events.Approx(HALF, Fraction(6, 10**6)), "allows 5e-06"),
-        ("basic", [], events.Approx(HALF, Fraction(2, 10**5)), "allows 1e-05"),
-        ("concentrated", [events.Pure(HALF)], events.Pure(Fraction(2)), "epsilon of 1.5 is left"),
+        ("basic", [], events.PureEvent(Fraction(3)), "a pure epsilon of 2 is left"),
+        ("basic", [], events.GdpEvent(HALF), "'concentrated'"),
+        ("concentrated", [], events.ApproxEvent(HALF, Fraction(6, 10**6)), "allows 5e-06"),
+        ("basic", [], events.ApproxEvent(HALF, Fraction(2, 10**5)), "allows 1e-05"),
+        (
+            "concentrated",
+            [events.PureEvent(HALF)],
+            events.PureEvent(Fraction(2)),
+            "epsilon of 1.5 is left",
+        ),
     ],
 )
 def test_a_refusal_says_what_is_short(how, spent, event, words):
@@ -295,7 +310,7 @@ def test_a_refusal_says_what_is_short(how, spent, event, words):
 
 
 def test_a_sum_is_exact_already():
-    assert not rule_for(discreet.pure(1)).allows_exactly(events.Pure(HALF))
+    assert not rule_for(discreet.pure_dp(1)).allows_exactly(events.PureEvent(HALF))
 
 
 def test_unbounded_stays_unbounded():

@@ -15,7 +15,7 @@ import pytest
 import discreet
 from discreet.accounting import individual_filter as people
 from discreet.accounting.individual_filter import GRAIN
-from discreet.accounting.personalized import personal
+from discreet.accounting.personalized import personalized
 from discreet.core.errors import BudgetExceeded, InvalidArgument
 from discreet.ledger import _personal_budget_rows as crowd_rows
 from discreet.ledger.store import StoreFailure
@@ -38,7 +38,7 @@ def test_the_strict_leave_first(crowd):
     half = discreet.zcdp(0.2)
     assert crowd.admit(half, label="one").taking.tolist() == [True] * 4
     assert crowd.admit(half, label="two").taking.tolist() == [False, True, True, False]
-    by_level = personal({"open": discreet.zcdp(0.4), "strict": discreet.zcdp(0.05)})
+    by_level = personalized({"open": discreet.zcdp(0.4), "strict": discreet.zcdp(0.05)})
     assert crowd.admit(by_level, label="three").taking.tolist() == [True] * 4
     assert rho(crowd) == pytest.approx([0.25, 0.8, 0.8, 0.25])
     assert crowd.levels.tolist() == LEVELS
@@ -102,7 +102,7 @@ def test_who_was_left_out_stays_left_out_when_accounting_gets_better(crowd, url,
 
 def test_who_has_spent_all_gets_nothing_back_when_limits_are_worth_less(ledger, url, monkeypatch):
     """Limits are kept as they were taken: a charge that was granted fits them for ever."""
-    limits = {"only": discreet.approx(1, 1e-5)}
+    limits = {"only": discreet.approx_dp(1, 1e-5)}
     terms = {"limits": limits, "members": ["ann"], "levels": ["only"]}
     crowd = ledger.crowd("strict", **terms)
     crowd.charge(discreet.zcdp(people.limit_rho(limits["only"])), label="all")
@@ -233,7 +233,10 @@ def test_terms_never_change(crowd, ledger):
         ({"limits": LIMITS, "members": ["a", "b"], "levels": ["open"]}, "one level for each"),
         ({"limits": LIMITS, "members": [], "levels": []}, "at least one"),
         ({"limits": LIMITS, "members": ["a"], "levels": ["secret"]}, "among open, strict"),
-        ({"limits": {"a": discreet.pure(1)}, "members": ["x"], "levels": ["a"]}, "positive delta"),
+        (
+            {"limits": {"a": discreet.pure_dp(1)}, "members": ["x"], "levels": ["a"]},
+            "positive delta",
+        ),
     ],
 )
 def test_bad_terms(ledger, terms, words):
@@ -246,7 +249,7 @@ def test_bad_terms(ledger, terms, words):
 
 def test_bad_costs_charge_nobody(crowd):
     for cost, words in (
-        (personal({"open": discreet.zcdp(1)}), "levels"),
+        (personalized({"open": discreet.zcdp(1)}), "levels"),
         ([0.1], "per person"),
         (0.1, "for each of 4"),
         ([np.nan] * 4, "finite"),

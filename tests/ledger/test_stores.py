@@ -17,7 +17,7 @@ from discreet.ledger import store
 from discreet.ledger._filter_rules import ApproxRule
 from discreet.ledger.store import Pool, StoreFailure
 
-TENTH = discreet.pure(0.1)
+TENTH = discreet.pure_dp(0.1)
 
 
 @pytest.mark.parametrize(
@@ -40,7 +40,7 @@ def test_a_password_is_never_shown():
 def test_a_relative_file(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with discreet.Ledger("sqlite:///budget.db") as ledger:
-        ledger.account("a", limit=discreet.pure(1))
+        ledger.account("a", limit=discreet.pure_dp(1))
         assert repr(ledger) == "Ledger(sqlite)"
     assert (tmp_path / "budget.db").exists()
 
@@ -112,12 +112,12 @@ def test_a_ledger_that_is_held_says_so(tmp_path, monkeypatch):
     monkeypatch.setattr(sqlite, "PATIENCE_S", 0.05)
     path = tmp_path / "budget.db"
     with discreet.Ledger(f"sqlite:///{path}") as ledger:
-        account = ledger.account("a", limit=discreet.pure(1))
+        account = ledger.account("a", limit=discreet.pure_dp(1))
         with closing(sqlite3.connect(path, isolation_level=None)) as holder:
             holder.execute("BEGIN EXCLUSIVE")
             with pytest.raises(StoreFailure, match="Another process holds the file"):
-                account.charge(discreet.pure(0.5), label="one")
-        account.charge(discreet.pure(1), label="all")  # nothing had been spent
+                account.charge(discreet.pure_dp(0.5), label="one")
+        account.charge(discreet.pure_dp(1), label="all")  # nothing had been spent
 
 
 @pytest.mark.postgres
@@ -286,7 +286,7 @@ def test_a_broken_connection_is_not_used_again():
 @pytest.mark.postgres
 def test_a_crash_of_the_server_loses_no_grant(server):
     url = server.empty()
-    account = discreet.Ledger(url).account("survey", limit=discreet.pure(1))
+    account = discreet.Ledger(url).account("survey", limit=discreet.pure_dp(1))
     for _ in range(5):
         account.charge(TENTH, label="before")
     server.stop("immediate")  # as if the power had failed
@@ -316,11 +316,13 @@ def work_of(account, ledger, event):
     return steps
 
 
-@pytest.mark.parametrize("limit", [discreet.pure(9), discreet.approx(9, 1e-6), discreet.zcdp(9)])
+@pytest.mark.parametrize(
+    "limit", [discreet.pure_dp(9), discreet.approx_dp(9, 1e-6), discreet.zcdp(9)]
+)
 def test_the_work_of_a_charge_does_not_grow_with_the_history(tmp_path, limit):
     ledger = discreet.Ledger(f"sqlite:///{tmp_path}/budget.db")
     account = ledger.account("survey", limit=limit)
-    costs = [discreet.pure(1e-4), discreet.pure(2e-4)]
+    costs = [discreet.pure_dp(1e-4), discreet.pure_dp(2e-4)]
     for cost in costs:
         account.charge(cost, label="first")
     early = work_of(account, ledger, costs[0])
@@ -336,7 +338,9 @@ def test_an_account_that_is_not_adaptive_may_spend_up_to_the_exact_composition(t
     ledger = discreet.Ledger(f"sqlite:///{tmp_path}/budget.db")
     grants = {}
     for adaptive in (True, False):
-        account = ledger.account(f"{adaptive}", limit=discreet.approx(1, 1e-6), adaptive=adaptive)
+        account = ledger.account(
+            f"{adaptive}", limit=discreet.approx_dp(1, 1e-6), adaptive=adaptive
+        )
         number = 0
         try:
             while number < 100:
@@ -357,17 +361,17 @@ def test_an_empty_account_has_spent_nothing(tmp_path):
     assert account.spent.event == events.NOTHING
     assert account.remaining == 1
     assert account.expires is None
-    assert (account.name, account.relation) == ("a", discreet.Relation.ADD_REMOVE)
+    assert (account.name, account.relation) == ("a", discreet.NeighboringRelation.ADD_REMOVE)
     assert repr(account) == "Account('a', limit=Gdp(1))"
 
 
 @pytest.mark.parametrize("adaptive", [True, False])
 def test_verify_finds_a_grant_beyond_the_limit(tmp_path, monkeypatch, adaptive):
     ledger = discreet.Ledger(f"sqlite:///{tmp_path}/budget.db")
-    account = ledger.account("a", limit=discreet.approx(1, 1e-6), adaptive=adaptive)
+    account = ledger.account("a", limit=discreet.approx_dp(1, 1e-6), adaptive=adaptive)
     with monkeypatch.context() as broken:
         broken.setattr(ApproxRule, "allows", lambda *_: True)
-        account.charge(discreet.pure(1.01), label="too much")
+        account.charge(discreet.pure_dp(1.01), label="too much")
     assert any("limit" in problem for problem in ledger.verify().problems)
 
 
@@ -376,19 +380,19 @@ def test_verify_finds_a_grant_beyond_the_limit_of_an_earlier_period(
     tmp_path, monkeypatch, adaptive
 ):
     ledger = discreet.Ledger(f"sqlite:///{tmp_path}/budget.db")
-    limit = discreet.approx(1, 1e-6)
+    limit = discreet.approx_dp(1, 1e-6)
     account = ledger.account("a", limit=limit, adaptive=adaptive, renewals=1)
     with monkeypatch.context() as broken:
         broken.setattr(ApproxRule, "allows", lambda *_: True)
-        account.charge(discreet.pure(1.01), label="too much")
+        account.charge(discreet.pure_dp(1.01), label="too much")
     account.renew(reason="new year")
     assert any("limit" in problem for problem in ledger.verify().problems)
 
 
 def test_verify_finds_sums_that_were_too_low_from_the_start(tmp_path, monkeypatch):
     ledger = discreet.Ledger(f"sqlite:///{tmp_path}/budget.db")
-    account = ledger.account("a", limit=discreet.approx(1, 1e-6))
+    account = ledger.account("a", limit=discreet.approx_dp(1, 1e-6))
     with monkeypatch.context() as broken:
         broken.setattr(ApproxRule, "price", lambda self, _: self.zero)
-        account.charge(discreet.pure(0.5), label="for nothing")
+        account.charge(discreet.pure_dp(0.5), label="for nothing")
     assert any("below what its events cost" in problem for problem in ledger.verify().problems)

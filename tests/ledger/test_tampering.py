@@ -8,7 +8,7 @@ import discreet
 from discreet.ledger import _entries as journal
 from discreet.ledger.store import StoreFailure
 
-TENTH = discreet.pure(0.1)
+TENTH = discreet.pure_dp(0.1)
 
 
 @pytest.fixture
@@ -67,8 +67,8 @@ def test_a_truncation_that_fixes_the_account_is_found_by_a_kept_head(ledger, fil
 
 
 def test_a_charge_missing_above_is_found(ledger, raw):
-    parent = ledger.account("parent", limit=discreet.pure(1))
-    child = ledger.account("child", limit=discreet.pure(1), parent=parent)
+    parent = ledger.account("parent", limit=discreet.pure_dp(1))
+    child = ledger.account("child", limit=discreet.pure_dp(1), parent=parent)
     child.charge(TENTH, label="x")
     assert ledger.verify()
     raw.execute("UPDATE accounts SET parent = NULL")
@@ -77,10 +77,10 @@ def test_a_charge_missing_above_is_found(ledger, raw):
 
 @pytest.mark.parametrize("above", ["id", "id + 1", "99"])
 def test_an_account_under_itself_or_under_none_that_exists_is_found(ledger, raw, above):
-    parent = ledger.account("parent", limit=discreet.pure(1))
-    child = ledger.account("child", limit=discreet.pure(1), parent=parent)
+    parent = ledger.account("parent", limit=discreet.pure_dp(1))
+    child = ledger.account("child", limit=discreet.pure_dp(1), parent=parent)
     child.charge(TENTH, label="x")
-    ledger.account("last", limit=discreet.pure(1))
+    ledger.account("last", limit=discreet.pure_dp(1))
     raw.execute(f"UPDATE accounts SET parent = {above} WHERE name = 'child'")
     problems = ledger.verify().problems
     assert any(problem.startswith("child: the terms") for problem in problems)
@@ -118,8 +118,8 @@ def test_no_grant_from_sums_that_were_lowered(ledger, filled, raw):
 
 
 def test_no_settlement_or_renewal_makes_lowered_sums_good(ledger, raw):
-    account = ledger.account("renewable", limit=discreet.pure(1), renewals=1)
-    held = account.reserve(discreet.pure(1), label="all")
+    account = ledger.account("renewable", limit=discreet.pure_dp(1), renewals=1)
+    held = account.reserve(discreet.pure_dp(1), label="all")
     raw.execute("UPDATE accounts SET state = replace(state, '1/1', '1/9')")
     with pytest.raises(StoreFailure, match="verify"):
         held.settle("released")

@@ -10,18 +10,18 @@ import pytest
 
 from discreet.core._rational import exp_minus
 from discreet.local import longitudinal
-from discreet.local._window_channel import Window, window
-from discreet.local.longitudinal import l_olh, l_osue, rappor
+from discreet.local._window_channel import WindowChannel, window
+from discreet.local.longitudinal import l_osue, longitudinal_olh, rappor
 from discreet.local.means.local_laplace import LocalLaplace
-from discreet.local.oracles.histogram_encoding import SummedHistogram
+from discreet.local.oracles.histogram_encoding import SummationHistogramEncoding
 from discreet.local.oracles.local_hashing import olh
 from discreet.local.oracles.randomized_response import grr
 from discreet.local.oracles.subset_selection import subset_selection
-from discreet.local.oracles.unary_encoding import ONE, OptimisedUnary, SymmetricUnary
+from discreet.local.oracles.unary_encoding import ONE, OptimizedUnary, SymmetricUnary
 from discreet.local.randomizer import coin_check
 from discreet.mechanisms.mechanism import Certificate
 from discreet.noise.laplace import DiscreteLaplace
-from discreet.noise.random_source import seeded
+from discreet.noise.random_source import seeded_rng
 
 
 @pytest.fixture
@@ -39,7 +39,7 @@ def divergence(first, second, epsilon):
 @pytest.mark.parametrize(("inputs", "width"), [(2, 1), (3, 2), (5, 2), (3, 6), (2, 4)])
 @pytest.mark.parametrize("epsilon", [Fraction(1, 2), Fraction(1)])
 def test_a_window(inputs, width, epsilon):
-    broken = Window(inputs=inputs, width=width, near=700, far=100)
+    broken = WindowChannel(inputs=inputs, width=width, near=700, far=100)
     laws = [broken.weights(i) / broken.total for i in range(inputs)]
     assert all(law.sum() == pytest.approx(1) for law in laws)
     worst = max(divergence(a, b, epsilon) for a, b in itertools.permutations(laws, 2))
@@ -52,7 +52,7 @@ def test_a_window(inputs, width, epsilon):
 
 @pytest.mark.parametrize(("inputs", "width"), [(2, 1), (2, 7), (9, 1), (9, 4), (4, 30)])
 def test_the_moments_of_a_window(inputs, width):
-    made = Window(inputs=inputs, width=width, near=17, far=3)
+    made = WindowChannel(inputs=inputs, width=width, near=17, far=3)
     assert made.symbols == inputs + width - 1
     for index in range(inputs):
         weights = [int(w) for w in made.weights(index)]
@@ -113,7 +113,7 @@ def test_unary_encodings(epsilon):
     at_the_ratio = Loose(categories=3, epsilon=Fraction(4)).certify()
     assert at_the_ratio.checks[0].exact == 0
 
-    class Hardly(OptimisedUnary):
+    class Hardly(OptimizedUnary):
         @property
         def coins(self):
             keep, other = super().coins
@@ -135,7 +135,7 @@ def test_what_a_ratio_exceeds():
     assert longitudinal._check("part", Fraction(2), Fraction(6931471805, 10**10)).exact == 1e-9
 
 
-class Quiet(SummedHistogram):
+class Quiet(SummationHistogramEncoding):
     """Noise of a scale of three halves where two are needed."""
 
     @property
@@ -146,7 +146,7 @@ class Quiet(SummedHistogram):
 @pytest.mark.usefixtures("undemanding")
 @pytest.mark.parametrize("epsilon", [Fraction(1, 2), Fraction(3)])
 def test_a_histogram_with_less_noise(epsilon):
-    kept = SummedHistogram(categories=3, epsilon=epsilon, steps=4)
+    kept = SummationHistogramEncoding(categories=3, epsilon=epsilon, steps=4)
     assert kept.noise.scale == 8 / epsilon
     check = kept.certify().checks[0]
     assert (check.exact, check.epsilon, check.claimed) == (0, float(epsilon), 0)
@@ -195,7 +195,7 @@ def test_the_coin_of_blocks(made, light, heavy):
 @pytest.mark.parametrize("hashes", [2, 4, 16])
 @pytest.mark.parametrize(("epsilon", "permanent"), [(0.5, 2), (1, 1.25), (3, 6)])
 def test_two_lies_in_a_row_are_one(hashes, epsilon, permanent):
-    plan = l_olh(categories=40, epsilon=epsilon, permanent=permanent, hashes=hashes)
+    plan = longitudinal_olh(categories=40, epsilon=epsilon, permanent=permanent, hashes=hashes)
     with localcontext(prec=80):
         r, s = (Decimal(-x).exp() for x in (epsilon, permanent))
         others = hashes - 1
@@ -236,7 +236,7 @@ def test_the_loss_of_unary_copies_is_rounded_up_and_hardly(make, reports):
 @pytest.mark.parametrize("hashes", [2, 4, 16])
 @pytest.mark.parametrize("reports", [1, 2, 9, 100])
 def test_the_loss_of_hashed_copies_is_rounded_up_and_hardly(hashes, reports):
-    plan = l_olh(categories=40, epsilon=0.25, permanent=1.5, hashes=hashes)
+    plan = longitudinal_olh(categories=40, epsilon=0.25, permanent=1.5, hashes=hashes)
     with localcontext(prec=60):
         others = hashes - 1
         r, s = Decimal("-0.25").exp(), Decimal("-1.5").exp()
@@ -261,7 +261,7 @@ class Far:
 def test_reports_are_cut_at_the_outer_levels(monkeypatch):
     made = LocalLaplace(epsilon=Fraction(1), lower=Fraction(0), upper=Fraction(1), grid=4)
     monkeypatch.setattr(LocalLaplace, "noise", property(lambda _: Far()))
-    drawn = made.draw(np.array([0.5, 0.5]), seeded(1))
+    drawn = made.draw(np.array([0.5, 0.5]), seeded_rng(1))
     assert drawn.tolist() == [0, len(made.levels) - 1]
 
 

@@ -3,24 +3,24 @@
 import numpy as np
 import pytest
 
-from discreet.local import longitudinal as memoised_hashing
 from discreet.local import distribution as wave
-from discreet.local.longitudinal import l_olh
+from discreet.local import longitudinal as memoised_hashing
+from discreet.local.distribution import square_wave
+from discreet.local.longitudinal import longitudinal_olh
 from discreet.local.means import base as mean
 from discreet.local.means import multidimensional as several
-from discreet.local.means.piecewise import duchi, piecewise
+from discreet.local.means.piecewise import duchi, piecewise_mean
 from discreet.local.oracles import histogram_encoding as histogram
 from discreet.local.oracles import local_hashing as hashing
 from discreet.local.oracles import randomized_response as response
 from discreet.local.oracles import subset_selection as subset
 from discreet.local.oracles import unary_encoding as unary
-from discreet.local.oracles.histogram_encoding import she
+from discreet.local.oracles.histogram_encoding import summation_histogram_encoding
 from discreet.local.oracles.local_hashing import olh
 from discreet.local.oracles.randomized_response import grr
 from discreet.local.oracles.subset_selection import subset_selection
 from discreet.local.oracles.unary_encoding import oue, sue
-from discreet.local.distribution import square_wave
-from discreet.noise.random_source import seeded
+from discreet.noise.random_source import seeded_rng
 
 MODULES = (hashing, histogram, mean, memoised_hashing, response, several, subset, unary, wave)
 # An epsilon at which no client of these tests lies.
@@ -47,12 +47,12 @@ COUNTS = np.bincount(VALUES, minlength=8)
         subset_selection(categories=8, epsilon=SURE, chosen=1),
         subset_selection(categories=300, epsilon=SURE, chosen=1),
         sue(categories=8, epsilon=SURE),
-        l_olh(categories=8, epsilon=SURE, permanent=2 * SURE, hashes=8),
+        longitudinal_olh(categories=8, epsilon=SURE, permanent=2 * SURE, hashes=8),
     ],
     ids=str,
 )
 def test_codes(made):
-    reports = made.encode(VALUES, bits=seeded(3))
+    reports = made.encode(VALUES, bits=seeded_rng(3))
     assert reports.shape == (11, made.width)
     found = made.tally(reports)
     assert (found.accepted, found.refused) == (11, 0)
@@ -66,12 +66,12 @@ def test_codes(made):
 
 
 @pytest.mark.usefixtures("chunk")
-@pytest.mark.parametrize("make", [duchi, piecewise])
+@pytest.mark.parametrize("make", [duchi, piecewise_mean])
 def test_numbers(make):
     given = {} if make is duchi else {"steps": 7, "window": 1}
     made = make(epsilon=SURE, lower=0, upper=7, **given)
     numbers = np.where(VALUES < 4, 0, 7) if make is duchi else VALUES
-    found = made.tally(made.encode(numbers, bits=seeded(3)))
+    found = made.tally(made.encode(numbers, bits=seeded_rng(3)))
     expected = np.bincount(numbers // 7 if make is duchi else numbers, minlength=made.size)
     assert found.counts.tolist() == expected.tolist()
     assert made.estimate(found.counts, 11).value == pytest.approx(numbers.mean())
@@ -81,9 +81,11 @@ def test_numbers(make):
 def test_cells_and_columns():
     made = square_wave(cells=8, epsilon=SURE)
     assert made.window.width == 1
-    assert made.tally(made.encode(VALUES, bits=seeded(3))).counts.tolist() == COUNTS.tolist()
-    both = several.several(columns={"a": (0, 7), "b": (-7, 0)}, epsilon=2 * SURE, sampled=2)
-    found = both.tally(both.encode({"a": VALUES, "b": -VALUES}, bits=seeded(3)))
+    assert made.tally(made.encode(VALUES, bits=seeded_rng(3))).counts.tolist() == COUNTS.tolist()
+    both = several.multidimensional_mean(
+        columns={"a": (0, 7), "b": (-7, 0)}, epsilon=2 * SURE, sampled=2
+    )
+    found = both.tally(both.encode({"a": VALUES, "b": -VALUES}, bits=seeded_rng(3)))
     assert (found.accepted, found.refused) == (11, 0)
     told = both.estimate(found.counts, 11)
     assert told["a"].value == pytest.approx(VALUES.mean(), abs=0.1)
@@ -92,8 +94,8 @@ def test_cells_and_columns():
 
 @pytest.mark.usefixtures("chunk")
 def test_histograms():
-    made = she(categories=8, epsilon=SURE, steps=500)
-    found = made.tally(made.encode(VALUES, bits=seeded(3)))
+    made = summation_histogram_encoding(categories=8, epsilon=SURE, steps=500)
+    found = made.tally(made.encode(VALUES, bits=seeded_rng(3)))
     noise = found.counts - 500 * COUNTS
     assert np.abs(noise).max() < 12 * 11 * float(made.noise.scale)
     assert found.accepted == 11
@@ -113,7 +115,7 @@ def test_histograms():
     ids=str,
 )
 def test_what_is_refused_moves_nothing(made, wrong):
-    reports = made.encode(np.arange(11) % 4, bits=seeded(3))
+    reports = made.encode(np.arange(11) % 4, bits=seeded_rng(3))
     assert reports.shape[1] == 1
     broken = reports.copy()
     places = [0, 4, 10]

@@ -13,14 +13,20 @@ from scipy import stats
 from discreet.core._rational import exp_minus
 from discreet.core.errors import InvalidArgument
 from discreet.local.distributed_noise import Polya
+from discreet.local.distribution import DistributionBootstrap, DistributionEstimate, half_width
 from discreet.local.longitudinal import l_osue, rappor
 from discreet.local.means import multidimensional as best_module
-from discreet.local.means.base import Mean
+from discreet.local.means.base import MeanEstimate
 from discreet.local.oracles.base import Frequencies
 from discreet.local.oracles.randomized_response import grr
-from discreet.local.oracles.unary_encoding import ONE, best_threshold, oue, sue, the
-from discreet.local.distribution import Bootstrap, Distribution, half_width
-from discreet.noise.random_source import seeded
+from discreet.local.oracles.unary_encoding import (
+    ONE,
+    best_threshold,
+    oue,
+    sue,
+    threshold_histogram_encoding,
+)
+from discreet.noise.random_source import seeded_rng
 
 
 def whole(number, rounding):
@@ -40,7 +46,9 @@ def test_coins_of_unary_encodings(epsilon):
 @pytest.mark.parametrize("epsilon", ["0.5", "1", "3", "20"])
 @pytest.mark.parametrize("cut", ["0.5", "0.625", "0.75", "0.999"])
 def test_coins_of_thresholds(epsilon, cut):
-    made = the(categories=3, epsilon=Fraction(epsilon), threshold=Fraction(cut))
+    made = threshold_histogram_encoding(
+        categories=3, epsilon=Fraction(epsilon), threshold=Fraction(cut)
+    )
     with localcontext(prec=60):
         e, t = Decimal(epsilon), Decimal(cut)
         keep = whole(1 - (e * (t - 1) / 2).exp() / 2, ROUND_FLOOR)
@@ -62,7 +70,7 @@ def test_the_best_threshold_has_the_least_variance(epsilon):
     grid = np.linspace(0.5, 1, 4001)
     least = grid[np.argmin(variance(grid))]
     assert best_threshold(epsilon) == pytest.approx(least, abs=2e-4)
-    made = the(categories=3, epsilon=epsilon)
+    made = threshold_histogram_encoding(categories=3, epsilon=epsilon)
     assert made.threshold.denominator <= 1024
     assert float(made.threshold) == pytest.approx(least, abs=1 / 2048 + 2e-4)
     assert variance(best_threshold(epsilon)) <= variance(grid).min() * (1 + 1e-9)
@@ -94,11 +102,13 @@ def test_a_flip_is_the_least_that_keeps_epsilon(make, epsilon, permanent):
 
 def test_levels_lie_between_zero_and_one():
     shares = np.array([0.5, 0.5])
-    whole_one = Distribution(shares=shares, bounds=(0, 1), reports=1, iterations=1, converged=True)
+    whole_one = DistributionEstimate(
+        shares=shares, bounds=(0, 1), reports=1, iterations=1, converged=True
+    )
     oracle = grr(categories=2, epsilon=1)
     frequencies = Frequencies(shares=shares, reports=9, variance=shares, oracle=oracle)
-    mean = Mean(value=0.5, reports=9, std=1, bounds=(0, 1), one=(1, 1))
-    bootstrap = Bootstrap(estimate=whole_one, replicates=(whole_one, whole_one))
+    mean = MeanEstimate(value=0.5, reports=9, std=1, bounds=(0, 1), one=(1, 1))
+    bootstrap = DistributionBootstrap(estimate=whole_one, replicates=(whole_one, whole_one))
     for wrong in (0, 1, -0.5, 1.5):
         for ask in (
             mean.interval,
@@ -116,9 +126,11 @@ def test_levels_lie_between_zero_and_one():
 def test_a_bootstrap_of_three():
     def one(share):
         shares = np.array([share, 1 - share])
-        return Distribution(shares=shares, bounds=(0, 2), reports=1, iterations=1, converged=True)
+        return DistributionEstimate(
+            shares=shares, bounds=(0, 2), reports=1, iterations=1, converged=True
+        )
 
-    found = Bootstrap(estimate=one(0.5), replicates=tuple(map(one, (0.2, 0.4, 0.6))))
+    found = DistributionBootstrap(estimate=one(0.5), replicates=tuple(map(one, (0.2, 0.4, 0.6))))
     # Quantiles of three numbers lie between them, in proportion.
     low, high = found.interval(lambda some: some.shares[0])
     assert (low, high) == pytest.approx((1 - (0.6 - 0.05 * 0.2), 1 - (0.2 + 0.05 * 0.2)))
@@ -143,7 +155,7 @@ def test_a_bit_is_sent_unless_more_symbols_are_worth_it(bit, wide, chosen, monke
         monkeypatch.setattr(
             best_module, name, lambda kind=kind, **told: made[kind] if told == given else None
         )
-    assert best_module.best_mean(**given) is made[chosen]
+    assert best_module.best_mean_randomizer(**given) is made[chosen]
 
 
 @pytest.mark.parametrize(
@@ -190,4 +202,4 @@ def test_reports_of_randomised_response(categories):
             covariance[i][j] += (law[i] * (i == j) - law[i] * law[j]) / categories
     contrast = covariance[0][0] - covariance[0][1]
     assert made.contrast_variance() == pytest.approx(contrast / (p - q) ** 2)
-    assert made.release([0, 1, 1], bits=seeded(1)).shape == (3,)
+    assert made.release([0, 1, 1], bits=seeded_rng(1)).shape == (3,)

@@ -6,26 +6,26 @@ import pytest
 
 from discreet.core._rational import exp_minus, light_share
 from discreet.core.errors import NotCertified
-from discreet.local.longitudinal import MemoisedHashing
-from discreet.local.oracles.local_hashing import Hashing
-from discreet.local.oracles.randomized_response import RandomisedResponse
+from discreet.local.longitudinal import MemoizedHashing
+from discreet.local.oracles.local_hashing import LocalHashing
+from discreet.local.oracles.randomized_response import RandomizedResponse
 from discreet.local.oracles.subset_selection import SubsetSelection
-from discreet.local.ranges.haar import Halves
+from discreet.local.ranges.haar import HaarResponse
 
 EPSILONS = [Fraction(1, 1000), Fraction(1), Fraction(800)]
 MAKERS = [
-    (RandomisedResponse, "_lie", {"categories": 5}),
-    (Hashing, "_lie", {"categories": 8, "hash_digits": 2}),
+    (RandomizedResponse, "_lie", {"categories": 5}),
+    (LocalHashing, "_lie", {"categories": 8, "hash_digits": 2}),
     (SubsetSelection, "_lie", {"categories": 7, "chosen": 3}),
-    (Halves, "_lie", {"pairs": 4}),
-    (MemoisedHashing, "_second_lie", {"categories": 8, "hash_digits": 2}),
+    (HaarResponse, "_lie", {"pairs": 4}),
+    (MemoizedHashing, "_second_lie", {"categories": 8, "hash_digits": 2}),
 ]
 
 
 @pytest.mark.parametrize("epsilon", EPSILONS)
 @pytest.mark.parametrize(("kind", "coin", "given"), MAKERS)
 def test_a_coin_that_lies_too_seldom_is_not_certified(kind, coin, given, epsilon, monkeypatch):
-    if kind is MemoisedHashing:
+    if kind is MemoizedHashing:
         given = {**given, "permanent": 2 * epsilon}
     made = kind(epsilon=epsilon, **given)
     assert made.certify().holds

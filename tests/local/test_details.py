@@ -8,17 +8,17 @@ import pytest
 from scipy import stats
 
 from discreet.core.errors import BudgetExceeded, OutOfDomain
-from discreet.local.collection.client import MemoisedClient
+from discreet.local.collection.client import MemoizedClient
+from discreet.local.distribution import square_wave
 from discreet.local.longitudinal import l_osue, rappor
 from discreet.local.means import balanced_piecewise as balanced_module
-from discreet.local.means.balanced_piecewise import balanced, levels
+from discreet.local.means.balanced_piecewise import balanced_piecewise, levels
 from discreet.local.oracles import histogram_encoding as histogram_module
 from discreet.local.oracles.base import Frequencies
-from discreet.local.oracles.histogram_encoding import she
+from discreet.local.oracles.histogram_encoding import summation_histogram_encoding
 from discreet.local.oracles.randomized_response import grr
 from discreet.local.randomizer import codes
-from discreet.local.distribution import square_wave
-from discreet.noise.random_source import seeded
+from discreet.noise.random_source import seeded_rng
 
 
 def test_codes_lie_among_the_categories():
@@ -33,8 +33,8 @@ def test_codes_lie_among_the_categories():
 
 @pytest.mark.parametrize("chunk", [1, 7, 1 << 20])
 def test_sums_of_histograms_are_those_of_the_entries(monkeypatch, chunk):
-    made = she(categories=3, epsilon=1)
-    reports = made.encode(np.arange(11) % 3, bits=seeded(4))
+    made = summation_histogram_encoding(categories=3, epsilon=1)
+    reports = made.encode(np.arange(11) % 3, bits=seeded_rng(4))
     monkeypatch.setattr(histogram_module, "_CHUNK", chunk)
     entries = reports.view("<i2").astype(int)
     found = made.tally(reports)
@@ -46,21 +46,21 @@ def test_sums_of_histograms_are_those_of_the_entries(monkeypatch, chunk):
     found = made.tally(broken)
     assert found.counts.tolist() == np.delete(entries, 4, axis=0).sum(axis=0).tolist()
     assert (found.accepted, found.refused) == (10, 1)
-    again = made.encode(np.arange(11) % 3, bits=seeded(4))
+    again = made.encode(np.arange(11) % 3, bits=seeded_rng(4))
     assert again.shape == (11, 6)
     own = np.abs(entries[np.arange(11), np.arange(11) % 3] - made.steps)
     assert own.max() < 40 * float(made.noise.scale)
 
 
 def test_the_error_of_a_histogram():
-    made = she(categories=3, epsilon=2)
+    made = summation_histogram_encoding(categories=3, epsilon=2)
     scale = 2 / 2
     assert float(made.noise.scale) / made.steps == pytest.approx(scale)
     room = math.log(2 / 0.01) / 50
     assert made.error_bound(50, 0.01) == pytest.approx(scale * (2 * math.sqrt(room) + room))
     assert made.error_bound(0, 0.01) == math.inf
     assert made.range_variance(3, 0.2) == pytest.approx(3 * 2 * scale**2, rel=1e-6)
-    assert she(categories=3, epsilon=Fraction(1, 340)).steps == 1
+    assert summation_histogram_encoding(categories=3, epsilon=Fraction(1, 340)).steps == 1
 
 
 @pytest.mark.parametrize("make", [rappor, l_osue])
@@ -75,12 +75,12 @@ def test_what_reports_of_one_memory_cost(make):
 
 
 def test_periods_cost_in_full():
-    client = MemoisedClient(rappor(categories=4, epsilon=0.5, permanent=1.5), budget=3.2)
+    client = MemoizedClient(rappor(categories=4, epsilon=0.5, permanent=1.5), budget=3.2)
     for spent in (1.5, 3.0):
-        client.answer(1, bits=seeded(1))
+        client.answer(1, bits=seeded_rng(1))
         assert client.guarantee.epsilon() == spent
     with pytest.raises(BudgetExceeded, match="2 periods"):
-        client.answer(1, bits=seeded(1))
+        client.answer(1, bits=seeded_rng(1))
     assert client.periods == 2
 
 
@@ -97,7 +97,7 @@ def test_what_noise_would_seldom_reach_stays():
 @pytest.mark.parametrize("epsilon", [0.5, 2, 6])
 def test_balanced_takes_the_window_of_least_variance_at_worst(epsilon):
     """Each window that is tried, its variance computed from its law and its levels."""
-    made = balanced(epsilon=epsilon, lower=0, upper=1)
+    made = balanced_piecewise(epsilon=epsilon, lower=0, upper=1)
 
     def worst(window):
         found = balanced_module._levels(window)
@@ -118,7 +118,7 @@ def test_balanced_takes_the_window_of_least_variance_at_worst(epsilon):
 
 def test_the_mean_of_a_wave_and_its_error():
     made = square_wave(cells=8, epsilon=1, lower=-2, upper=6)
-    counts = made.tally(made.encode(np.full(50, 3.5), bits=seeded(2))).counts
+    counts = made.tally(made.encode(np.full(50, 3.5), bits=seeded_rng(2))).counts
     found = made.mean(counts, 50)
     gain, middle = made.window.gain, (made.size - 1) / 2
     shift = sum(c * (s - middle) / gain for s, c in enumerate(counts.tolist())) / 50
@@ -133,8 +133,8 @@ def test_the_mean_of_a_wave_and_its_error():
 
 def test_a_bootstrap_turns_its_quantiles_about_the_estimate():
     made = square_wave(cells=8, epsilon=2)
-    counts = made.tally(made.encode(np.arange(400) % 8, bits=seeded(2))).counts
-    found = made.bootstrap(made.estimate(counts, 400), replicates=20, bits=seeded(3))
+    counts = made.tally(made.encode(np.arange(400) % 8, bits=seeded_rng(2))).counts
+    found = made.bootstrap(made.estimate(counts, 400), replicates=20, bits=seeded_rng(3))
     every = [one.shares[0] for one in found.replicates]
     centre = found.estimate.shares[0]
     low, high = found.interval(lambda one: one.shares[0])

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from discreet.core.errors import InvalidArgument, OutOfDomain
-from discreet.core.relation import Relation
-from discreet.local.distributed_noise import Polya, laplace_shares
+from discreet.core.relation import NeighboringRelation
+from discreet.local.distributed_noise import Polya, distributed_laplace
 from discreet.noise.laplace import DiscreteLaplace, Geometric
-from discreet.noise.random_source import SeededBits, seeded
+from discreet.noise.random_source import SeededRandomSource, seeded_rng
 from tests.choice_tree import enumerate_sampler
 from tests.distributions import distance, follows
 
@@ -43,8 +43,8 @@ def test_a_share_on_every_string_of_bits(shares):
 
 
 def test_the_sum_of_the_shares_by_drawing():
-    shares = laplace_shares(sensitivity=3, epsilon=1, honest=4)
-    drawn = [shares.noise(100_000, bits=seeded(client)) for client in range(5)]
+    shares = distributed_laplace(sensitivity=3, epsilon=1, honest=4)
+    drawn = [shares.noise(100_000, bits=seeded_rng(client)) for client in range(5)]
     law = DiscreteLaplace(3)
     assert follows(sum(drawn[:4]), law.cdf)
     # One too few, or one too many, is seen.
@@ -56,16 +56,16 @@ def test_the_sum_of_the_shares_by_drawing():
 def test_words_of_any_width_give_the_law():
     law = Polya(scale=Fraction(3), shares=6)
     cumulated = np.cumsum(law.pmf(K))
-    sample = law.sample(50_000, SeededBits(3, width=16))
+    sample = law.sample(50_000, SeededRandomSource(3, width=16))
     assert follows(sample, lambda k: np.where(k < 0, 0.0, cumulated[np.maximum(k, 0)]))
     assert law.variance == pytest.approx(float(law.pmf(K) @ K**2 - (law.pmf(K) @ K) ** 2))
 
 
 def test_a_histogram_without_a_trusted_server():
     clients, honest = 300, 200
-    made = laplace_shares(sensitivity=2, epsilon=1, honest=honest, modulus=1 << 16)
+    made = distributed_laplace(sensitivity=2, epsilon=1, honest=honest, modulus=1 << 16)
     values = np.random.default_rng(0).integers(0, 3, clients)
-    bits = seeded(7)
+    bits = seeded_rng(7)
     messages = [made.encode(np.eye(4, dtype=np.int64)[v], bits=bits) for v in values]
     assert all((m >= 0).all() and (m < 1 << 16).all() for m in messages)
     total = np.sum(messages, axis=0) % made.modulus
@@ -74,19 +74,19 @@ def test_a_histogram_without_a_trusted_server():
     assert np.abs(noisy - truth).max() < 8 * made.std(clients)
     assert (noisy != truth).any()
     assert made.guarantee.epsilon() == 1.0
-    assert made.guarantee.relation is Relation.REPLACE_ONE
+    assert made.guarantee.relation is NeighboringRelation.REPLACE_ONE
     assert made.std(clients) == pytest.approx(made.std() * math.sqrt(1.5))
 
 
 def test_sums_below_zero_and_their_residues():
-    made = laplace_shares(sensitivity=1, epsilon=1, honest=2, modulus=11)
+    made = distributed_laplace(sensitivity=1, epsilon=1, honest=2, modulus=11)
     assert made.decode([0, 5, 6, 10, 21], clients=2).tolist() == [0, 5, -5, -1, -1]
-    even = laplace_shares(sensitivity=1, epsilon=1, honest=2, modulus=8)
+    even = distributed_laplace(sensitivity=1, epsilon=1, honest=2, modulus=8)
     assert even.decode([3, 4, 7], clients=2).tolist() == [3, -4, -1]
 
 
 def test_too_few_clients_are_refused():
-    made = laplace_shares(sensitivity=1, epsilon=1, honest=10)
+    made = distributed_laplace(sensitivity=1, epsilon=1, honest=10)
     with pytest.raises(InvalidArgument, match="Do not publish"):
         made.decode([1], clients=9)
     with pytest.raises(InvalidArgument):
@@ -102,11 +102,11 @@ def test_what_makes_no_shares():
         {"epsilon": Fraction(1, 1 << 17)},
         {"modulus": 1},
         {"modulus": 1 << 63},
-        {"relation": Relation.LOCAL},
+        {"relation": NeighboringRelation.LOCAL},
     ):
         with pytest.raises(InvalidArgument):
-            laplace_shares(**(good | wrong))
+            distributed_laplace(**(good | wrong))
     with pytest.raises(OutOfDomain):
-        laplace_shares(**good, modulus=8).encode([4])
+        distributed_laplace(**good, modulus=8).encode([4])
     with pytest.raises(OutOfDomain):
-        laplace_shares(**good).encode([0.5])
+        distributed_laplace(**good).encode([0.5])

@@ -11,12 +11,13 @@ import pytest
 from scipy import stats
 
 from discreet.core.errors import BudgetExceeded, InvalidArgument, OutOfDomain
-from discreet.local._window_channel import Window
-from discreet.local.collection.client import FreshClient, MemoisedClient
-from discreet.local.longitudinal import l_olh, rappor
+from discreet.local._window_channel import WindowChannel
+from discreet.local.collection.client import BudgetedClient, MemoizedClient
+from discreet.local.distribution import _smoothed, fit, square_wave
+from discreet.local.longitudinal import longitudinal_olh, rappor
 from discreet.local.means.base import on_grid, uniforms
-from discreet.local.means.multidimensional import several
-from discreet.local.means.piecewise import _spread, duchi, piecewise
+from discreet.local.means.multidimensional import multidimensional_mean
+from discreet.local.means.piecewise import _spread, duchi, piecewise_mean
 from discreet.local.oracles import subset_selection as subset
 from discreet.local.oracles.base import Frequencies
 from discreet.local.oracles.randomized_response import grr
@@ -24,8 +25,7 @@ from discreet.local.oracles.subset_selection import subset_selection
 from discreet.local.oracles.unary_encoding import oue
 from discreet.local.randomizer import pack, padded, unpack
 from discreet.local.registry import rebuild
-from discreet.local.distribution import _smoothed, fit, square_wave
-from discreet.noise.random_source import seeded
+from discreet.noise.random_source import seeded_rng
 
 COLUMNS = {"a": (10, 14), "b": (0, 1)}
 
@@ -55,7 +55,9 @@ def drawn_variance(ones, size, drawn):
 @pytest.mark.parametrize(("told", "reports", "ones"), [(2, 4, 2), (2, 8, 4), (4, 8, 2), (4, 6, 3)])
 def test_a_column_that_some_tell_varies_by_who_tells_it(told, reports, ones):
     part = duchi(epsilon=45, lower=0, upper=1)  # which tells nearly the truth
-    made = dataclasses.replace(several(columns=COLUMNS, epsilon=45, sampled=1), part=part)
+    made = dataclasses.replace(
+        multidimensional_mean(columns=COLUMNS, epsilon=45, sampled=1), part=part
+    )
     counts = np.zeros(made.size, dtype=np.int64)
     counts[:2] = told - told * ones // reports, told * ones // reports
     found = made.estimate(counts, reports)["a"]
@@ -69,8 +71,10 @@ def test_a_column_that_some_tell_varies_by_who_tells_it(told, reports, ones):
 
 
 def test_one_of_two_tells_a_column():
-    part = piecewise(epsilon=1, lower=0, upper=1, steps=4, window=3)
-    made = dataclasses.replace(several(columns=COLUMNS, epsilon=1, sampled=1), part=part)
+    part = piecewise_mean(epsilon=1, lower=0, upper=1, steps=4, window=3)
+    made = dataclasses.replace(
+        multidimensional_mean(columns=COLUMNS, epsilon=1, sampled=1), part=part
+    )
     counts = np.zeros(made.size, dtype=np.int64)
     counts[3] = 1  # the middle of seven symbols
     found = made.estimate(counts, 2)["a"]
@@ -87,7 +91,9 @@ def test_one_of_two_tells_a_column():
 def test_the_error_of_one_of_several_columns(sampled):
     columns = dict.fromkeys("abc", (0, 1))
     part = duchi(epsilon=Fraction(2, sampled), lower=0, upper=1)
-    made = dataclasses.replace(several(columns=columns, epsilon=2, sampled=sampled), part=part)
+    made = dataclasses.replace(
+        multidimensional_mean(columns=columns, epsilon=2, sampled=sampled), part=part
+    )
     half = 10**9 * sampled // 2
     counts = np.tile([half, half], 3)
     found = made.estimate(counts, 3 * 10**9)["b"]
@@ -99,7 +105,7 @@ def test_the_error_of_one_of_several_columns(sampled):
 
 @pytest.mark.parametrize("sampled", [1, 2])
 def test_a_described_part_spends_its_share_of_epsilon(sampled):
-    made = several(columns=COLUMNS, epsilon=3, sampled=sampled)
+    made = multidimensional_mean(columns=COLUMNS, epsilon=3, sampled=sampled)
     again = rebuild(json.dumps(made.describe()))
     assert again == made
     assert again.part.epsilon == Fraction(3, sampled)
@@ -109,7 +115,7 @@ def test_a_described_part_spends_its_share_of_epsilon(sampled):
 
 
 def test_a_small_epsilon_is_for_one_column():
-    assert several(columns=COLUMNS, epsilon=0.5).sampled == 1
+    assert multidimensional_mean(columns=COLUMNS, epsilon=0.5).sampled == 1
 
 
 @pytest.mark.parametrize("cells", [4, 9])
@@ -136,7 +142,7 @@ def test_the_mean_of_a_wave_in_any_unit(cells):
     assert found.std == pytest.approx(math.sqrt(worst / n))
 
 
-@pytest.mark.parametrize("make", [duchi, piecewise])
+@pytest.mark.parametrize("make", [duchi, piecewise_mean])
 def test_the_variance_in_the_unit_of_the_numbers(make):
     given = {} if make is duchi else {"steps": 4, "window": 2}
     made = make(epsilon=1, lower=-1, upper=4, **given)
@@ -215,7 +221,7 @@ def test_a_list_is_sent_if_it_takes_less_than_half_the_bytes():
 
 def test_numbers_of_as_many_digits_as_categories_need():
     for categories in (2, 3, 9, 16, 17, (1 << 16), (1 << 16) + 1, 1 << 17):
-        found = subset._digits(4000, categories, seeded(5))
+        found = subset._digits(4000, categories, seeded_rng(5))
         top = 1 << math.ceil(math.log2(categories))
         assert len(found) == 4000
         assert 0.9 * top - 1 <= found.max() < top
@@ -227,7 +233,7 @@ def test_numbers_of_as_many_digits_as_categories_need():
 
 
 def test_the_fit_ends_as_it_is_told():
-    channel = Window(inputs=4, width=2, near=30, far=10)
+    channel = WindowChannel(inputs=4, width=2, near=30, far=10)
     counts = np.array([5, 9, 2, 1, 3])
     one = fit(channel, counts, smooth=False, enough=math.inf)
     assert (one.iterations, one.converged) == (1, True)
@@ -323,29 +329,29 @@ def test_nobody_reported_and_what_stays():
 
 
 def test_a_budget_may_be_spent_to_its_end():
-    fresh = FreshClient(grr(categories=3, epsilon=Fraction(1, 4)), budget=1)
+    fresh = BudgetedClient(grr(categories=3, epsilon=Fraction(1, 4)), budget=1)
     for sent in range(4):
         assert fresh.sent == sent
-        fresh.report(1, bits=seeded(1))
+        fresh.report(1, bits=seeded_rng(1))
     with pytest.raises(BudgetExceeded, match="4 reports"):
-        fresh.report(1, bits=seeded(1))
+        fresh.report(1, bits=seeded_rng(1))
     assert fresh.guarantee.epsilon() == 1
-    lasting = MemoisedClient(
+    lasting = MemoizedClient(
         rappor(categories=3, epsilon=Fraction(1, 4), permanent=Fraction(1, 2)),
         budget=1,
         reports=None,
     )
     for _ in range(2):
-        lasting.answer(1, bits=seeded(1))
+        lasting.answer(1, bits=seeded_rng(1))
     with pytest.raises(BudgetExceeded, match="2 periods"):
-        lasting.answer(1, bits=seeded(1))
+        lasting.answer(1, bits=seeded_rng(1))
 
 
-@pytest.mark.parametrize("make", [rappor, l_olh])
+@pytest.mark.parametrize("make", [rappor, longitudinal_olh])
 def test_memories_are_rows_of_bytes(make):
     plan = make(categories=20, epsilon=1, permanent=2)
-    memory = plan.remember(np.arange(4), bits=seeded(1))
-    assert plan.report(memory, bits=seeded(2)).shape == memory.shape == (4, plan.width)
+    memory = plan.remember(np.arange(4), bits=seeded_rng(1))
+    assert plan.report(memory, bits=seeded_rng(2)).shape == memory.shape == (4, plan.width)
     for wrong in (
         memory.astype(np.int8),
         memory.astype(np.int64),
@@ -360,27 +366,27 @@ def test_memories_are_rows_of_bytes(make):
 
 
 def test_a_period_has_as_many_reports_as_it_may():
-    client = MemoisedClient(rappor(categories=3, epsilon=1, permanent=2), budget=9, reports=2)
+    client = MemoizedClient(rappor(categories=3, epsilon=1, permanent=2), budget=9, reports=2)
     for _ in range(2):
-        client.answer(1, bits=seeded(1))
+        client.answer(1, bits=seeded_rng(1))
         assert client.sent == 0
         for _ in range(2):
-            client.report(bits=seeded(1))
+            client.report(bits=seeded_rng(1))
         with pytest.raises(BudgetExceeded, match="All 2"):
-            client.report(bits=seeded(1))
+            client.report(bits=seeded_rng(1))
     assert (client.periods, client.sent) == (2, 2)
 
 
 def test_saved_clients_are_written_in_one_way():
     plan = rappor(categories=3, epsilon=1, permanent=2)
-    fresh, lasting = FreshClient(plan, budget=9), MemoisedClient(plan, budget=9)
+    fresh, lasting = BudgetedClient(plan, budget=9), MemoizedClient(plan, budget=9)
     for client in (fresh, lasting):
         text = client.to_json()
         assert text == json.dumps(json.loads(text), sort_keys=True)
-    assert FreshClient.from_json(fresh.to_json(), randomiser=plan).sent == 0
-    again = MemoisedClient.from_json(lasting.to_json(), plan=plan)
+    assert BudgetedClient.from_json(fresh.to_json(), randomiser=plan).sent == 0
+    again = MemoizedClient.from_json(lasting.to_json(), plan=plan)
     assert (again.periods, again.sent, again.limit) == (0, 0, None)
-    lasting.answer(2, bits=seeded(1))
-    again = MemoisedClient.from_json(lasting.to_json(), plan=plan)
+    lasting.answer(2, bits=seeded_rng(1))
+    again = MemoizedClient.from_json(lasting.to_json(), plan=plan)
     assert (again.periods, again.sent) == (1, 0)
     assert again.to_json() == lasting.to_json()

@@ -14,9 +14,9 @@ from discreet.local._heavy_hitters import (
     readable,
     texts,
 )
-from discreet.local.collection.aggregator import Aggregate
-from discreet.local.registry import from_description
-from discreet.noise.random_source import seeded
+from discreet.local.collection.aggregator import Aggregator
+from discreet.local.registry import randomizer_from_json
+from discreet.noise.random_source import seeded_rng
 from tests.distributions import ALPHA, frequency
 
 
@@ -63,8 +63,8 @@ def test_different_texts_share_a_cell_as_often_as_chance_says():
 
 def test_the_group_does_not_depend_on_the_text():
     randomiser = heavy_hitters(length=4, epsilon=1, cell_digits=8)
-    one = randomiser.encode(["aaaa"] * 1000, bits=seeded(5))
-    two = randomiser.encode(["zz"] * 1000, bits=seeded(5))
+    one = randomiser.encode(["aaaa"] * 1000, bits=seeded_rng(5))
+    two = randomiser.encode(["zz"] * 1000, bits=seeded_rng(5))
     assert (one[:, 0] == two[:, 0]).all()
     groups = np.bincount(one[:, 0], minlength=randomiser.groups)
     assert stats.chisquare(groups).pvalue > ALPHA
@@ -74,7 +74,7 @@ def test_it_certifies_and_comes_back_from_its_description():
     randomiser = heavy_hitters(length=4, epsilon=1, cell_digits=8)
     assert randomiser.certify().holds
     assert randomiser.guarantee.epsilon(0) == 1
-    assert from_description(randomiser.describe()) == randomiser
+    assert randomizer_from_json(randomiser.describe()) == randomiser
 
 
 def planted(hashes, seed):
@@ -83,11 +83,11 @@ def planted(hashes, seed):
     rng = np.random.default_rng(7)
     values += ["".join(rng.choice(list("bcdfghjk"), 4)) for _ in range(60_000 - len(values))]
     randomiser = heavy_hitters(length=5, epsilon=4, hashes=hashes, cell_digits=10, step=8)
-    aggregate = Aggregate(randomiser)
+    aggregate = Aggregator(randomiser)
     half = len(values) // 2
-    aggregate.add(randomiser.encode(values[:half], bits=seeded(seed)))
+    aggregate.add(randomiser.encode(values[:half], bits=seeded_rng(seed)))
     aggregate.merge(
-        Aggregate(randomiser).add(randomiser.encode(values[half:], bits=seeded(seed + 1)))
+        Aggregator(randomiser).add(randomiser.encode(values[half:], bits=seeded_rng(seed + 1)))
     )
     return shares, aggregate.estimate()
 
@@ -117,15 +117,16 @@ def test_the_stated_power_is_reached():
     values = ["key"] * held + [f"{i % 997:03x}" for i in range(n - held)]
     found = 0
     for run in range(runs):
-        reports = randomiser.encode(values, bits=seeded(100 + run))
-        found += b"key" in Aggregate(randomiser).add(reports).estimate().items
+        reports = randomiser.encode(values, bits=seeded_rng(100 + run))
+        found += b"key" in Aggregator(randomiser).add(reports).estimate().items
     # 0.9 up to the normal approximation: 0.8 would give fewer than this once in a million.
     assert found >= stats.binom.ppf(1e-6, runs, 0.8)
     rare = ["key"] * (held // 2) + values[-(n - held // 2) :]
     rare = ["zzz" if i >= held // 2 and text == "key" else text for i, text in enumerate(rare)]
     missed = sum(
-        b"key" not in Aggregate(randomiser).add(randomiser.encode(rare, bits=bits)).estimate().items
-        for bits in map(seeded, range(200, 210))
+        b"key"
+        not in Aggregator(randomiser).add(randomiser.encode(rare, bits=bits)).estimate().items
+        for bits in map(seeded_rng, range(200, 210))
     )
     assert missed >= 5  # a text half as frequent is not found: the power test can fail
 

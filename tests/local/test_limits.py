@@ -9,23 +9,23 @@ import pytest
 from scipy import stats
 
 from discreet.core.errors import InvalidArgument, OutOfDomain
-from discreet.core.relation import Relation
+from discreet.core.relation import NeighboringRelation
 from discreet.local._window_channel import bytes_of, window
-from discreet.local.distributed_noise import laplace_shares
-from discreet.local.longitudinal import l_olh, losses, rappor
-from discreet.local.means.base import Mean, bounds
-from discreet.local.means.hybrid import hybrid
+from discreet.local.distributed_noise import distributed_laplace
+from discreet.local.distribution import DistributionEstimate, square_wave
+from discreet.local.longitudinal import longitudinal_olh, losses, rappor
+from discreet.local.means.base import MeanEstimate, bounds
+from discreet.local.means.hybrid import hybrid_mean
 from discreet.local.means.local_laplace import local_laplace
-from discreet.local.means.multidimensional import several
-from discreet.local.means.piecewise import duchi, piecewise
+from discreet.local.means.multidimensional import multidimensional_mean
+from discreet.local.means.piecewise import duchi, piecewise_mean
 from discreet.local.oracles.base import Frequencies
-from discreet.local.oracles.histogram_encoding import she
-from discreet.local.oracles.local_hashing import Hashing, olh
+from discreet.local.oracles.histogram_encoding import summation_histogram_encoding
+from discreet.local.oracles.local_hashing import LocalHashing, olh
 from discreet.local.oracles.randomized_response import grr
 from discreet.local.oracles.subset_selection import subset_selection
-from discreet.local.oracles.unary_encoding import oue, the
-from discreet.local.distribution import Distribution, square_wave
-from discreet.noise.random_source import seeded
+from discreet.local.oracles.unary_encoding import oue, threshold_histogram_encoding
+from discreet.noise.random_source import seeded_rng
 
 HALF = (1 << 20) // 2
 
@@ -49,26 +49,46 @@ HALF = (1 << 20) // 2
         (lambda k: subset_selection(categories=k, epsilon=1), 2, 1),
         (lambda t: subset_selection(categories=9, epsilon=1, chosen=t), 8, 9),
         (lambda t: subset_selection(categories=9, epsilon=1, chosen=t), 1, 0),
-        (lambda k: she(categories=k, epsilon=1), 2, 1),
+        (lambda k: summation_histogram_encoding(categories=k, epsilon=1), 2, 1),
         # One step and 48 scales of 2 / epsilon beyond it fit 32767.
-        (lambda e: she(categories=2, epsilon=e), Fraction(96, 32766), Fraction(96, 32767)),
-        (lambda n: she(categories=2, epsilon=96, steps=n), 4096, 4097),
-        (lambda n: she(categories=2, epsilon=1, steps=n), 32767 // 97, 32767 // 97 + 1),
+        (
+            lambda e: summation_histogram_encoding(categories=2, epsilon=e),
+            Fraction(96, 32766),
+            Fraction(96, 32767),
+        ),
+        (lambda n: summation_histogram_encoding(categories=2, epsilon=96, steps=n), 4096, 4097),
+        (
+            lambda n: summation_histogram_encoding(categories=2, epsilon=1, steps=n),
+            32767 // 97,
+            32767 // 97 + 1,
+        ),
         (lambda k: oue(categories=k, epsilon=1), 2, 1),
-        (lambda t: the(categories=2, epsilon=1, threshold=t), 1, Fraction(1025, 1024)),
-        (lambda t: the(categories=2, epsilon=1, threshold=t), "1/2", "511/1024"),
+        (
+            lambda t: threshold_histogram_encoding(categories=2, epsilon=1, threshold=t),
+            1,
+            Fraction(1025, 1024),
+        ),
+        (
+            lambda t: threshold_histogram_encoding(categories=2, epsilon=1, threshold=t),
+            "1/2",
+            "511/1024",
+        ),
         (lambda k: rappor(categories=k, epsilon=1, permanent=2), 2, 1),
-        (lambda k: l_olh(categories=k, epsilon=1, permanent=2), 2, 1),
-        (lambda k: l_olh(categories=k, epsilon=1, permanent=2), 3, "3"),
-        (lambda g: l_olh(categories=9, epsilon=1, permanent=2, hashes=g), 2, 0),
+        (lambda k: longitudinal_olh(categories=k, epsilon=1, permanent=2), 2, 1),
+        (lambda k: longitudinal_olh(categories=k, epsilon=1, permanent=2), 3, "3"),
+        (lambda g: longitudinal_olh(categories=9, epsilon=1, permanent=2, hashes=g), 2, 0),
         (lambda e: losses(e, 1), Fraction(999, 1000), 1),
         (lambda w: window(inputs=HALF, width=w, epsilon=Fraction(1)), HALF + 1, HALF + 2),
-        (lambda w: piecewise(epsilon=1, lower=0, upper=1, window=w), 255, 256),
-        (lambda w: piecewise(epsilon=1, lower=0, upper=1, window=w), 1, 0),
-        (lambda s: piecewise(epsilon=1, lower=0, upper=1, steps=s), 1, 0),
-        (lambda s: hybrid(epsilon=1, lower=0, upper=1, window=3, share=s), 1 << 16, (1 << 16) + 1),
-        (lambda s: hybrid(epsilon=1, lower=0, upper=1, window=3, share=s), 0, -1),
-        (lambda w: hybrid(epsilon=1, lower=0, upper=1, window=w, share=0), 253, 254),
+        (lambda w: piecewise_mean(epsilon=1, lower=0, upper=1, window=w), 255, 256),
+        (lambda w: piecewise_mean(epsilon=1, lower=0, upper=1, window=w), 1, 0),
+        (lambda s: piecewise_mean(epsilon=1, lower=0, upper=1, steps=s), 1, 0),
+        (
+            lambda s: hybrid_mean(epsilon=1, lower=0, upper=1, window=3, share=s),
+            1 << 16,
+            (1 << 16) + 1,
+        ),
+        (lambda s: hybrid_mean(epsilon=1, lower=0, upper=1, window=3, share=s), 0, -1),
+        (lambda w: hybrid_mean(epsilon=1, lower=0, upper=1, window=w, share=0), 253, 254),
         # One step, and as many symbols beyond either bound.
         (
             lambda n: local_laplace(epsilon=Fraction(32, n), lower=0, upper=1, steps=1),
@@ -78,22 +98,40 @@ HALF = (1 << 20) // 2
         (lambda s: local_laplace(epsilon=1, lower=0, upper=1, steps=s), 1, 0),
         (lambda k: square_wave(cells=k, epsilon=1), 2, 1),
         (lambda w: square_wave(cells=4, epsilon=1, window=w), 1, 0),
-        (lambda e: laplace_shares(sensitivity=1, epsilon=Fraction(1, e), honest=1), 65536, 65537),
-        (lambda m: laplace_shares(sensitivity=1, epsilon=1, honest=1, modulus=m), 2, 1),
         (
-            lambda m: laplace_shares(sensitivity=1, epsilon=1, honest=1, modulus=m),
+            lambda e: distributed_laplace(sensitivity=1, epsilon=Fraction(1, e), honest=1),
+            65536,
+            65537,
+        ),
+        (lambda m: distributed_laplace(sensitivity=1, epsilon=1, honest=1, modulus=m), 2, 1),
+        (
+            lambda m: distributed_laplace(sensitivity=1, epsilon=1, honest=1, modulus=m),
             1 << 62,
             (1 << 62) + 1,
         ),
-        (lambda n: laplace_shares(sensitivity=1, epsilon=1, honest=n), 1, 0),
-        (lambda n: several(columns={"a": (0, 1), "b": (0, 1)}, epsilon=1, sampled=n), 2, 3),
-        (lambda n: several(columns={"a": (0, 1), "b": (0, 1)}, epsilon=1, sampled=n), 1, 0),
+        (lambda n: distributed_laplace(sensitivity=1, epsilon=1, honest=n), 1, 0),
         (
-            lambda n: several(columns={str(i): (0, 1) for i in range(n)}, epsilon=1, sampled=1),
+            lambda n: multidimensional_mean(
+                columns={"a": (0, 1), "b": (0, 1)}, epsilon=1, sampled=n
+            ),
+            2,
+            3,
+        ),
+        (
+            lambda n: multidimensional_mean(
+                columns={"a": (0, 1), "b": (0, 1)}, epsilon=1, sampled=n
+            ),
+            1,
+            0,
+        ),
+        (
+            lambda n: multidimensional_mean(
+                columns={str(i): (0, 1) for i in range(n)}, epsilon=1, sampled=1
+            ),
             255,
             256,
         ),
-        (lambda n: several(columns={"a": (0, 1, 2)[:n]}, epsilon=1, sampled=1), 2, 3),
+        (lambda n: multidimensional_mean(columns={"a": (0, 1, 2)[:n]}, epsilon=1, sampled=1), 2, 3),
         (lambda x: bounds(-x, 0), 10**300, 10**300 + 1),
         (lambda x: bounds(0, x), 10**300, 10**300 + 1),
         (lambda x: bounds(-(10**300) // 2, x), 10**300 // 2, 10**300),
@@ -107,28 +145,32 @@ def test_the_last_that_is_allowed(make, last, beyond):
 
 
 def test_a_share_of_a_sum_lies_within_half_of_the_modulus():
-    made = laplace_shares(sensitivity=1, epsilon=40, honest=1, modulus=9)
-    assert made.decode(made.encode([3, -3, 0], bits=seeded(1)), clients=1).tolist() == [3, -3, 0]
+    made = distributed_laplace(sensitivity=1, epsilon=40, honest=1, modulus=9)
+    assert made.decode(made.encode([3, -3, 0], bits=seeded_rng(1)), clients=1).tolist() == [
+        3,
+        -3,
+        0,
+    ]
     for wrong in (4, -4):
         with pytest.raises(OutOfDomain):
             made.encode([wrong])
-    assert made.encode(np.empty(0, dtype=np.int64), bits=seeded(1)).size == 0
+    assert made.encode(np.empty(0, dtype=np.int64), bits=seeded_rng(1)).size == 0
     assert made.decode([4, 5], clients=1).tolist() == [4, -4]
     assert made.std(4) == pytest.approx(2 * made.std(1))
 
 
 def test_what_is_left_out():
-    shares = laplace_shares(sensitivity=2, epsilon=1, honest=3)
-    assert (shares.modulus, shares.relation) == (1 << 32, Relation.REPLACE_ONE)
+    shares = distributed_laplace(sensitivity=2, epsilon=1, honest=3)
+    assert (shares.modulus, shares.relation) == (1 << 32, NeighboringRelation.REPLACE_ONE)
     assert olh(categories=9, epsilon=1, hashes=4).kept == 1
     wave = square_wave(cells=7, epsilon=1)
     assert (wave.lower, wave.upper) == (0, 7)
     start = wave.estimate(np.arange(wave.size), int(np.arange(wave.size).sum()))
     again = wave.estimate(np.arange(wave.size), start.reports, smooth=True)
     assert start.shares.tolist() == again.shares.tolist()
-    made = wave.bootstrap(start, bits=seeded(3))
+    made = wave.bootstrap(start, bits=seeded_rng(3))
     assert len(made.replicates) == 100
-    same = wave.bootstrap(start, smooth=True, replicates=100, bits=seeded(3))
+    same = wave.bootstrap(start, smooth=True, replicates=100, bits=seeded_rng(3))
     for one, other in zip(made.replicates, same.replicates, strict=True):
         assert np.array_equal(one.shares, other.shares)
 
@@ -201,7 +243,9 @@ def test_the_guaranteed_error_is_the_smaller_of_two(make, reports):
 @pytest.mark.parametrize("reports", [3, 10**5])
 def test_both_intervals_of_a_mean(reports, bias):
     std, span = 2.0, 30.0
-    found = Mean(value=1.0, reports=reports, std=0.5, bounds=(-90, 90), one=(std, span), bias=bias)
+    found = MeanEstimate(
+        value=1.0, reports=reports, std=0.5, bounds=(-90, 90), one=(std, span), bias=bias
+    )
     half = stats.norm.ppf(0.95) * 0.5 + bias
     assert found.interval(0.9) == pytest.approx((1 - half, 1 + half))
     tail = math.log(2 / (1 - 0.9))
@@ -214,7 +258,7 @@ def test_both_intervals_of_a_mean(reports, bias):
 
 
 def test_quantiles_of_a_distribution_at_its_ends():
-    found = Distribution(
+    found = DistributionEstimate(
         shares=np.array([0.0, 0.25, 0.0, 0.75]),
         bounds=(2.0, 10.0),
         reports=4,
@@ -252,7 +296,9 @@ def test_hashing_takes_the_smallest_report_that_is_nearly_best():
             made = olh(categories=categories, epsilon=epsilon)
             most = min(math.ceil(math.log2(categories)), 8)
             every = [
-                Hashing(categories=categories, epsilon=made.epsilon, hash_digits=digits, kept=kept)
+                LocalHashing(
+                    categories=categories, epsilon=made.epsilon, hash_digits=digits, kept=kept
+                )
                 for digits, kept in shapes
                 if digits <= most
             ]
@@ -265,7 +311,7 @@ def test_hashing_takes_the_smallest_report_that_is_nearly_best():
 def test_memoised_hashing_takes_the_best_number_of_hashes():
     for categories in (2, 3, 4, 5, 100, 128, 129, 1000):
         for epsilon in (0.1, 1, 2, 4, 5, 5.5, 9):
-            made = l_olh(categories=categories, epsilon=epsilon, permanent=2 * epsilon)
+            made = longitudinal_olh(categories=categories, epsilon=epsilon, permanent=2 * epsilon)
             powers = [2, 4, 8, 16, 32, 64, 128, 256]
             every = {
                 g: olh(categories=categories, epsilon=epsilon, hashes=g).contrast_variance()
@@ -273,4 +319,4 @@ def test_memoised_hashing_takes_the_best_number_of_hashes():
                 if g < 2 * categories
             }
             assert made.hashes == min(every, key=every.__getitem__)
-    assert l_olh(categories=10**6, epsilon=9, permanent=10).hashes == 256
+    assert longitudinal_olh(categories=10**6, epsilon=9, permanent=10).hashes == 256

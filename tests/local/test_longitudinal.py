@@ -12,14 +12,14 @@ from scipy.stats import chi2
 
 from discreet.core._rational import exp_minus
 from discreet.core.errors import BudgetExceeded, InvalidArgument, OutOfDomain
-from discreet.local.collection.aggregator import Aggregate
-from discreet.local.collection.client import FreshClient, MemoisedClient
-from discreet.local.longitudinal import Rappor, l_osue, rappor
-from discreet.local.means.multidimensional import several
+from discreet.local.collection.aggregator import Aggregator
+from discreet.local.collection.client import BudgetedClient, MemoizedClient
+from discreet.local.longitudinal import RAPPOR, l_osue, rappor
+from discreet.local.means.multidimensional import multidimensional_mean
 from discreet.local.oracles.randomized_response import grr
 from discreet.local.oracles.unary_encoding import ONE, oue
 from discreet.local.registry import rebuild
-from discreet.noise.random_source import seeded
+from discreet.noise.random_source import seeded_rng
 from tests.distributions import ALPHA
 
 MAKERS = [rappor, l_osue]
@@ -82,10 +82,10 @@ def test_a_small_cost_is_never_understated():
 
 
 def test_a_smaller_flip_is_not_certified():
-    class Careless(Rappor):
+    class Careless(RAPPOR):
         @property
         def flip(self):
-            return super(Rappor, self).flip * Fraction(99, 100)
+            return super(RAPPOR, self).flip * Fraction(99, 100)
 
     plan = Careless(categories=5, epsilon=Fraction(1), permanent=Fraction(2))
     with pytest.raises(Exception, match="does not keep the claim"):
@@ -116,7 +116,7 @@ def test_mean_and_variance_are_exact(make, value):
 
 def follow(plan, value, *, again, n=60_000):
     """Whether two reports of each of n clients come with the exact probabilities of pairs."""
-    bits = seeded(31)
+    bits = seeded_rng(31)
     memory = plan.remember(np.full(n, value), bits=bits)
     first = plan.report(memory, bits=bits)
     if not again:
@@ -142,12 +142,12 @@ def test_reports_follow_their_law(make):
 def test_estimates_within_their_error(make):
     plan = make(categories=20, epsilon=1, permanent=2)
     values = np.arange(50_000) % 30 % 20
-    bits = seeded(12)
+    bits = seeded_rng(12)
     memory = plan.remember(values, bits=bits)
     truth = np.bincount(values, minlength=20) / len(values)
     rounds = []
     for _ in range(8):
-        found = Aggregate(plan).add(plan.report(memory, bits=bits)).estimate()
+        found = Aggregator(plan).add(plan.report(memory, bits=bits)).estimate()
         rounds.append(found.shares)
         error = (found.shares - truth) / np.sqrt(plan.variance(truth) / len(values))
         assert np.abs(error).max() < 7
@@ -164,20 +164,22 @@ def test_the_optimised_one_loses_nothing_in_its_first_report():
 
 
 def test_a_fresh_client_refuses_the_report_beyond_its_budget():
-    client = FreshClient(grr(categories=4, epsilon=0.1), budget=0.3)
+    client = BudgetedClient(grr(categories=4, epsilon=0.1), budget=0.3)
     for sent in range(3):
-        assert client.report(2, bits=seeded(sent)).shape == (1, 1)
+        assert client.report(2, bits=seeded_rng(sent)).shape == (1, 1)
     with pytest.raises(BudgetExceeded, match=r"budget of 0\.3 is spent: after 3 reports"):
         client.report(2)
     assert client.sent == 3
     assert client.guarantee.epsilon() == pytest.approx(0.3)
     with pytest.raises(OutOfDomain):
-        FreshClient(grr(categories=4, epsilon=0.1), budget=1).report(4)
+        BudgetedClient(grr(categories=4, epsilon=0.1), budget=1).report(4)
 
 
 def test_a_fresh_client_may_have_several_numbers():
-    client = FreshClient(several(columns={"a": (0, 1), "b": (0, 2)}, epsilon=1), budget=2)
-    assert client.report({"a": 0.5, "b": 1}, bits=seeded(1)).shape == (1, 2)
+    client = BudgetedClient(
+        multidimensional_mean(columns={"a": (0, 1), "b": (0, 2)}, epsilon=1), budget=2
+    )
+    assert client.report({"a": 0.5, "b": 1}, bits=seeded_rng(1)).shape == (1, 2)
     with pytest.raises(InvalidArgument, match="one client"):
         client.report({"a": [0.5, 1], "b": [1, 2]})
     assert client.sent == 1
@@ -185,23 +187,23 @@ def test_a_fresh_client_may_have_several_numbers():
 
 def test_a_fresh_client_is_saved():
     source = grr(categories=4, epsilon=0.1)
-    client = FreshClient(source, budget=0.3)
-    client.report(1, bits=seeded(1))
-    again = FreshClient.from_json(client.to_json(), randomiser=source)
+    client = BudgetedClient(source, budget=0.3)
+    client.report(1, bits=seeded_rng(1))
+    again = BudgetedClient.from_json(client.to_json(), randomiser=source)
     assert again.to_json() == client.to_json()
     assert again.guarantee == client.guarantee
 
 
 def test_a_memoised_client_pays_by_period():
     plan = l_osue(categories=10, epsilon=1, permanent=2)
-    client = MemoisedClient(plan, budget=4)
+    client = MemoizedClient(plan, budget=4)
     with pytest.raises(InvalidArgument, match="answer"):
         client.report()
     assert client.guarantee.epsilon() == 0
     for period in range(2):
-        client.answer(period, bits=seeded(period))
+        client.answer(period, bits=seeded_rng(period))
         for _ in range(50):
-            client.report(bits=seeded(9))
+            client.report(bits=seeded_rng(9))
         assert client.guarantee.epsilon() == 2 * (period + 1)
     with pytest.raises(BudgetExceeded, match="after 2 periods, another costs 2"):
         client.answer(3)
@@ -210,20 +212,20 @@ def test_a_memoised_client_pays_by_period():
 
 def test_few_reports_a_period_cost_less():
     plan = l_osue(categories=10, epsilon=1, permanent=4)
-    client = MemoisedClient(plan, budget=4, reports=2)
-    client.answer(3, bits=seeded(1))
-    client.report(bits=seeded(2))
-    client.report(bits=seeded(3))
+    client = MemoizedClient(plan, budget=4, reports=2)
+    client.answer(3, bits=seeded_rng(1))
+    client.report(bits=seeded_rng(2))
+    client.report(bits=seeded_rng(3))
     with pytest.raises(BudgetExceeded, match="All 2 reports"):
-        client.report(bits=seeded(4))
+        client.report(bits=seeded_rng(4))
     assert client.guarantee == plan.after(2)
     assert 1 < client.guarantee.epsilon() < 2.1
-    client.answer(4, bits=seeded(5))
-    client.report(bits=seeded(6))
+    client.answer(4, bits=seeded_rng(5))
+    client.report(bits=seeded_rng(6))
 
 
 def test_what_is_not_one_value_costs_nothing():
-    client = MemoisedClient(rappor(categories=4, epsilon=1, permanent=2), budget=2)
+    client = MemoizedClient(rappor(categories=4, epsilon=1, permanent=2), budget=2)
     for wrong, error in ((4, OutOfDomain), ([1, 2], InvalidArgument), (0.5, OutOfDomain)):
         with pytest.raises(error):
             client.answer(wrong)
@@ -232,13 +234,13 @@ def test_what_is_not_one_value_costs_nothing():
 
 def test_a_memoised_client_is_saved_with_its_answer():
     plan = rappor(categories=10, epsilon=1, permanent=2)
-    client = MemoisedClient(plan, budget=3, reports=5)
-    assert MemoisedClient.from_json(client.to_json(), plan=plan).to_json() == client.to_json()
-    client.answer(7, bits=seeded(1))
-    client.report(bits=seeded(2))
-    again = MemoisedClient.from_json(client.to_json(), plan=plan)
+    client = MemoizedClient(plan, budget=3, reports=5)
+    assert MemoizedClient.from_json(client.to_json(), plan=plan).to_json() == client.to_json()
+    client.answer(7, bits=seeded_rng(1))
+    client.report(bits=seeded_rng(2))
+    again = MemoizedClient.from_json(client.to_json(), plan=plan)
     assert again.to_json() == client.to_json()
-    assert (again.report(bits=seeded(3)) == client.report(bits=seeded(3))).all()
+    assert (again.report(bits=seeded_rng(3)) == client.report(bits=seeded_rng(3))).all()
     assert "memory" not in repr(client)
 
 
@@ -267,11 +269,11 @@ def damaged(content):
 
 def test_a_damaged_text_is_never_a_new_client():
     plan = rappor(categories=10, epsilon=1, permanent=2)
-    client = MemoisedClient(plan, budget=3, reports=5)
-    client.answer(7, bits=seeded(1))
+    client = MemoizedClient(plan, budget=3, reports=5)
+    client.answer(7, bits=seeded_rng(1))
     for text in damaged(json.loads(client.to_json())):
         with pytest.raises(InvalidArgument):
-            MemoisedClient.from_json(text, plan=plan)
+            MemoizedClient.from_json(text, plan=plan)
 
 
 def test_a_description_is_read_back():
@@ -293,4 +295,4 @@ def test_what_is_refused():
 
 def test_a_client_with_a_memory_needs_a_plan_to_remember():
     with pytest.raises(InvalidArgument, match="plan must be of permanent responses.*got"):
-        MemoisedClient(grr(categories=3, epsilon=1), budget=1)
+        MemoizedClient(grr(categories=3, epsilon=1), budget=1)

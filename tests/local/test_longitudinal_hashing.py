@@ -10,14 +10,14 @@ import pytest
 from scipy.stats import chi2
 
 from discreet.core.errors import BudgetExceeded, InvalidArgument, NotCertified
-from discreet.local.collection.aggregator import Aggregate
-from discreet.local.collection.client import MemoisedClient
-from discreet.local.longitudinal import MemoisedHashing, l_olh, l_osue, rappor
+from discreet.local.collection.aggregator import Aggregator
+from discreet.local.collection.client import MemoizedClient
+from discreet.local.longitudinal import MemoizedHashing, l_osue, longitudinal_olh, rappor
 from discreet.local.oracles.local_hashing import olh
 from discreet.local.oracles.subset_selection import subset_selection
 from discreet.local.randomizer import unpack
 from discreet.local.registry import rebuild
-from discreet.noise.random_source import seeded
+from discreet.noise.random_source import seeded_rng
 from tests.block_reports import work
 from tests.distributions import ALPHA
 
@@ -53,7 +53,9 @@ PLANS = [(2, 2), (4, 2), (4, 4), (8, 4), (7, 8)]
 @pytest.mark.parametrize(("epsilon", "permanent"), [(0.5, 2), (1, 1.25), (3, 6)])
 @pytest.mark.parametrize("times", [1, 2, 3])
 def test_cost_of_several_reports_is_exact(categories, hashes, epsilon, permanent, times):
-    plan = l_olh(categories=categories, epsilon=epsilon, permanent=permanent, hashes=hashes)
+    plan = longitudinal_olh(
+        categories=categories, epsilon=epsilon, permanent=permanent, hashes=hashes
+    )
     _, p = copies(plan, times)
     worst = math.log((p[:, None] / p[None, :]).max())
     assert plan.after(times).epsilon() == pytest.approx(worst, rel=1e-8)
@@ -63,12 +65,12 @@ def test_cost_of_several_reports_is_exact(categories, hashes, epsilon, permanent
 
 
 def test_no_finer_claim_where_doubles_end():
-    plan = l_olh(categories=4, epsilon=800, permanent=5000)
+    plan = longitudinal_olh(categories=4, epsilon=800, permanent=5000)
     assert plan.after(2).epsilon() == 5000
 
 
 def test_many_reports_cost_the_permanent_response():
-    plan = l_olh(categories=100, epsilon=1, permanent=2)
+    plan = longitudinal_olh(categories=100, epsilon=1, permanent=2)
     costs = [plan.after(k).epsilon() for k in (1, 2, 3, 10, 100, 10**6)]
     assert costs == sorted(costs)
     assert costs[0] == 1
@@ -79,7 +81,7 @@ def test_many_reports_cost_the_permanent_response():
 @pytest.mark.parametrize("times", [1, 2])
 def test_mean_and_variance_are_exact(categories, hashes, times):
     """Over all independent forms, all copies, and every value: the estimate is their average."""
-    plan = l_olh(categories=categories, epsilon=1, permanent=2, hashes=hashes)
+    plan = longitudinal_olh(categories=categories, epsilon=1, permanent=2, hashes=hashes)
     sent, p = copies(plan, times)
     all_forms = itertools.product(range(plan.points), repeat=plan.hash_digits)
     hashed = [
@@ -103,7 +105,7 @@ def test_mean_and_variance_are_exact(categories, hashes, times):
 
 def follow(plan, value, *, again, n=60_000):
     """Whether pairs of copies of n clients come with their exact probabilities."""
-    bits = seeded(41)
+    bits = seeded_rng(41)
     memory = plan.remember(np.full(n, value), bits=bits)
     first, second = (unpack(plan.report(memory, bits=bits), plan._fields) for _ in range(2))
     if not again:
@@ -121,15 +123,15 @@ def follow(plan, value, *, again, n=60_000):
 
 @pytest.mark.parametrize("value", [0, 1, 3])
 def test_copies_follow_their_law(value):
-    plan = l_olh(categories=4, epsilon=1, permanent=2, hashes=2)
+    plan = longitudinal_olh(categories=4, epsilon=1, permanent=2, hashes=2)
     assert follow(plan, value, again=True)
     assert not follow(plan, value, again=False)  # a memory that is drawn anew is seen
 
 
 def test_one_report_is_local_hashing():
-    plan = l_olh(categories=1000, epsilon=1, permanent=2)
+    plan = longitudinal_olh(categories=1000, epsilon=1, permanent=2)
     plain = olh(categories=1000, epsilon=1, hashes=plan.hashes)
-    assert isinstance(plan, MemoisedHashing)
+    assert isinstance(plan, MemoizedHashing)
     assert (plan.width, plan.hashes) == (3, 4)
     for law in ("keep", "other", "width", "size"):
         assert getattr(plan, law) == getattr(plain, law)
@@ -137,12 +139,12 @@ def test_one_report_is_local_hashing():
 
 
 def test_estimates_within_their_error():
-    plan = l_olh(categories=50, epsilon=1, permanent=2)
+    plan = longitudinal_olh(categories=50, epsilon=1, permanent=2)
     values = np.arange(100_000) % 75 % 50
-    bits = seeded(3)
+    bits = seeded_rng(3)
     memory = plan.remember(values, bits=bits)
     truth = np.bincount(values, minlength=50) / len(values)
-    rounds = [Aggregate(plan).add(plan.report(memory, bits=bits)).estimate() for _ in range(6)]
+    rounds = [Aggregator(plan).add(plan.report(memory, bits=bits)).estimate() for _ in range(6)]
     error = (rounds[0].shares - truth) / np.sqrt(plan.variance(truth) / len(values))
     assert np.abs(error).max() < 7
     error = np.mean([found.shares for found in rounds], axis=0) - truth
@@ -152,29 +154,29 @@ def test_estimates_within_their_error():
 
 
 def test_a_client_keeps_it():
-    plan = l_olh(categories=1000, epsilon=1, permanent=2)
-    client = MemoisedClient(plan, budget=3)
-    client.answer(123, bits=seeded(1))
-    client.report(bits=seeded(2))
-    again = MemoisedClient.from_json(client.to_json(), plan=plan)
-    assert (again.report(bits=seeded(3)) == client.report(bits=seeded(3))).all()
+    plan = longitudinal_olh(categories=1000, epsilon=1, permanent=2)
+    client = MemoizedClient(plan, budget=3)
+    client.answer(123, bits=seeded_rng(1))
+    client.report(bits=seeded_rng(2))
+    again = MemoizedClient.from_json(client.to_json(), plan=plan)
+    assert (again.report(bits=seeded_rng(3)) == client.report(bits=seeded_rng(3))).all()
     with pytest.raises(BudgetExceeded):
         again.answer(123)
 
 
 def test_a_description_is_read_back():
-    plan = l_olh(categories=1000, epsilon=Fraction(1, 3), permanent=2)
+    plan = longitudinal_olh(categories=1000, epsilon=Fraction(1, 3), permanent=2)
     assert rebuild(json.dumps(plan.describe())) == plan
 
 
 def test_what_is_refused():
     with pytest.raises(InvalidArgument, match="epsilon must be below permanent=1"):
-        l_olh(categories=4, epsilon=1, permanent=1)
+        longitudinal_olh(categories=4, epsilon=1, permanent=1)
     with pytest.raises(InvalidArgument, match="power of two"):
-        l_olh(categories=4, epsilon=1, permanent=2, hashes=3)
+        longitudinal_olh(categories=4, epsilon=1, permanent=2, hashes=3)
 
 
-@pytest.mark.parametrize("make", [l_olh, l_osue, rappor])
+@pytest.mark.parametrize("make", [longitudinal_olh, l_osue, rappor])
 def test_clients_draw_as_many_words_whatever_they_have(make):
     assert len(work(make(categories=30, epsilon=1, permanent=2), range(30))) == 1
 
@@ -185,14 +187,14 @@ def test_the_ends_of_epsilon(epsilon):
     for oracle in (
         olh(categories=10, epsilon=epsilon),
         subset_selection(categories=10, epsilon=epsilon),
-        l_olh(categories=10, epsilon=epsilon, permanent=2 * epsilon),
+        longitudinal_olh(categories=10, epsilon=epsilon, permanent=2 * epsilon),
     ):
         if epsilon < 10**9:
             assert oracle.certify().holds
         else:  # nobody can know such a coin: what is not known is not certified
             with pytest.raises(NotCertified):
                 oracle.certify()
-        found = Aggregate(oracle).add(oracle.encode(values, bits=seeded(1))).estimate()
+        found = Aggregator(oracle).add(oracle.encode(values, bits=seeded_rng(1))).estimate()
         assert found.reports == 100
         if epsilon >= 50:
             np.testing.assert_allclose(found.shares, 0.1, atol=1e-12)

@@ -8,32 +8,32 @@ import numpy as np
 import pytest
 
 from discreet.core.errors import InvalidArgument, NotCertified, OutOfDomain, PrivacyError
-from discreet.local.collection.client import FreshClient
-from discreet.local.distributed_noise import laplace_shares
+from discreet.local.collection.client import BudgetedClient
+from discreet.local.distributed_noise import distributed_laplace
+from discreet.local.distribution import square_wave
 from discreet.local.means.local_laplace import local_laplace
-from discreet.local.means.multidimensional import several
-from discreet.local.means.piecewise import duchi, piecewise
-from discreet.local.oracles.histogram_encoding import she
+from discreet.local.means.multidimensional import multidimensional_mean
+from discreet.local.means.piecewise import duchi, piecewise_mean
+from discreet.local.oracles.histogram_encoding import summation_histogram_encoding
 from discreet.local.oracles.local_hashing import olh
 from discreet.local.oracles.randomized_response import grr
 from discreet.local.oracles.subset_selection import subset_selection
-from discreet.local.oracles.unary_encoding import oue, sue, the
+from discreet.local.oracles.unary_encoding import oue, sue, threshold_histogram_encoding
 from discreet.local.registry import KINDS, rebuild
-from discreet.local.distribution import square_wave
 
 GOOD = {"version": 1, "kind": "grr", "epsilon": "1/2", "categories": 5}
 MADE = [
     grr(categories=5, epsilon=0.5),
     sue(categories=5, epsilon=1),
     oue(categories=5, epsilon=1),
-    the(categories=5, epsilon=1, threshold=0.75),
-    she(categories=5, epsilon=1),
+    threshold_histogram_encoding(categories=5, epsilon=1, threshold=0.75),
+    summation_histogram_encoding(categories=5, epsilon=1),
     olh(categories=9, epsilon=1),
     subset_selection(categories=9, epsilon=1),
     duchi(epsilon=1, lower=0, upper=1),
-    piecewise(epsilon=1, lower=0, upper=1),
+    piecewise_mean(epsilon=1, lower=0, upper=1),
     local_laplace(epsilon=1, lower=-2, upper=3),
-    several(columns={"a": (0, 1), "b": (-1, 1)}, epsilon=1),
+    multidimensional_mean(columns={"a": (0, 1), "b": (-1, 1)}, epsilon=1),
 ]
 
 
@@ -46,8 +46,11 @@ def test_a_description_leads_back(made):
 
 
 def test_descriptions_hold_what_they_must():
-    assert she(categories=5, epsilon=1, steps=64).parameters() == {"categories": 5, "steps": 64}
-    cut = the(categories=5, epsilon=1, threshold=0.75).parameters()
+    assert summation_histogram_encoding(categories=5, epsilon=1, steps=64).parameters() == {
+        "categories": 5,
+        "steps": 64,
+    }
+    cut = threshold_histogram_encoding(categories=5, epsilon=1, threshold=0.75).parameters()
     assert cut == {"categories": 5, "threshold": "3/4"}
     assert rebuild(GOOD) == grr(categories=5, epsilon=Fraction(1, 2))
 
@@ -91,7 +94,7 @@ def test_what_json_cannot_hold_is_refused():
 
 
 def test_a_part_is_a_randomiser_of_one_number():
-    made = several(columns={"a": (0, 1), "b": (-1, 1)}, epsilon=1)
+    made = multidimensional_mean(columns={"a": (0, 1), "b": (-1, 1)}, epsilon=1)
     told = made.describe()
     for part in ({"kind": "grr", "categories": 2}, {"kind": "square_wave", "cells": 8}):
         with pytest.raises(PrivacyError):
@@ -106,7 +109,10 @@ def test_a_part_is_a_randomiser_of_one_number():
 
 
 def test_words():
-    for made in (sue(categories=5, epsilon=1), she(categories=5, epsilon=1)):
+    for made in (
+        sue(categories=5, epsilon=1),
+        summation_histogram_encoding(categories=5, epsilon=1),
+    ):
         assert repr(made) == f"{made.kind}({made.guarantee!r}, categories=5)"
     one = duchi(epsilon=1, lower=0, upper=1)
     assert repr(one) == f"duchi({one.guarantee!r}, reports of {one.width} bytes)"
@@ -119,7 +125,7 @@ def test_words():
     assert repr(dataclasses.replace(hashed, kept=2)) == start + ", kept=2)"
     chosen = subset_selection(categories=9, epsilon=1, chosen=3)
     assert repr(chosen) == f"subset_selection({chosen.guarantee!r}, categories=9, chosen=3)"
-    client = FreshClient(grr(categories=5, epsilon=0.5), budget=2)
+    client = BudgetedClient(grr(categories=5, epsilon=0.5), budget=2)
     assert repr(client) == f"FreshClient({client.randomiser!r}, sent=0, budget=2)"
 
 
@@ -134,12 +140,12 @@ def test_laplace_noise_that_is_too_small_is_not_certified(monkeypatch):
 
 def test_a_window_leaves_room_for_a_step():
     with pytest.raises(InvalidArgument, match="window must be below 256, got 256"):
-        piecewise(epsilon=1, lower=0, upper=1, window=256)
-    assert piecewise(epsilon=1, lower=0, upper=1, window=255).window.inputs == 2
+        piecewise_mean(epsilon=1, lower=0, upper=1, window=256)
+    assert piecewise_mean(epsilon=1, lower=0, upper=1, window=255).window.inputs == 2
 
 
 def test_sums_of_shares_are_whole():
-    shares = laplace_shares(sensitivity=1, epsilon=1, honest=10, modulus=101)
+    shares = distributed_laplace(sensitivity=1, epsilon=1, honest=10, modulus=101)
     assert shares.decode([50, 51, 101], clients=10).tolist() == [50, -50, 0]
     with pytest.raises(OutOfDomain, match="whole numbers"):
         shares.decode([0.5], clients=10)

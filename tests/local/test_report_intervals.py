@@ -10,7 +10,7 @@ import pytest
 from scipy import integrate, stats
 
 from discreet.core.errors import InvalidArgument, OutOfDomain
-from discreet.intervals._coverage import coverage, each
+from discreet.intervals._coverage import coverage, per_column
 from discreet.local import report_intervals as reports
 from discreet_studies.intervals.coverage_cases import entries
 from tests import distributions as laws
@@ -29,7 +29,7 @@ def test_shares_from_randomised_responses_are_covered_at_every_share():
     """The exact coverage, summed over all counts."""
     rows, lie = 60, 1 / (1 + math.exp(0.8))
     ends = [
-        reports.reports_proportion([1.0] * k + [0.0] * (rows - k), epsilon=0.8, level=0.9)
+        reports.proportion_from_reports([1.0] * k + [0.0] * (rows - k), epsilon=0.8, level=0.9)
         for k in range(rows + 1)
     ]
     for share in np.linspace(0, 1, 31):
@@ -60,7 +60,7 @@ def test_the_quantile_of_skewed_reports_would_miss():
     rows = made_up.exponential(0.1, 40_000).clip(0, 1)
     sent = rows + made_up.laplace(0, 0.5, 40_000)
     truth = 0.1 * math.log(2)
-    found = reports.reports_quantile(sent, lower=0, upper=1, scale=0.5, assume="normal")
+    found = reports.quantile_from_reports(sent, lower=0, upper=1, scale=0.5, assume="normal")
     assert found.low <= truth <= found.high
     assert found.guaranteed is None
     order = np.sort(sent)
@@ -74,7 +74,7 @@ def test_a_wrong_interval_is_found_out():
         return column.mean() - half, column.mean() + half
 
     found = coverage(
-        each(ignores_noise),
+        per_column(ignores_noise),
         draw=ENTRIES["reports, mean"].draw,
         truth=0.5,
         rows=500,
@@ -85,10 +85,10 @@ def test_a_wrong_interval_is_found_out():
 
 
 def test_constant_reports():
-    found = reports.reports_interval([2.0, 2.0, 2.0])
+    found = reports.mean_from_reports([2.0, 2.0, 2.0])
     assert found.low == found.high == 2
-    assert reports.reports_difference([1.0, 1.0], [0.0, 0.0]).width == 0
-    variance = reports.reports_variance_interval([1.0] * 5, scale=1)
+    assert reports.difference_from_reports([1.0, 1.0], [0.0, 0.0]).width == 0
+    variance = reports.variance_from_reports([1.0] * 5, scale=1)
     assert variance.value == -2
     assert variance.low == variance.high == 0
 
@@ -96,15 +96,23 @@ def test_constant_reports():
 @pytest.mark.parametrize(
     ("build", "message"),
     [
-        (lambda: reports.reports_interval([]), "two numbers or more"),
-        (lambda: reports.reports_difference([1.0], [1.0, 2.0]), "first must be a sequence"),
-        (lambda: reports.reports_variance_interval([1.0] * 3, scale=1), "four numbers or more"),
-        (lambda: reports.reports_proportion([0.5], epsilon=1), "0 or 1"),
-        (lambda: reports.reports_proportion([], epsilon=1), "one number or more"),
-        (lambda: reports.reports_quantile([1.0, 2.0], lower=1, upper=0, scale=1), "lower must be"),
-        (lambda: reports.reports_quantile([1.0, 2.0], lower=0, upper=1, scale=0), "scale must be"),
+        (lambda: reports.mean_from_reports([]), "two numbers or more"),
+        (lambda: reports.difference_from_reports([1.0], [1.0, 2.0]), "first must be a sequence"),
+        (lambda: reports.variance_from_reports([1.0] * 3, scale=1), "four numbers or more"),
+        (lambda: reports.proportion_from_reports([0.5], epsilon=1), "0 or 1"),
+        (lambda: reports.proportion_from_reports([], epsilon=1), "one number or more"),
         (
-            lambda: reports.reports_quantile([1.0, 2], lower=0, upper=1, scale=1, assume="all"),
+            lambda: reports.quantile_from_reports([1.0, 2.0], lower=1, upper=0, scale=1),
+            "lower must be",
+        ),
+        (
+            lambda: reports.quantile_from_reports([1.0, 2.0], lower=0, upper=1, scale=0),
+            "scale must be",
+        ),
+        (
+            lambda: reports.quantile_from_reports(
+                [1.0, 2], lower=0, upper=1, scale=1, assume="all"
+            ),
             "assume must be 'normal' or 'nothing'",
         ),
     ],
@@ -113,11 +121,11 @@ def test_wrong_arguments(build, message):
     with pytest.raises(InvalidArgument, match=message):
         build()
     with pytest.raises(OutOfDomain, match="finite"):
-        reports.reports_interval([1.0, math.nan])
+        reports.mean_from_reports([1.0, math.nan])
 
 
 def test_reports_with_next_to_no_budget_say_nothing():
-    found = reports.reports_proportion([0, 1, 1], epsilon=1e-17)
+    found = reports.proportion_from_reports([0, 1, 1], epsilon=1e-17)
     assert (found.low, found.high) == (0.0, 1.0)
     with pytest.raises(InvalidArgument, match="epsilon"):
-        reports.reports_proportion([0, 1, 1], epsilon=5e-324)
+        reports.proportion_from_reports([0, 1, 1], epsilon=5e-324)

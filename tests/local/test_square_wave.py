@@ -11,11 +11,17 @@ from mpmath import mp, mpf
 from scipy import optimize, stats
 
 from discreet.core.errors import InvalidArgument, NotCertified, OutOfDomain
-from discreet.local._window_channel import Window
-from discreet.local.collection.aggregator import Aggregate
-from discreet.local.registry import from_description
-from discreet.local.distribution import Bootstrap, Distribution, fit, half_width, square_wave
-from discreet.noise.random_source import seeded
+from discreet.local._window_channel import WindowChannel
+from discreet.local.collection.aggregator import Aggregator
+from discreet.local.distribution import (
+    DistributionBootstrap,
+    DistributionEstimate,
+    fit,
+    half_width,
+    square_wave,
+)
+from discreet.local.registry import randomizer_from_json
+from discreet.noise.random_source import seeded_rng
 from tests.distributions import frequency, mean_of
 
 EPSILONS = [0.01, 0.5, 1, 2, 5]
@@ -77,7 +83,7 @@ def test_no_symbol_tells_more_than_epsilon(cells, epsilon):
 
 @pytest.mark.parametrize(("inputs", "width"), [(2, 1), (4, 3), (5, 1), (6, 7), (40, 23), (64, 65)])
 def test_banded_products_are_those_of_the_matrix(inputs, width):
-    channel = Window(inputs=inputs, width=width, near=7, far=2)
+    channel = WindowChannel(inputs=inputs, width=width, near=7, far=2)
     rng = np.random.default_rng(1)
     x, y = rng.random(inputs), rng.random(channel.symbols)
     assert channel.shares(x) == pytest.approx(dense(channel) @ x, rel=1e-12)
@@ -149,9 +155,9 @@ def test_smoothing_spreads_a_spike_and_the_plain_fit_keeps_it():
 def test_codes_land_in_their_own_cells():
     for cells in (3, 7, 49, 98, 107, 1000):
         made = square_wave(cells=cells, epsilon=45)
-        reports = made.encode(np.arange(cells), bits=seeded(cells))
+        reports = made.encode(np.arange(cells), bits=seeded_rng(cells))
         assert made.window.width == 1
-        assert (Aggregate(made).add(reports).counts == 1).all()
+        assert (Aggregator(made).add(reports).counts == 1).all()
 
 
 @pytest.mark.parametrize("epsilon", EPSILONS)
@@ -178,7 +184,7 @@ def test_reports_follow_the_law_and_so_does_the_mean():
     numbers = np.random.default_rng(3).normal(0, 1, 100_000)
     cells = np.clip(np.floor((numbers + 2) * 10), 0, 49).astype(int)
     shares = np.bincount(cells, minlength=50) / len(cells)
-    aggregate = Aggregate(made).add(made.encode(numbers, bits=seeded(4)))
+    aggregate = Aggregator(made).add(made.encode(numbers, bits=seeded_rng(4)))
     expected = made.window.shares(shares)
     assert all(
         frequency(seen, len(numbers), p) for seen, p in zip(aggregate.counts, expected, strict=True)
@@ -200,22 +206,22 @@ def test_reports_follow_the_law_and_so_does_the_mean():
 
 def test_every_string_of_bytes_is_counted():
     made = square_wave(cells=4, epsilon=1)
-    aggregate = Aggregate(made).add(np.arange(256, dtype=np.uint8)[:, None])
+    aggregate = Aggregator(made).add(np.arange(256, dtype=np.uint8)[:, None])
     assert (aggregate.counts == 1).all()
     assert (aggregate.reports, aggregate.refused) == (made.size, 256 - made.size)
     two = square_wave(cells=200, epsilon=1)
     every = np.arange(65536, dtype="<u2").view(np.uint8).reshape(-1, 2)
-    assert Aggregate(two).add(every).reports == two.size
-    assert np.isfinite(Aggregate(two).add(every).estimate().shares).all()
+    assert Aggregator(two).add(every).reports == two.size
+    assert np.isfinite(Aggregator(two).add(every).estimate().shares).all()
 
 
 def test_a_description_rebuilds_the_wave():
     made = square_wave(cells=100, epsilon=0.3, lower=0.5, upper=7)
-    assert from_description(json.dumps(made.describe())) == made
+    assert randomizer_from_json(json.dumps(made.describe())) == made
 
 
 def test_a_distribution_answers_for_itself():
-    told = Distribution(
+    told = DistributionEstimate(
         shares=np.array([0.5, 0, 0.25, 0.25]),
         bounds=(0.0, 8.0),
         reports=10,
@@ -242,14 +248,14 @@ def test_the_bootstrap_is_as_wide_as_the_noise():
         for _ in range(30)
     ]
     real = np.std([one.cdf(12) for one in told])
-    drawn = made.bootstrap(told[0], replicates=30, bits=seeded(6))
+    drawn = made.bootstrap(told[0], replicates=30, bits=seeded_rng(6))
     inner = np.std([one.cdf(12) for one in drawn.replicates])
     assert inner == pytest.approx(real, rel=0.5)
     low, high = drawn.interval(lambda one: one.cdf([8, 12, 16]), 0.9)
     assert low.shape == (3,)
     assert (high - low)[1] == pytest.approx(2 * 1.645 * real, rel=0.5)
     four = made.bootstrap(
-        dataclasses.replace(told[0], reports=320_000), replicates=20, bits=seeded(7)
+        dataclasses.replace(told[0], reports=320_000), replicates=20, bits=seeded_rng(7)
     )
     assert np.std([one.cdf(12) for one in four.replicates]) < inner / 2
 
@@ -287,12 +293,17 @@ def test_errors_of_ranges_are_those_known_on_smooth_data(kind, epsilon, smooth, 
 
     With smoothing the error is at most 0.35 times that of a consistent tree of degree four. F52.
     """
-    from discreet.local.ranges.square_wave_error import simulated_error
+    from discreet.local.ranges.square_wave_error import simulate_square_wave_error
 
     made = square_wave(cells=256, epsilon=epsilon)
     for is_smooth, known in ((True, smooth), (False, plain)):
-        seen = simulated_error(
-            made, reports=100_000, shares=spec_data(kind), smooth=is_smooth, runs=40, bits=seeded(8)
+        seen = simulate_square_wave_error(
+            made,
+            reports=100_000,
+            shares=spec_data(kind),
+            smooth=is_smooth,
+            runs=40,
+            bits=seeded_rng(8),
         )
         assert seen.error == pytest.approx(known, rel=0.45)
         if is_smooth:
@@ -301,10 +312,10 @@ def test_errors_of_ranges_are_those_known_on_smooth_data(kind, epsilon, smooth, 
 
 def test_a_distribution_says_what_it_is():
     made = square_wave(cells=4, epsilon=1, lower=0, upper=8)
-    found = Aggregate(made).add(made.encode([1.0, 2.0, 7.0], bits=seeded(1))).estimate()
+    found = Aggregator(made).add(made.encode([1.0, 2.0, 7.0], bits=seeded_rng(1))).estimate()
     found = dataclasses.replace(found, converged=True)
     assert repr(found) == (f"Distribution(4 cells from 0 to 8, mean {found.mean:.4g}, 3 reports)")
     assert repr(dataclasses.replace(found, converged=False)).endswith("3 reports, not settled)")
-    assert repr(Bootstrap(estimate=found, replicates=(found,))) == (
+    assert repr(DistributionBootstrap(estimate=found, replicates=(found,))) == (
         f"Bootstrap({found!r}, 1 replicates)"
     )

@@ -9,8 +9,8 @@ from discreet.local._window_channel import window
 from discreet.local.means import balanced_piecewise as balanced_module
 from discreet.local.means import hybrid as hybrid_module
 from discreet.local.means import piecewise as piecewise_module
-from discreet.local.means.hybrid import hybrid
-from discreet.local.means.piecewise import Piecewise, best, piecewise, windows
+from discreet.local.means.hybrid import hybrid_mean
+from discreet.local.means.piecewise import PiecewiseMean, best, piecewise_mean, windows
 
 SHAPES = [(2, 1), (3, 2), (5, 3), (6, 1), (4, 9)]
 
@@ -36,7 +36,7 @@ def test_errors_that_are_compared(inputs, width, epsilon):
     assert balanced_module._worst(made) == pytest.approx(variances.max())
     assert variances.max() <= (chances @ even**2 - places**2).max() * (1 + 1e-9)
     shape = {"epsilon": epsilon, "lower": Fraction(0), "upper": Fraction(1), "window": made}
-    for kind, levels in ((Piecewise, even), (balanced_module.Balanced, found)):
+    for kind, levels in ((PiecewiseMean, even), (balanced_module.BalancedPiecewise, found)):
         one = kind(**shape)
         assert one.levels == pytest.approx(0.5 + levels)
         assert one.squares == pytest.approx(chances @ levels**2)
@@ -69,7 +69,7 @@ def test_windows_that_fill_a_byte(epsilon):
     assert all(one.symbols == 256 for one in every)
     least = min(every, key=piecewise_module._end)
     assert best(epsilon, None, None) == least
-    assert piecewise(epsilon=epsilon, lower=0, upper=1).window == least
+    assert piecewise_mean(epsilon=epsilon, lower=0, upper=1).window == least
     given = windows(epsilon, 9, None, alphabet=256)
     assert [(one.inputs, one.width) for one in given] == [(10, w) for w in range(1, 10)]
     (only,) = windows(epsilon, None, 255, alphabet=256)
@@ -82,7 +82,7 @@ def test_coins_between_a_window_and_a_bit():
     assert hybrid_module._sides(0.25) == (0, 1 << 14, 1 << 16)
     assert hybrid_module._sides(2.0) == (0, 1 << 16)
     assert hybrid_module._sides(1e-9) == (0, 1 << 16)
-    made = hybrid(epsilon=1, lower=0, upper=1, steps=3, window=2, share=1 << 14)
+    made = hybrid_mean(epsilon=1, lower=0, upper=1, steps=3, window=2, share=1 << 14)
     wide, bit = law(made.wide.window), law(made.bit.window)
     assert made.size == made.wide.size + 2
     for i, place in enumerate(np.arange(4) / 3):
@@ -91,11 +91,11 @@ def test_coins_between_a_window_and_a_bit():
         assert chances @ made.levels == pytest.approx(place)
         assert chances @ (made.levels - 0.5) ** 2 == pytest.approx(made.squares[i])
     every = [
-        hybrid(epsilon=1, lower=0, upper=1, steps=3, window=w, share=s).std
+        hybrid_mean(epsilon=1, lower=0, upper=1, steps=3, window=w, share=s).std
         for w in (1, 2, 3)
         for s in range(0, (1 << 16) + 1, 1 << 12)
     ]
-    assert hybrid(epsilon=1, lower=0, upper=1, steps=3).std <= min(every) * (1 + 1e-9)
+    assert hybrid_mean(epsilon=1, lower=0, upper=1, steps=3).std <= min(every) * (1 + 1e-9)
 
 
 class Given:
@@ -114,7 +114,7 @@ class Given:
 
 @pytest.mark.parametrize(("word", "wide"), [(0, True), (99, True), (100, False), (65535, False)])
 def test_the_side_of_a_coin(word, wide):
-    made = hybrid(epsilon=1, lower=0, upper=1, steps=3, window=2, share=100)
+    made = hybrid_mean(epsilon=1, lower=0, upper=1, steps=3, window=2, share=100)
     symbol = int(made.draw(np.array([0.0]), Given([word << 48]))[0])
     assert (symbol < made.wide.size) == wide
     # With zeros for all else, the first symbol of its side.

@@ -10,15 +10,15 @@ import pytest
 import discreet
 from discreet.core.errors import InvalidArgument, OutOfDomain, Unsupported
 from discreet.mechanisms.scalar import _base as loss
-from discreet.mechanisms.scalar.best_noise import best_additive
+from discreet.mechanisms.scalar.best_noise import best_additive_noise
 from discreet.mechanisms.scalar.grafted import grafted
 from discreet.mechanisms.scalar.staircase import staircase
 from discreet.mechanisms.scalar.truncated_laplace import truncated_laplace
-from discreet.noise.bounded_laplace import BoundedLaplace
+from discreet.noise.bounded_laplace import BoundedDiscreteLaplace
 from discreet.noise.gaussian import DiscreteGaussian
 from discreet.noise.laplace import DiscreteLaplace
-from discreet.noise.piecewise_constant import TOTAL, Staircase, Stepped
-from discreet.noise.random_source import seeded
+from discreet.noise.piecewise_constant import TOTAL, PiecewiseConstant, Staircase
+from discreet.noise.random_source import seeded_rng
 
 
 def table(law, reach):
@@ -77,7 +77,7 @@ def test_a_staircase_on_reals_approaches_the_published_optimum(epsilon):
 
 def stepped(width, seed=3):
     weights = np.sort(np.random.default_rng(seed).integers(1, 1 << 55, 9))[::-1].tolist()
-    return Stepped([TOTAL - 2 * sum(weights), *weights], width=width)
+    return PiecewiseConstant([TOTAL - 2 * sum(weights), *weights], width=width)
 
 
 @pytest.mark.parametrize("width", [1, 3, 5])
@@ -92,11 +92,11 @@ def test_the_exact_divergence_of_a_table_is_that_of_its_masses(width, shift):
 
 def test_weights_that_rise_are_refused():
     with pytest.raises(InvalidArgument, match="never rise"):
-        Stepped([TOTAL - 2 * (1 + 2), 1, 2])
+        PiecewiseConstant([TOTAL - 2 * (1 + 2), 1, 2])
     with pytest.raises(InvalidArgument, match="sum to"):
-        Stepped([5, 1])
+        PiecewiseConstant([5, 1])
     with pytest.raises(InvalidArgument, match="odd"):
-        Stepped([TOTAL], width=2)
+        PiecewiseConstant([TOTAL], width=2)
 
 
 @pytest.mark.parametrize(
@@ -130,7 +130,7 @@ def test_grafted_noise_keeps_its_promise_and_wastes_little(sensitivity, epsilon,
     [
         DiscreteLaplace(Fraction(7, 3)),
         DiscreteGaussian(9),
-        BoundedLaplace(3, lower=-8, upper=8),
+        BoundedDiscreteLaplace(3, lower=-8, upper=8),
         Staircase(1, shift=4, tread=2),
         stepped(1),
         stepped(3),
@@ -149,7 +149,7 @@ def test_losses_are_those_of_the_masses(law):
 
 @pytest.mark.parametrize("scale", [300, 5_000, 10**6])
 def test_long_sums_equal_their_terms(scale):
-    law = BoundedLaplace(scale, lower=-400_000, upper=400_000)
+    law = BoundedDiscreteLaplace(scale, lower=-400_000, upper=400_000)
     k = np.arange(-400_000, 400_001, dtype=np.float64)
     masses = law.pmf(k)
     assert law.moment(2) == pytest.approx(np.sum(k**2 * masses), rel=1e-11)
@@ -160,26 +160,29 @@ def test_long_sums_equal_their_terms(scale):
 
 
 def test_pure_privacy_on_counts_is_laplace_and_on_reals_a_staircase():
-    assert best_additive(sensitivity=1, epsilon=1).chosen.name == "laplace"
-    assert best_additive(sensitivity=0.5, epsilon=3).chosen.name == "staircase"
-    for made in (best_additive(sensitivity=1, epsilon=1), best_additive(sensitivity=2, epsilon=3)):
+    assert best_additive_noise(sensitivity=1, epsilon=1).chosen.name == "laplace"
+    assert best_additive_noise(sensitivity=0.5, epsilon=3).chosen.name == "staircase"
+    for made in (
+        best_additive_noise(sensitivity=1, epsilon=1),
+        best_additive_noise(sensitivity=2, epsilon=3),
+    ):
         assert made.guarantee.epsilon(0) <= 3
         assert made.certify().holds
 
 
 def test_the_choice_is_explained():
-    made = discreet.best_additive(sensitivity=0.5, epsilon=0.1, delta=0.01)
+    made = discreet.best_additive_noise(sensitivity=0.5, epsilon=0.1, delta=0.01)
     assert made.explain().startswith("Smallest root of the mean squared error: truncated_laplace.")
     assert "gaussian" in made.explain()
-    pure = best_additive(sensitivity=1, epsilon=1)
+    pure = best_additive_noise(sensitivity=1, epsilon=1)
     assert "needs a delta above zero" in pure.explain()
 
 
 def test_releases_are_whole_for_counts_and_on_the_grid_for_reals():
-    count = best_additive(sensitivity=1, epsilon=0.5, delta=0.01)
-    assert isinstance(count.release(100, bits=seeded(1)), int)
-    real = best_additive(sensitivity=1, epsilon=0.5, delta=0.01, on="reals")
-    value = real.release(100.25, bits=seeded(1))
+    count = best_additive_noise(sensitivity=1, epsilon=0.5, delta=0.01)
+    assert isinstance(count.release(100, bits=seeded_rng(1)), int)
+    real = best_additive_noise(sensitivity=1, epsilon=0.5, delta=0.01, on="reals")
+    value = real.release(100.25, bits=seeded_rng(1))
     assert value == round(value * 2**20) / 2**20
     low, high = real.interval(0.99)
     assert low == -high
@@ -189,30 +192,30 @@ def test_releases_are_whole_for_counts_and_on_the_grid_for_reals():
 
 def test_large_whole_sensitivities_fit_or_are_refused():
     """No table as long as the sensitivity, no search that never ends, no noise that wraps."""
-    best = best_additive(sensitivity=10**10, epsilon=1, delta=1e-6)
+    best = best_additive_noise(sensitivity=10**10, epsilon=1, delta=1e-6)
     assert {one.name for one in best.candidates} >= {"laplace", "gaussian", "staircase", "grafted"}
     assert best.certify().holds
     with pytest.raises(Unsupported, match="coarser"):
-        best_additive(sensitivity=2**58, epsilon=1, delta=1e-6)
+        best_additive_noise(sensitivity=2**58, epsilon=1, delta=1e-6)
     with pytest.raises(InvalidArgument, match="coarser"):
         Staircase(Fraction(1, 1000), shift=2**56, tread=1)
     with pytest.raises(InvalidArgument, match="coarser"):
-        Stepped([TOTAL // 2, TOTAL // 4], width=2**61 + 1)
+        PiecewiseConstant([TOTAL // 2, TOTAL // 4], width=2**61 + 1)
 
 
 def test_bad_questions_are_named():
     with pytest.raises(InvalidArgument, match="loss"):
-        best_additive(sensitivity=1, epsilon=1, loss="rmse")
+        best_additive_noise(sensitivity=1, epsilon=1, loss="rmse")
     with pytest.raises(InvalidArgument, match="whole sensitivity"):
         truncated_laplace(sensitivity=0.5, epsilon=1, delta=0.1, on="integers")
     with pytest.raises(Unsupported, match="too small"):
         grafted(sensitivity=0.5, epsilon=1e-4, delta=0.1)
-    assert best_additive(sensitivity=0.5, epsilon=1e-4, delta=0.1).certify().holds
+    assert best_additive_noise(sensitivity=0.5, epsilon=1e-4, delta=0.1).certify().holds
 
 
 def beaten(epsilon, delta, name, sensitivity):
     """How much better any single noise of the catalogue is than the choice."""
-    best = best_additive(sensitivity=sensitivity, epsilon=epsilon, delta=delta, loss=name)
+    best = best_additive_noise(sensitivity=sensitivity, epsilon=epsilon, delta=delta, loss=name)
     assert best.certify().holds
     measure = loss.LOSSES[name]
     scale = 1.0 if isinstance(sensitivity, int) else None

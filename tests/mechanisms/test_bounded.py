@@ -11,13 +11,13 @@ import numpy as np
 import pytest
 
 from discreet.core.errors import InvalidArgument, NotCertified, OutOfDomain
-from discreet.core.relation import Relation
+from discreet.core.relation import NeighboringRelation
 from discreet.mechanisms.additive import laplace
-from discreet.mechanisms.bounded._divergence import Outputs, _margin, table, worst_divergence
+from discreet.mechanisms.bounded._divergence import BoundedOutputs, _margin, table, worst_divergence
 from discreet.mechanisms.bounded._error import bounded_error, clamped_error, folded_error
-from discreet.mechanisms.bounded.mechanism import bounded_laplace, clamped, folded
-from discreet.mechanisms.quantiles import Column
-from discreet.noise.random_source import seeded
+from discreet.mechanisms.bounded.mechanism import bounded_laplace, clamp_output, reflect_output
+from discreet.mechanisms.quantiles import SortedColumn
+from discreet.noise.random_source import seeded_rng
 from tests.distributions import follows
 
 # (epsilon, sensitivity, width) and the scale of diffprivlib 0.6.6, LaplaceBoundedDomain.
@@ -33,7 +33,7 @@ PEER = [
 # The exact scales of B54, with the centre where the divergence is largest.
 EXACT = [(0.1, 0.9189, 0.384), (0.01, 1.3550, 0.139), (1e-6, 1.60880, 0.0015)]
 SMALL = [
-    Outputs(span=span, shift=shift)
+    BoundedOutputs(span=span, shift=shift)
     for span, shift in ((1, 1), (2, 1), (5, 1), (5, 2), (6, 5), (9, 3), (12, 12))
 ]
 
@@ -116,7 +116,7 @@ def test_divergences_of_pairs_are_sums_over_the_outputs(span, scale):
     for a, b in itertools.combinations(range(span + 1), 2):
         for epsilon in (0.0, 0.2, 1.3):
             summed = np.maximum(laws[a] - math.exp(epsilon) * laws[b], 0).sum()
-            found = Outputs(span=span, shift=b - a).divergence(a, scale, epsilon)
+            found = BoundedOutputs(span=span, shift=b - a).divergence(a, scale, epsilon)
             assert found == pytest.approx(summed, abs=1e-13)
 
 
@@ -147,7 +147,7 @@ def test_rounding_stays_far_below_what_is_allowed_for_it():
     with localcontext(prec=60):
         for _ in range(300):
             shift = int(10 ** generator.uniform(0, 9))
-            outputs = Outputs(span=shift + int(10 ** generator.uniform(0, 11)), shift=shift)
+            outputs = BoundedOutputs(span=shift + int(10 ** generator.uniform(0, 11)), shift=shift)
             epsilon = 10 ** generator.uniform(-9, 1.8)
             scale = min(shift / epsilon * 10 ** generator.uniform(-0.7, 0.4), 2.0**33)
             last = outputs.span - shift
@@ -168,7 +168,7 @@ def test_larger_shifts_and_smaller_centres_are_worse(span):
             assert np.all(np.diff(far[: q + 1, q + 1]) <= 1e-15)
 
 
-@pytest.mark.parametrize("outputs", [*SMALL, Outputs(span=40, shift=3)], ids=repr)
+@pytest.mark.parametrize("outputs", [*SMALL, BoundedOutputs(span=40, shift=3)], ids=repr)
 def test_bounds_over_intervals_of_centres_hold(outputs):
     for scale, epsilon in itertools.product((0.4, 2.0, 8.0), (0.0, 0.1, 1.0)):
         last = outputs.span - outputs.shift
@@ -206,10 +206,10 @@ def test_certificates(options):
 
 
 def test_both_routes_of_the_certificate_agree():
-    outputs, scale = Outputs(span=300, shift=30), Fraction(25)
+    outputs, scale = BoundedOutputs(span=300, shift=30), Fraction(25)
     exact, route = worst_divergence(outputs, scale, 1.0)
     assert "all pairs" in route
-    finer = Outputs(span=300 << 10, shift=30 << 10)
+    finer = BoundedOutputs(span=300 << 10, shift=30 << 10)
     tails, route = worst_divergence(finer, scale * 1024, 1.0)
     assert "tails" in route
     assert tails == pytest.approx(exact, rel=0.02)
@@ -219,7 +219,7 @@ def test_both_routes_of_the_certificate_agree():
 @pytest.mark.parametrize("value", [0, 3, 10])
 def test_draws_follow_the_law_and_stay_inside(value):
     made = bounded_laplace(lower=0, upper=10, sensitivity=1, epsilon=0.5)
-    bits = seeded(value)
+    bits = seeded_rng(value)
     drawn = np.array([made.release(value, bits=bits) for _ in range(3000)])
     law = np.cumsum(table(10, made.scale)[value])
     assert drawn.min() >= 0
@@ -231,7 +231,7 @@ def test_draws_follow_the_law_and_stay_inside(value):
 
 def test_reals_stay_between_bounds_that_are_no_doubles():
     made = bounded_laplace(lower=0.1, upper=0.7, sensitivity=0.3, epsilon=0.1)
-    drawn = [made.release(0.1, bits=seeded(i)) for i in range(200)]
+    drawn = [made.release(0.1, bits=seeded_rng(i)) for i in range(200)]
     assert min(drawn) >= 0.1
     assert max(drawn) <= 0.7
     assert isinstance(made.release(0.3), float)
@@ -241,29 +241,29 @@ def test_whole_numbers_stay_whole():
     made = bounded_laplace(lower=0, upper=110, sensitivity=110, epsilon=1)
     assert type(made.release(10)) is int
     assert made.scale == 110  # both normalisers are alike
-    for wrap in (clamped, folded):
+    for wrap in (clamp_output, reflect_output):
         within = wrap(laplace(sensitivity=1, epsilon=1), lower=0, upper=3)
         assert type(within.release(2)) is int
         assert within.release(np.arange(4)).dtype == np.int64
 
 
-@pytest.mark.parametrize("wrap", [clamped, folded])
+@pytest.mark.parametrize("wrap", [clamp_output, reflect_output])
 def test_clamping_and_folding_keep_the_promise_and_the_bounds(wrap):
     noise = laplace(sensitivity=1, epsilon=0.05)
     made = wrap(noise, lower=-2, upper=5)
     assert made.guarantee == noise.guarantee
     assert made.certify().holds
-    drawn = made.release(np.full(2000, 4), bits=seeded(1))
+    drawn = made.release(np.full(2000, 4), bits=seeded_rng(1))
     assert drawn.min() == -2
     assert drawn.max() == 5
-    outside = made.release(np.full(2000, 999), bits=seeded(2))
-    assert np.array_equal(outside, made.release(np.full(2000, 5), bits=seeded(2)))
+    outside = made.release(np.full(2000, 999), bits=seeded_rng(2))
+    assert np.array_equal(outside, made.release(np.full(2000, 5), bits=seeded_rng(2)))
 
 
 def test_folding_reflects():
     noise = laplace(sensitivity=1, epsilon=0.1)
-    plain = noise.release(np.full(500, 3), bits=seeded(5))
-    inside = folded(noise, lower=0, upper=7).release(np.full(500, 3), bits=seeded(5))
+    plain = noise.release(np.full(500, 3), bits=seeded_rng(5))
+    inside = reflect_output(noise, lower=0, upper=7).release(np.full(500, 3), bits=seeded_rng(5))
     mirrored = [abs((x + 7) % 14 - 7) for x in plain.tolist()]
     assert inside.tolist() == mirrored
     assert np.all(np.abs(inside - 3) <= np.abs(plain - 3))
@@ -275,7 +275,10 @@ def test_errors_of_mapped_noise_are_exact_on_the_lattice(way, scale):
     ratio = math.exp(-1 / scale)
     k = np.arange(-5000, 5001)
     masses = (1 - ratio) / (1 + ratio) * ratio ** np.abs(k)
-    column, noise = Column.of(0, 7, 1), laplace(sensitivity=1, epsilon=1 / scale, on="integers")
+    column, noise = (
+        SortedColumn.of(0, 7, 1),
+        laplace(sensitivity=1, epsilon=1 / scale, on="integers"),
+    )
     for truth in range(8):
         out = truth + k
         out = np.clip(out, 0, 7) if way == "clamp" else np.abs((out + 7) % 14 - 7)
@@ -326,7 +329,7 @@ def test_intervals_hold_whatever_is_true(scale, level):
 
 
 def test_intervals_of_clamped_noise():
-    made = clamped(laplace(sensitivity=1, epsilon=0.1), lower=0, upper=5)
+    made = clamp_output(laplace(sensitivity=1, epsilon=0.1), lower=0, upper=5)
     assert made.interval(0.9) == (-5, 5)
     assert made.std == 5
 
@@ -339,9 +342,9 @@ def test_tiny_deltas_are_not_spent():
 
 def test_relation_is_named():
     made = bounded_laplace(
-        lower=0, upper=1, sensitivity=1, epsilon=1, relation=Relation.REPLACE_ONE
+        lower=0, upper=1, sensitivity=1, epsilon=1, relation=NeighboringRelation.REPLACE_ONE
     )
-    assert made.guarantee.relation is Relation.REPLACE_ONE
+    assert made.guarantee.relation is NeighboringRelation.REPLACE_ONE
 
 
 @pytest.mark.parametrize(
@@ -365,7 +368,7 @@ def test_refused(options):
     if not options.keys() <= {"lower", "upper"}:
         return
     with pytest.raises(InvalidArgument):
-        clamped(laplace(sensitivity=1, epsilon=1), **{"lower": 0, "upper": 1, **options})
+        clamp_output(laplace(sensitivity=1, epsilon=1), **{"lower": 0, "upper": 1, **options})
 
 
 def test_inputs_are_single_finite_numbers():

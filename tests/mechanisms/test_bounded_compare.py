@@ -7,12 +7,14 @@ import pytest
 
 from discreet.core.errors import InvalidArgument
 from discreet.mechanisms.bounded._divergence import table
-from discreet.mechanisms.bounded.compare import advise_bounded
-from discreet.mechanisms.scalar.best_noise import best_additive
+from discreet.mechanisms.bounded.compare import compare_bounded_noise
+from discreet.mechanisms.scalar.best_noise import best_additive_noise
 
 
 def advice(**options):
-    return advise_bounded(**{"lower": 0, "upper": 10, "sensitivity": 1, "epsilon": 1, **options})
+    return compare_bounded_noise(
+        **{"lower": 0, "upper": 10, "sensitivity": 1, "epsilon": 1, **options}
+    )
 
 
 def losses(given):
@@ -90,7 +92,7 @@ def test_far_bounds_leave_every_noise_as_it_is(on, delta):
     given = advice(lower=-1000, upper=1000, prior=[0], delta=delta, on=on, epsilon=0.5)
     plain = {
         one.name: one.loss
-        for one in best_additive(sensitivity=1, epsilon=0.5, delta=delta, on=on).candidates
+        for one in best_additive_noise(sensitivity=1, epsilon=0.5, delta=delta, on=on).candidates
     }
     found = losses(given)
     assert {f"clamped {name}" for name in plain} < found.keys()

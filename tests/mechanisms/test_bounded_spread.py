@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from discreet.core.errors import InvalidArgument, OutOfDomain
-from discreet.core.relation import Relation
-from discreet.mechanisms.bounded.spread import private_sd, private_variance
-from discreet.noise.random_source import seeded
+from discreet.core.relation import NeighboringRelation
+from discreet.mechanisms.bounded.spread import private_std, private_variance
+from discreet.noise.random_source import seeded_rng
 from tests.distributions import frequency
 
 HOW = ["clamp", "fold", "bounded"]
@@ -42,7 +42,7 @@ def test_sensitivities_are_attained_and_never_passed(rows, how):
     deviation = np.abs(one.std(axis=1, ddof=1) - other.std(axis=1, ddof=1)).max()
     assert variance == pytest.approx(span**2 / rows)
     assert deviation == pytest.approx(span / math.sqrt(rows))
-    found = private_variance(**options), private_sd(direct=True, **options)
+    found = private_variance(**options), private_std(direct=True, **options)
     for made, true in zip(found, (variance, deviation), strict=True):
         assert true - 1e-12 <= moved(made) <= true * (1 + 1e-5)
 
@@ -53,7 +53,7 @@ def test_domains_are_the_largest_values(rows):
     options = {"lower": 0, "upper": 3, "rows": rows, "epsilon": 1}
     top = private_variance(**options).inner.upper
     assert top == pytest.approx(data.var(axis=1, ddof=1).max(), rel=1e-12)
-    top = private_sd(direct=True, **options).inner.upper
+    top = private_std(direct=True, **options).inner.upper
     assert top == pytest.approx(data.std(axis=1, ddof=1).max(), rel=1e-12)
 
 
@@ -61,22 +61,22 @@ def test_domains_are_the_largest_values(rows):
 @pytest.mark.parametrize("direct", [False, True])
 def test_releases_are_never_out_of_domain(how, direct):
     values = np.full(20, 3.0)
-    made = private_sd(lower=0, upper=10, rows=20, epsilon=0.05, method=how, direct=direct)
-    bits = seeded(1)
+    made = private_std(lower=0, upper=10, rows=20, epsilon=0.05, method=how, direct=direct)
+    bits = seeded_rng(1)
     drawn = [made.release(values, bits=bits) for _ in range(300)]
     assert all(0 <= value <= math.sqrt(25 * 20 / 19) * (1 + 1e-9) for value in drawn)
     assert made.certify().holds
-    assert made.guarantee.relation is Relation.REPLACE_ONE
+    assert made.guarantee.relation is NeighboringRelation.REPLACE_ONE
 
 
 def test_variances_are_released_around_the_truth():
     values = np.arange(1000) / 100
     made = private_variance(lower=0, upper=10, rows=1000, epsilon=1000)
     assert made.release(values) == pytest.approx(values.var(ddof=1), abs=1e-2)
-    assert private_sd(lower=0, upper=10, rows=1000, epsilon=1000).release(values) == pytest.approx(
+    assert private_std(lower=0, upper=10, rows=1000, epsilon=1000).release(values) == pytest.approx(
         values.std(ddof=1), abs=1e-2
     )
-    direct = private_sd(lower=0, upper=10, rows=1000, epsilon=1000, direct=True)
+    direct = private_std(lower=0, upper=10, rows=1000, epsilon=1000, direct=True)
     assert direct.release(values) == pytest.approx(values.std(ddof=1), abs=1e-2)
 
 
@@ -84,7 +84,7 @@ def test_how_often_clamping_acts_is_known():
     """Half of exp(-variance * rows * epsilon / width^2), as published for negative variances."""
     values = np.tile([0.0, 2.0], 10)
     made = private_variance(lower=0, upper=10, rows=20, epsilon=0.5)
-    bits = seeded(3)
+    bits = seeded_rng(3)
     at_zero = sum(made.release(values, bits=bits) == 0 for _ in range(2500))
     chance = math.exp(-values.var(ddof=1) * 20 * 0.5 / 100) / 2
     assert frequency(at_zero, 2500, chance)
@@ -92,11 +92,11 @@ def test_how_often_clamping_acts_is_known():
 
 
 def test_intervals_hold_for_roots():
-    made = private_sd(lower=0, upper=10, rows=10, epsilon=1)
+    made = private_std(lower=0, upper=10, rows=10, epsilon=1)
     low, high = made.interval(0.9)
     assert (low, high) == (-math.sqrt(made.inner.interval(0.9)[1]), -low)
     values = np.tile([0.0, 1.0], 5)
-    bits = seeded(4)
+    bits = seeded_rng(4)
     drawn = np.array([made.release(values, bits=bits) for _ in range(500)])
     assert np.mean(np.abs(drawn - values.std(ddof=1)) <= high) > 0.88
 
@@ -105,7 +105,7 @@ def test_refused():
     with pytest.raises(InvalidArgument, match="rows"):
         private_variance(lower=0, upper=1, rows=1, epsilon=1)
     with pytest.raises(InvalidArgument, match="method"):
-        private_sd(lower=0, upper=1, rows=4, epsilon=1, method="wrap")
+        private_std(lower=0, upper=1, rows=4, epsilon=1, method="wrap")
     with pytest.raises(OutOfDomain):
         private_variance(lower=0, upper=1, rows=4, epsilon=1).release([0.1, 0.2])
 

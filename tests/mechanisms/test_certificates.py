@@ -10,24 +10,24 @@ import pytest
 
 import discreet
 from discreet.core.errors import NotCertified
-from discreet.core.relation import Relation
+from discreet.core.relation import NeighboringRelation
 from discreet.mechanisms import quantiles as quantile
 from discreet.mechanisms.above_threshold import AboveThreshold
 from discreet.mechanisms.data_dependent import smooth_sensitivity as smooth_check
 from discreet.mechanisms.data_dependent import weighted_sensitivity as weighted
 from discreet.mechanisms.data_dependent.propose_test_release import propose_test_release
-from discreet.mechanisms.data_dependent.smooth_sensitivity import smooth
-from discreet.mechanisms.mechanism import Check
+from discreet.mechanisms.data_dependent.smooth_sensitivity import smooth_sensitivity
+from discreet.mechanisms.mechanism import CertificateCheck
 from discreet.mechanisms.partition_selection import partition_selection
-from discreet.mechanisms.quantiles import Quantile, private_quantile
-from discreet.mechanisms.selection import Exponential
+from discreet.mechanisms.quantiles import PrivateQuantile, private_quantile
+from discreet.mechanisms.selection import ExponentialMechanism
 
 # -- one check ----------------------------------------------------------------------------------
 
 
 def test_a_check_holds_up_to_a_billionth_and_a_little():
     def check(claimed, exact):
-        return Check(part="all", epsilon=1.0, claimed=claimed, exact=exact, route="sum")
+        return CertificateCheck(part="all", epsilon=1.0, claimed=claimed, exact=exact, route="sum")
 
     little = 1e-14
     assert check(0.0, little).holds
@@ -50,7 +50,9 @@ def excess(law, shifts, epsilon):
     return math.fsum(np.maximum(p - math.exp(epsilon) * q, 0))
 
 
-@pytest.mark.parametrize("relation", [Relation.ADD_REMOVE, Relation.REPLACE_ONE])
+@pytest.mark.parametrize(
+    "relation", [NeighboringRelation.ADD_REMOVE, NeighboringRelation.REPLACE_ONE]
+)
 @pytest.mark.parametrize("how", ["laplace", "gaussian", "rho"])
 def test_certificates_of_keys(how, relation):
     """At 0, half of epsilon and epsilon: new keys come out, or those that stay are told apart."""
@@ -61,7 +63,9 @@ def test_certificates_of_keys(how, relation):
     law = made.noise.pmf(k)
     new = law[k >= made.threshold].sum()
     # Two counts that move by one each are as hard for Laplace noise as one that moves by two.
-    moved = [1] if relation is Relation.ADD_REMOVE else [2] if how == "laplace" else [1, 1]
+    moved = (
+        [1] if relation is NeighboringRelation.ADD_REMOVE else [2] if how == "laplace" else [1, 1]
+    )
     checks = made.certify().checks
     epsilons = [check.epsilon for check in checks]
     if how == "rho":
@@ -155,7 +159,9 @@ PEAK = np.array([0.08, 0.08, 0.08, 0.6, 0.08, 0.08])  # e / 6 < 0.6, but 1 / 6 <
 HOLE = np.array([0.2, 0.2, 0.2, 0.0, 0.2, 0.2])  # 0.2 < e / 6, but 1 / 6 > 0
 
 
-@pytest.mark.parametrize("relation", [Relation.ADD_REMOVE, Relation.REPLACE_ONE])
+@pytest.mark.parametrize(
+    "relation", [NeighboringRelation.ADD_REMOVE, NeighboringRelation.REPLACE_ONE]
+)
 @pytest.mark.parametrize("odd", [PEAK, HOLE])
 def test_all_small_data_are_compared_with_their_neighbours(relation, odd, monkeypatch):
     made = private_quantile(lower=0, upper=5, grid=1, epsilon=1, relation=relation)
@@ -174,10 +180,10 @@ def test_all_small_data_are_compared_with_their_neighbours(relation, odd, monkey
         assert span == 5
         return odd if asked[-1] == strange else FLAT
 
-    monkeypatch.setattr(Quantile, "_law", law)
+    monkeypatch.setattr(PrivateQuantile, "_law", law)
     for strange in [(), (0,), (5,), (0, 5, 5), (5, 5, 5)]:
         asked.clear()
-        if not strange and relation is Relation.REPLACE_ONE:
+        if not strange and relation is NeighboringRelation.REPLACE_ONE:
             assert made.certify().holds  # there is no row to replace
         else:
             with pytest.raises(NotCertified):
@@ -188,7 +194,7 @@ def test_all_small_data_are_compared_with_their_neighbours(relation, odd, monkey
 def test_points_are_flipped_one_by_one():
     for method in ("interpolated", "exponential"):
         assert private_quantile(lower=0, upper=1, epsilon=1, method=method).stride == 1
-    fields = {field.name: field.default for field in dataclasses.fields(Quantile)}
+    fields = {field.name: field.default for field in dataclasses.fields(PrivateQuantile)}
     assert fields["stride"] == 1
 
 
@@ -209,8 +215,8 @@ def test_laws_of_steep_choices_are_numbers(method):
 
 @pytest.mark.parametrize("epsilon", [0.1, 1.0])
 def test_choices_are_compared_in_both_directions(epsilon, monkeypatch):
-    monkeypatch.setattr(Exponential, "probabilities", lambda self, scores: scores)
-    made = discreet.exponential(sensitivity=1, epsilon=epsilon)
+    monkeypatch.setattr(ExponentialMechanism, "probabilities", lambda self, scores: scores)
+    made = discreet.exponential_mechanism(sensitivity=1, epsilon=epsilon)
     factor = math.exp(epsilon)
     for left, right in (([0.9, 0.1, 0.0], [0.2, 0.3, 0.5]), ([0.5, 0.5, 0.0], [0.45, 0.45, 0.1])):
         both = [
@@ -265,7 +271,7 @@ def spied(monkeypatch, module):
 
 @pytest.mark.parametrize("options", [{}, {"delta": 1e-6, "smoothness": 0.03}])
 def test_scales_and_centres_that_a_smooth_bound_allows(options, monkeypatch):
-    family = smooth(lower=0, upper=1, rows=9, epsilon=1, **options).family
+    family = smooth_sensitivity(lower=0, upper=1, rows=9, epsilon=1, **options).family
     asked, answers = spied(monkeypatch, smooth_check)
     assert smooth_check.worst_divergence(family) == 0
     expected = set()
@@ -282,7 +288,7 @@ def test_scales_and_centres_that_a_smooth_bound_allows(options, monkeypatch):
 
 
 def test_local_sensitivities_that_a_weighted_one_allows(monkeypatch):
-    made = weighted.weighted(lower=0, upper=1, rows=9, epsilon=2, delta=1e-3)
+    made = weighted.weighted_sensitivity(lower=0, upper=1, rows=9, epsilon=2, delta=1e-3)
     asked, answers = spied(monkeypatch, weighted)
     (check,) = made.certify().checks
     assert (check.epsilon, check.claimed, check.exact) == (2.0, 1e-3, 0.0)
@@ -305,7 +311,9 @@ def test_local_sensitivities_that_a_weighted_one_allows(monkeypatch):
 @pytest.mark.parametrize(("p", "q"), [((0, 1), (0, 1.5)), ((0, 1.5), (0, 1)), ((0.3, 1), (0, 1))])
 def test_divergences_do_not_depend_on_the_unit(size, p, q):
     """Laplace laws: closed forms at 0.2."""
-    log_density = smooth(lower=0, upper=1, rows=9, epsilon=1, delta=1e-6).family.log_density
+    log_density = smooth_sensitivity(
+        lower=0, upper=1, rows=9, epsilon=1, delta=1e-6
+    ).family.log_density
     scaled = [(centre * size, scale * size) for centre, scale in (p, q)]
     found = smooth_check.divergence(log_density, *scaled, 0.2)
     e = math.exp(0.2)

@@ -13,29 +13,33 @@ from scipy import special
 import discreet
 from discreet.core import events
 from discreet.core.errors import InvalidArgument, Unsupported
-from discreet.core.relation import Relation
+from discreet.core.relation import NeighboringRelation
 from discreet.mechanisms import _exact_divergence as divergence
 from discreet.mechanisms import additive
-from discreet.mechanisms.bin_statistics import Binned
+from discreet.mechanisms.bin_statistics import BinnedColumn
 from discreet.mechanisms.bounded import _divergence as bounded_check
 from discreet.mechanisms.bounded import mechanism as bounded
-from discreet.mechanisms.bounded._divergence import Outputs
-from discreet.mechanisms.bounded._error import ErrorLaw, _distribution, _Window
-from discreet.mechanisms.bounded.compare import BoundedAdvice, BoundedOption, advise_bounded
-from discreet.mechanisms.bounded.spread import private_sd, private_variance
-from discreet.mechanisms.data_dependent.sample_and_aggregate import sample_aggregate
+from discreet.mechanisms.bounded._divergence import BoundedOutputs
+from discreet.mechanisms.bounded._error import ErrorDistribution, _distribution, _Window
+from discreet.mechanisms.bounded.compare import (
+    BoundedComparison,
+    BoundedOption,
+    compare_bounded_noise,
+)
+from discreet.mechanisms.bounded.spread import private_std, private_variance
+from discreet.mechanisms.data_dependent.sample_and_aggregate import sample_and_aggregate
 from discreet.mechanisms.personalized import stretching
 from discreet.mechanisms.personalized.exponential_mechanism import personal_count, personal_quantile
-from discreet.mechanisms.personalized.sampling import personal_sample
+from discreet.mechanisms.personalized.sampling import personalized_sampling
 from discreet.mechanisms.personalized.stretching import stretched_quantile, stretched_sum
-from discreet.mechanisms.quantiles import Column
+from discreet.mechanisms.quantiles import SortedColumn
 from discreet.mechanisms.scalar import _base as loss
 from discreet.mechanisms.scalar import best_noise as best
-from discreet.noise.bounded_laplace import BoundedLaplace
+from discreet.noise.bounded_laplace import BoundedDiscreteLaplace
 from discreet.noise.gaussian import DiscreteGaussian
-from discreet.noise.random_source import seeded
+from discreet.noise.random_source import seeded_rng
 
-REPLACE = {"relation": Relation.REPLACE_ONE}
+REPLACE = {"relation": NeighboringRelation.REPLACE_ONE}
 
 # -- noise on numbers ---------------------------------------------------------------------------
 
@@ -48,7 +52,7 @@ def test_reals_are_released_in_pieces(monkeypatch):
     )
     made = discreet.laplace(sensitivity=1, epsilon=1, on="reals")
     values = np.arange(2**17 + 3) / 8
-    assert np.array_equal(made.release(values, bits=seeded(1)), values)
+    assert np.array_equal(made.release(values, bits=seeded_rng(1)), values)
     assert sizes == [2**16, 2**16, 3]
 
 
@@ -92,12 +96,12 @@ def test_chances_of_noise_up_to_a_number(steps):
 
 def test_one_lattice_is_one_event():
     whole = discreet.laplace(sensitivity=3, epsilon=2, on="integers")
-    assert whole.guarantee.event == events.DiscreteLaplace(Fraction(3, 2), 3)
+    assert whole.guarantee.event == events.DiscreteLaplaceEvent(Fraction(3, 2), 3)
     reals = discreet.laplace(sensitivity=3, epsilon=2, on="reals")
-    assert reals.guarantee.event == events.LaplaceNoise(Fraction(1, 2))
+    assert reals.guarantee.event == events.LaplaceEvent(Fraction(1, 2))
     both = discreet.laplace(sensitivity=3, epsilon=2)
     parts = (whole.guarantee.event, reals.guarantee.event)
-    assert both.guarantee.event == events.Either(parts)
+    assert both.guarantee.event == events.EitherEvent(parts)
 
 
 def test_certificates_look_along_the_curve():
@@ -120,7 +124,7 @@ def test_normal_noise_has_a_largest_deviation():
 
 def test_no_loss_at_all_is_the_least(monkeypatch):
     monkeypatch.setattr(best, "_loss", lambda *_: 0.0)
-    assert best.best_additive(sensitivity=3, epsilon=1).chosen.name == "laplace"
+    assert best.best_additive_noise(sensitivity=3, epsilon=1).chosen.name == "laplace"
 
 
 @pytest.mark.parametrize("square", [Fraction(1, 100), Fraction(1, 4), Fraction(9), Fraction(10**4)])
@@ -135,11 +139,11 @@ def test_absolute_errors_of_discrete_normal_noise(square):
 
 
 def test_the_farther_end_of_an_interval_counts():
-    law = BoundedLaplace(Fraction(4), lower=-2, upper=9)
+    law = BoundedDiscreteLaplace(Fraction(4), lower=-2, upper=9)
     low, high = law.interval(0.9)
     assert -low != high
     assert divergence.half_width(law, 0.9) == max(-low, high)
-    law = BoundedLaplace(Fraction(4), lower=-9, upper=2)
+    law = BoundedDiscreteLaplace(Fraction(4), lower=-9, upper=2)
     assert divergence.half_width(law, 0.9) == max(-low, high)
 
 
@@ -147,7 +151,7 @@ def test_the_farther_end_of_an_interval_counts():
 @pytest.mark.parametrize("sigma", [Fraction(1), Fraction(13, 10)])
 def test_what_is_not_summed_counts_in_full(shifts, square, sigma):
     """Beyond twelve deviations and two steps, on both sides, for every coordinate that moves."""
-    event = events.DiscreteGaussian(sigma**2, Fraction(square), len(shifts))
+    event = events.DiscreteGaussianEvent(sigma**2, Fraction(square), len(shifts))
     k = np.arange(1, 100)
     weights = np.exp(-k * k / (2 * float(sigma) ** 2))
     reach = math.ceil(12 * sigma) + 2
@@ -164,7 +168,7 @@ def test_shifts_of_many_coordinates(monkeypatch):
 
     def splits(square, dimension):
         asked.clear()
-        divergence.exact_delta(events.DiscreteGaussian(Fraction(9), square, dimension), 1.0)
+        divergence.exact_delta(events.DiscreteGaussianEvent(Fraction(9), square, dimension), 1.0)
         return sorted(asked)
 
     assert splits(Fraction(5), 5) == [(1, 1, 1, 1, 1), (2, 1)]
@@ -182,14 +186,14 @@ def test_divergences_of_narrow_noise(scale, epsilon):
     weights = np.exp(-np.abs(k) / float(scale))
     law = weights / weights.sum()
     exact = math.fsum(np.maximum(law[2:] - math.exp(epsilon) * law[:-2], 0)) + law[:2].sum()
-    found, _ = divergence.exact_delta(events.DiscreteLaplace(scale, 2), epsilon)
+    found, _ = divergence.exact_delta(events.DiscreteLaplaceEvent(scale, 2), epsilon)
     assert found == pytest.approx(exact, rel=1e-12)
 
 
 @pytest.mark.parametrize(("sigma", "epsilon"), [(20, 0.4), (20, 0.1), (0.5, 30.0), (3, 2.0)])
 def test_divergences_far_out(sigma, epsilon):
     """Next to nothing, and known to many digits."""
-    found, _ = divergence.exact_delta(events.GaussianNoise(Fraction(sigma)), epsilon)
+    found, _ = divergence.exact_delta(events.GaussianEvent(Fraction(sigma)), epsilon)
     upper, lower = 0.5 / sigma - epsilon * sigma, -0.5 / sigma - epsilon * sigma
     exact = special.ndtr(upper) - math.exp(epsilon) * special.ndtr(lower)
     assert found == pytest.approx(exact, rel=1e-8, abs=0)
@@ -218,9 +222,9 @@ def test_the_largest_error_of_bounded_noise_is_stated(monkeypatch):
 
     def error(_, value):
         asked.append(value)
-        return ErrorLaw(errors=np.array([-abs(value - 37.0)]), masses=np.ones(1))
+        return ErrorDistribution(errors=np.array([-abs(value - 37.0)]), masses=np.ones(1))
 
-    monkeypatch.setattr(bounded.BoundedLaplace, "error", error)
+    monkeypatch.setattr(bounded.BoundedLaplaceMechanism, "error", error)
     made = bounded.bounded_laplace(lower=0, upper=64, sensitivity=1, epsilon=1)
     assert made.std == 37
     assert asked == list(range(65))
@@ -233,7 +237,7 @@ def test_grids_of_bounds_on_both_sides_of_zero():
 
 def test_bounds_of_clamped_noise_have_a_largest():
     noise = discreet.laplace(sensitivity=1, epsilon=1)
-    for within in (bounded.clamped, bounded.folded):
+    for within in (bounded.clamp_output, bounded.reflect_output):
         made = within(noise, lower=-(2**60), upper=2**60)
         assert (made.lower, made.upper) == (-(2**60), 2**60)
         for lower, upper in ((0, 2**60 + 1), (-(2**60) - 1, 0)):
@@ -244,7 +248,7 @@ def test_bounds_of_clamped_noise_have_a_largest():
 def test_whole_bounds_stay_whole():
     noise = discreet.laplace(sensitivity=1, epsilon=1)
     for lower, upper, kind in ((0, 3, int), (0, 2.5, float), (0.5, 3, float), (0.5, 2.5, float)):
-        made = bounded.clamped(noise, lower=lower, upper=upper)
+        made = bounded.clamp_output(noise, lower=lower, upper=upper)
         assert type(made.lower) is type(made.upper) is kind
 
 
@@ -253,15 +257,15 @@ def test_spreads_stay_below_the_largest_there_is(rows):
     widest = max(statistics.variance(map(Fraction, data)) for data in product((0, 3), repeat=rows))
     options = {"lower": 2, "upper": 5, "rows": rows, "epsilon": 1, "grid": 1}
     assert private_variance(**options).inner.upper == float(widest)
-    assert private_sd(**options).inner.upper == float(widest)
-    upper = private_sd(**options, direct=True).inner.upper
+    assert private_std(**options).inner.upper == float(widest)
+    upper = private_std(**options, direct=True).inner.upper
     assert math.sqrt(widest) < upper < math.sqrt(widest) * (1 + 2**-48)
     assert private_variance(**options).inner.lower == 0
 
 
 def test_both_edges_and_the_suspect_are_certified(monkeypatch):
-    outputs, suspect = Outputs(span=10_000, shift=10), 4321
-    monkeypatch.setattr(Outputs, "worst", lambda *_: (0.0, suspect))
+    outputs, suspect = BoundedOutputs(span=10_000, shift=10), 4321
+    monkeypatch.setattr(BoundedOutputs, "worst", lambda *_: (0.0, suspect))
     pairs = []
     monkeypatch.setattr(bounded_check, "_half_line", lambda _, __, pair, ___: pairs.append(pair))
     monkeypatch.setattr(bounded_check, "max", lambda a, b: b if b is None else max(a, b), False)
@@ -277,22 +281,22 @@ def test_both_edges_and_the_suspect_are_certified(monkeypatch):
 
 
 def test_guessing_as_well_is_not_worth_it():
-    advice = advise_bounded(lower=0, upper=4, sensitivity=1, epsilon=1)
+    advice = compare_bounded_noise(lower=0, upper=4, sensitivity=1, epsilon=1)
     option = BoundedOption(name="any", mechanism=advice.best, loss=2.0)
     for constant, worth in ((2.0, False), (2.1, True), (1.9, False)):
-        made = BoundedAdvice(options=(option,), loss="mse", constant=constant)
+        made = BoundedComparison(options=(option,), loss="mse", constant=constant)
         assert made.worthwhile is worth
         assert ("Guessing is as good" in made.explain()) is not worth
 
 
 def test_a_size_that_is_not_reached_is_the_largest():
-    law = ErrorLaw(errors=np.array([-3.0, 1.0, 2.0]), masses=np.array([0.1, 0.2, 0.3]))
+    law = ErrorDistribution(errors=np.array([-3.0, 1.0, 2.0]), masses=np.array([0.1, 0.2, 0.3]))
     assert law.size(0.95) == 3
     assert law.size(0.5) == 2
 
 
 def test_forecasts_look_a_little_farther_than_so_many_scales():
-    column = Column(first=0, span=1000, exponent=0)
+    column = SortedColumn(first=0, span=1000, exponent=0)
     errors = _Window.of(500, column, 2.01).errors
     assert (errors[0], errors[-1]) == (-91, 91)  # 45 scales, rounded up
 
@@ -301,46 +305,46 @@ def test_forecasts_look_a_little_farther_than_so_many_scales():
 
 
 def test_curves_of_rough_counts_stay_between_nothing_and_all():
-    found = Binned(edges=(0.0, 2.0, 6.0, 8.0), counts=(4, 8, 4))
+    found = BinnedColumn(edges=(0.0, 2.0, 6.0, 8.0), counts=(4, 8, 4))
     assert found.quantile(1 / 32) == 0.25
     # 0, -2, 4 is made to rise as 0, 0, 4; and 0, 6, 4 as 0, 4, 4.
-    assert Binned(edges=(0.0, 2.0, 6.0), counts=(-2, 6)).quantile(0.5) == 4
-    assert Binned(edges=(0.0, 2.0, 6.0), counts=(6, -2)).quantile(0.5) == 1
-    assert Binned(edges=(0.0, 2.0, 6.0), counts=(0, 1)).quantile(0.5) == 4
-    assert Binned(edges=(0.0, 2.0, 6.0), counts=(1, 0)).mean() == 1
+    assert BinnedColumn(edges=(0.0, 2.0, 6.0), counts=(-2, 6)).quantile(0.5) == 4
+    assert BinnedColumn(edges=(0.0, 2.0, 6.0), counts=(6, -2)).quantile(0.5) == 1
+    assert BinnedColumn(edges=(0.0, 2.0, 6.0), counts=(0, 1)).quantile(0.5) == 4
+    assert BinnedColumn(edges=(0.0, 2.0, 6.0), counts=(1, 0)).mean() == 1
 
 
 def test_a_default_may_be_a_bound():
     for default, steps in ((0, 0), (1, 2**20), (None, 2**19), (0.25, 2**18)):
-        made = sample_aggregate(
+        made = sample_and_aggregate(
             np.mean, lower=0, upper=1, groups=3, epsilon=1, default=default, summary="mean"
         )
         assert made.default == steps
     for default in (-0.001, 1.001):
         with pytest.raises(InvalidArgument, match="default"):
-            sample_aggregate(np.mean, lower=0, upper=1, groups=3, epsilon=1, default=default)
+            sample_and_aggregate(np.mean, lower=0, upper=1, groups=3, epsilon=1, default=default)
 
 
 def test_errors_of_a_median_are_in_ranks():
     options = {"lower": 0, "upper": 8, "groups": 4, "epsilon": 1}
-    made = sample_aggregate(np.mean, **options)
+    made = sample_and_aggregate(np.mean, **options)
     assert made.interval(0.9) == made.inner.interval(0.9)
-    made = sample_aggregate(np.mean, **options, summary="mean")
+    made = sample_and_aggregate(np.mean, **options, summary="mean")
     low, high = made.inner.interval(0.9)
     assert made.interval(0.9) == (low * made.column.step / 4, high * made.column.step / 4)
     assert made.std == pytest.approx(math.sqrt(2) * 8 / 4, rel=1e-3)
 
 
 def test_columns_move_their_bounds_outward():
-    assert Column.of(-0.3, 0.7, 0.25) == Column(first=-2, span=5, exponent=-2)
-    assert Column.of(0.25, 0.5, 0.25) == Column(first=1, span=1, exponent=-2)
+    assert SortedColumn.of(-0.3, 0.7, 0.25) == SortedColumn(first=-2, span=5, exponent=-2)
+    assert SortedColumn.of(0.25, 0.5, 0.25) == SortedColumn(first=1, span=1, exponent=-2)
 
 
 # -- a budget for each --------------------------------------------------------------------------
 
 
 def priced(*prices):
-    return {f"level {i}": discreet.pure(price, **REPLACE) for i, price in enumerate(prices)}
+    return {f"level {i}": discreet.pure_dp(price, **REPLACE) for i, price in enumerate(prices)}
 
 
 def test_prices_have_so_many_digits():
@@ -356,8 +360,8 @@ def test_prices_have_so_many_digits():
 
 
 def test_who_can_just_afford_the_base_always_takes_part():
-    for base in (discreet.approx(1, 1e-6), discreet.pure(1)):
-        assert personal_sample(base, {"a": base}).rates == (("a", 1),)
+    for base in (discreet.approx_dp(1, 1e-6), discreet.pure_dp(1)):
+        assert personalized_sampling(base, {"a": base}).rates == (("a", 1),)
 
 
 def test_one_draw_is_made(monkeypatch):
@@ -409,10 +413,10 @@ def test_bounds_of_stretched_values():
 def test_sums_that_are_too_long_for_64_bits_are_refused(lower, upper, prices, people):
     made = stretched_sum(priced(*prices), lower=lower, upper=upper)
     with pytest.raises(InvalidArgument, match="too many digits"):
-        made.release([1] * people, ["level 0"] * people, bits=seeded(1))
+        made.release([1] * people, ["level 0"] * people, bits=seeded_rng(1))
     fewer = priced(*(max(1, price - 1) for price in prices))
     made = stretched_sum(fewer, lower=lower, upper=upper)
-    assert math.isfinite(made.release([1] * people, ["level 0"] * people, bits=seeded(1)))
+    assert math.isfinite(made.release([1] * people, ["level 0"] * people, bits=seeded_rng(1)))
 
 
 @pytest.mark.parametrize(

@@ -9,13 +9,17 @@ import pytest
 
 import discreet
 from discreet.mechanisms import _piecewise_exponential as quantile_pieces
-from discreet.mechanisms.bounded._divergence import Outputs
+from discreet.mechanisms.bounded._divergence import BoundedOutputs
 from discreet.mechanisms.bounded._error import bounded_error, clamped_error, folded_error
 from discreet.mechanisms.data_dependent import _smooth_statistics as smooth_statistics
 from discreet.mechanisms.data_dependent._smooth_noise import laplace_log_density, turns_beyond
-from discreet.mechanisms.data_dependent._smooth_statistics import Trimmed, Variance, bounded
+from discreet.mechanisms.data_dependent._smooth_statistics import (
+    SmoothVariance,
+    TrimmedMean,
+    bounded,
+)
 from discreet.mechanisms.data_dependent.smooth_sensitivity import divergence
-from discreet.mechanisms.quantiles import Column
+from discreet.mechanisms.quantiles import SortedColumn
 
 # -- choices ------------------------------------------------------------------------------------
 
@@ -57,24 +61,24 @@ def test_laws_of_choices(monotonic):
     options = {"sensitivity": 3, "epsilon": 2, "monotonic": monotonic}
     rate = 2 / 3 if monotonic else 1 / 3
     weights = np.exp(rate * np.array(SCORES))
-    found = discreet.exponential(**options).probabilities(SCORES)
+    found = discreet.exponential_mechanism(**options).probabilities(SCORES)
     assert found == pytest.approx(weights / weights.sum(), rel=1e-12)
     found = discreet.permute_and_flip(**options).probabilities(SCORES)
     assert found == pytest.approx(flips(rate), rel=1e-12)
-    found = discreet.noisy_max(**options).probabilities(SCORES)
+    found = discreet.report_noisy_max(**options).probabilities(SCORES)
     assert found == pytest.approx(maxima(rate), rel=1e-9)
 
 
 @pytest.mark.parametrize("others", [1, 7])
 @pytest.mark.parametrize("miss", [0.5, 0.05, 1e-4])
 def test_losses_of_choices(others, miss):
-    for make in (discreet.exponential, discreet.permute_and_flip):
+    for make in (discreet.exponential_mechanism, discreet.permute_and_flip):
         made = make(sensitivity=3, epsilon=2)
         lag = made.lag(others, miss)
         assert lag == pytest.approx(max(0.0, 3 * math.log(others / miss)), rel=1e-12)
         assert made.interval(1 - miss, candidates=others + 1) == pytest.approx((0.0, lag))
         assert made.interval(1 - miss, candidates=1) == made.interval(1 - miss, candidates=2)
-    made = discreet.noisy_max(sensitivity=3, epsilon=2)
+    made = discreet.report_noisy_max(sensitivity=3, epsilon=2)
     k = np.arange(-150, 151)
     mass = np.exp(-np.abs(k) / 3)
     mass /= mass.sum()
@@ -85,7 +89,7 @@ def test_losses_of_choices(others, miss):
 
 def test_the_neighbours_that_are_hardest_to_protect():
     for monotonic in (False, True):
-        made = discreet.exponential(sensitivity=2, epsilon=1, monotonic=monotonic)
+        made = discreet.exponential_mechanism(sensitivity=2, epsilon=1, monotonic=monotonic)
         pairs = [tuple(tuple(side.tolist()) for side in pair) for pair in made._neighbours(3)]
         equal = (0.0, 0.0, 0.0)
         apart = equal if monotonic else (2.0, -2.0, -2.0)
@@ -108,7 +112,7 @@ COLUMNS = [[0, 0, 1, 4, 9], [2, 3, 3, 3, 5], [0, 2, 4, 6, 8], [9, 9, 9, 9, 9]]
 @pytest.mark.parametrize("values", COLUMNS)
 @pytest.mark.parametrize(("below", "above"), [(0, 0), (2, 2), (0, 4), (1, 2), (3, 0)])
 def test_smooth_bounds_leave_nothing_out(values, below, above):
-    made = Trimmed(rows=5, below=below, above=above)
+    made = TrimmedMean(rows=5, below=below, above=above)
     codes = np.array(values)
     padded = bounded(codes, SPAN)
     reaches = [made.reach(padded, k) for k in range(7 - made.kept)] + [SPAN] * 3
@@ -128,7 +132,7 @@ def test_smooth_bounds_leave_nothing_out(values, below, above):
 @pytest.mark.parametrize("values", [column[:4] for column in COLUMNS])
 def test_smooth_bounds_of_variances(values):
     """U_k by trying every choice of a row that is left out and of k others that are moved."""
-    made = Variance(rows=4)
+    made = SmoothVariance(rows=4)
     far = []
     for changes in range(4):
         largest = Fraction(0)
@@ -155,13 +159,13 @@ def test_sums_of_squares_are_exact(monkeypatch):
     assert smooth_statistics._squares(values) == exact
     mean = Fraction(int(values.sum()), 7)
     variance = sum((int(value) - mean) ** 2 for value in values) / 6
-    assert Variance(rows=7).value(values) == variance
+    assert SmoothVariance(rows=7).value(values) == variance
 
 
 def test_quantiles_of_rows():
     for rows in (1, 2, 5, 10):
         for level in (Fraction(0), Fraction(1, 10), Fraction(1, 2), Fraction(7, 10), Fraction(1)):
-            made = Trimmed.quantile(rows, level)
+            made = TrimmedMean.quantile(rows, level)
             rank = next(r for r in range(1, rows + 1) if r >= level * rows)
             assert (made.below, made.above, made.kept) == (rank - 1, rows - rank, 1)
             assert made.value(np.arange(10, 10 + rows)) == 9 + rank
@@ -199,7 +203,7 @@ def test_the_worst_centre_is_found(span, shift, scale, epsilon):
     laws = np.exp(-np.abs(every[:, None] - every) / scale)
     laws /= laws.sum(axis=1, keepdims=True)
     excess = np.maximum(laws[: span + 1 - shift] - math.exp(epsilon) * laws[shift:], 0).sum(axis=1)
-    found, centre = Outputs(span=span, shift=shift).worst(scale, epsilon)
+    found, centre = BoundedOutputs(span=span, shift=shift).worst(scale, epsilon)
     assert found == pytest.approx(excess.max(), rel=1e-9, abs=1e-12)
     assert excess[centre] == pytest.approx(excess.max(), rel=1e-9, abs=1e-12)
 
@@ -208,7 +212,7 @@ def test_the_worst_centre_is_found(span, shift, scale, epsilon):
 @pytest.mark.parametrize("scale", [128, 129, 300])
 def test_errors_of_wide_noise_by_cells(truth, scale):
     """Points up to a scale of 128 steps, cells beyond: both as the lattice has it, nearly."""
-    column = Column(first=0, span=1000, exponent=-2)
+    column = SortedColumn(first=0, span=1000, exponent=-2)
     outputs = np.arange(1001)
     k = np.arange(-60 * scale, 60 * scale + 1)
     mass = np.exp(-np.abs(k) / scale)
@@ -235,7 +239,11 @@ def test_errors_of_wide_noise_by_cells(truth, scale):
 @pytest.mark.parametrize("base", [0, 1000, -1000])
 def test_laws_of_choices_depend_on_differences(base):
     scores = [base + score for score in SCORES]
-    for make in (discreet.exponential, discreet.permute_and_flip, discreet.noisy_max):
+    for make in (
+        discreet.exponential_mechanism,
+        discreet.permute_and_flip,
+        discreet.report_noisy_max,
+    ):
         made = make(sensitivity=3, epsilon=2)
         assert made.probabilities(scores) == pytest.approx(made.probabilities(SCORES), rel=1e-12)
 
@@ -261,7 +269,7 @@ def test_draws_near_a_border_are_settled_exactly(width, monkeypatch):
     asked = []
     end = quantile_pieces._end
     monkeypatch.setattr(quantile_pieces, "_end", lambda *given: asked.append(given) or end(*given))
-    choice = quantile_pieces.Choice(
+    choice = quantile_pieces.PiecewiseExponential(
         values=np.array([3, 7]), span=12, level=Fraction(1, 2), climbing=False, rate=Fraction(1)
     )
     masses = choice.pieces().masses(Fraction(1))

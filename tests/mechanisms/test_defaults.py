@@ -6,42 +6,46 @@ import numpy as np
 import pytest
 
 import discreet
-from discreet.core.relation import Relation
-from discreet.mechanisms.bin_statistics import bin_counts, bin_statistics
-from discreet.mechanisms.bounded._error import ErrorLaw, _Window
-from discreet.mechanisms.bounded.compare import advise_bounded
+from discreet.core.relation import NeighboringRelation
+from discreet.mechanisms.bin_statistics import bin_statistics, private_bin_counts
+from discreet.mechanisms.bounded._error import ErrorDistribution, _Window
+from discreet.mechanisms.bounded.compare import compare_bounded_noise
 from discreet.mechanisms.bounded.mechanism import bounded_laplace
-from discreet.mechanisms.bounded.spread import private_sd, private_variance
-from discreet.mechanisms.data_dependent._smooth_statistics import Trimmed, Variance
+from discreet.mechanisms.bounded.spread import private_std, private_variance
+from discreet.mechanisms.data_dependent._smooth_statistics import SmoothVariance, TrimmedMean
 from discreet.mechanisms.data_dependent.propose_test_release import propose_test_release
-from discreet.mechanisms.data_dependent.smooth_sensitivity import smooth
+from discreet.mechanisms.data_dependent.smooth_sensitivity import smooth_sensitivity
 from discreet.mechanisms.partition_selection import partition_selection
 from discreet.mechanisms.personalized.exponential_mechanism import personal_quantile
 from discreet.mechanisms.personalized.partition import privacy_aware
 from discreet.mechanisms.personalized.stretching import stretched_quantile
-from discreet.mechanisms.quantiles import Column, private_quantile
-from discreet.mechanisms.scalar.best_noise import best_additive
-from discreet.noise.random_source import seeded
+from discreet.mechanisms.quantiles import SortedColumn, private_quantile
+from discreet.mechanisms.scalar.best_noise import best_additive_noise
+from discreet.noise.random_source import seeded_rng
 from discreet_studies.noise_mechanisms import median_errors
 
 ONE = {"sensitivity": 3, "epsilon": 1}
 UNIT = {"lower": 0, "upper": 1, "epsilon": 1}
 ROWS = {**UNIT, "rows": 9}
-MENU = {"a": discreet.pure(1, relation=Relation.REPLACE_ONE)}
+MENU = {"a": discreet.pure_dp(1, relation=NeighboringRelation.REPLACE_ONE)}
 
 DEFAULTS = [
     (discreet.laplace, ONE, {"delta": 0, "norm": "l1"}),
-    (discreet.exponential, ONE, {"monotonic": False}),
+    (discreet.exponential_mechanism, ONE, {"monotonic": False}),
     (discreet.permute_and_flip, ONE, {"monotonic": False}),
-    (discreet.noisy_max, ONE, {"monotonic": False}),
+    (discreet.report_noisy_max, ONE, {"monotonic": False}),
     (discreet.above_threshold, ONE, {"monotonic": False, "positives": 1}),
-    (best_additive, ONE, {"delta": 0, "loss": "mse"}),
+    (best_additive_noise, ONE, {"delta": 0, "loss": "mse"}),
     (bounded_laplace, {**UNIT, "sensitivity": 1}, {"delta": 0}),
-    (advise_bounded, {**UNIT, "sensitivity": 1}, {"delta": 0, "loss": "mse", "prior": "uniform"}),
+    (
+        compare_bounded_noise,
+        {**UNIT, "sensitivity": 1},
+        {"delta": 0, "loss": "mse", "prior": "uniform"},
+    ),
     (bin_statistics, {**UNIT, "bins": 4}, {"delta": 0, "statistic": "median", "empty": "middle"}),
-    (bin_counts, {**UNIT, "bins": 4}, {"delta": 0}),
+    (private_bin_counts, {**UNIT, "bins": 4}, {"delta": 0}),
     (private_variance, ROWS, {"delta": 0, "method": "clamp"}),
-    (private_sd, ROWS, {"delta": 0, "method": "clamp", "direct": False}),
+    (private_std, ROWS, {"delta": 0, "method": "clamp", "direct": False}),
     (
         partition_selection,
         {"groups": 1, "epsilon": 1, "delta": 1e-3, "method": "laplace"},
@@ -49,7 +53,7 @@ DEFAULTS = [
     ),
     (propose_test_release, {**ROWS, "bound": 1, "delta": 1e-6}, {"test": Fraction(1, 2)}),
     (private_quantile, UNIT, {"quantile": Fraction(1, 2), "method": "interpolated"}),
-    (smooth, ROWS, {"statistic": "median", "delta": 0, "order": 4, "noise": "lomax"}),
+    (smooth_sensitivity, ROWS, {"statistic": "median", "delta": 0, "order": 4, "noise": "lomax"}),
     (
         lambda **given: personal_quantile(MENU, lower=0, upper=4, **given),
         {},
@@ -61,15 +65,15 @@ DEFAULTS = [
         {"quantile": Fraction(1, 2), "anchor": 2},
     ),
     (lambda **given: privacy_aware([1, 2, 5], runs=3, **given).ends, {}, {"smallest": 1}),
-    (Trimmed, {"rows": 5, "below": 1, "above": 1}, {"power": 1}),
-    (Variance, {"rows": 5}, {"power": 2, "whole": False}),
+    (TrimmedMean, {"rows": 5, "below": 1, "above": 1}, {"power": 1}),
+    (SmoothVariance, {"rows": 5}, {"power": 2, "whole": False}),
 ]
 
 
 @pytest.mark.parametrize(("make", "given", "more"), DEFAULTS)
 def test_what_is_left_out(make, given, more):
     assert repr(make(**given)) == repr(make(**given, **more))
-    if not isinstance(make(**given), tuple) and make is not advise_bounded:
+    if not isinstance(make(**given), tuple) and make is not compare_bounded_noise:
         assert make(**given) == make(**given, **more)
 
 
@@ -95,7 +99,7 @@ def test_all_private_medians_are_near_for_a_large_epsilon():
     values = np.linspace(40, 60, 99)
     far = median_errors.mechanisms(99, epsilon=90, delta=1e-6)
     for name, release in far.items():
-        answers = [release(values, seeded(seed)) for seed in range(3)]
+        answers = [release(values, seeded_rng(seed)) for seed in range(3)]
         assert all(0 <= answer <= 100 for answer in answers), name
         assert np.median(answers) == pytest.approx(50, abs=4), name
 
@@ -104,7 +108,7 @@ def test_all_private_medians_are_near_for_a_large_epsilon():
 
 
 def test_forecasts_look_so_far():
-    column = Column(first=0, span=10**6, exponent=0)
+    column = SortedColumn(first=0, span=10**6, exponent=0)
     window = _Window.of(10, column, 2.0)
     assert window.is_lattice
     assert window.errors.tolist() == list(range(-10, 91))  # 45 scales up, to the bound down
@@ -120,7 +124,9 @@ def test_forecasts_look_so_far():
 
 
 def test_sizes_that_errors_do_not_pass():
-    law = ErrorLaw(errors=np.array([-3.0, -1.0, 0.0, 2.0]), masses=np.array([1, 2, 4, 3]) / 10)
+    law = ErrorDistribution(
+        errors=np.array([-3.0, -1.0, 0.0, 2.0]), masses=np.array([1, 2, 4, 3]) / 10
+    )
     for level, size in ((0.1, 0), (0.4, 0), (0.41, 1), (0.6, 1), (0.9, 2), (0.91, 3), (1.0, 3)):
         assert law.size(level) == size
     assert law.bias == pytest.approx(0.1)

@@ -8,38 +8,38 @@ import pytest
 
 import discreet
 from discreet.core.errors import PrivacyError
-from discreet.core.relation import Relation
-from discreet.local.distributed_noise import laplace_shares
+from discreet.core.relation import NeighboringRelation
+from discreet.local.distributed_noise import distributed_laplace
 from discreet.local.means.base import bounds
-from discreet.local.means.hybrid import hybrid
-from discreet.local.means.multidimensional import several
+from discreet.local.means.hybrid import hybrid_mean
+from discreet.local.means.multidimensional import multidimensional_mean
 from discreet.local.oracles.base import Frequencies
-from discreet.local.oracles.histogram_encoding import she
+from discreet.local.oracles.histogram_encoding import summation_histogram_encoding
 from discreet.local.oracles.local_hashing import olh
 from discreet.local.oracles.randomized_response import grr
 from discreet.local.oracles.subset_selection import subset_selection
-from discreet.local.oracles.unary_encoding import the
-from discreet.mechanisms.bin_statistics import bin_counts
+from discreet.local.oracles.unary_encoding import threshold_histogram_encoding
+from discreet.mechanisms.bin_statistics import private_bin_counts
 from discreet.mechanisms.bounded.mechanism import bounded_laplace
-from discreet.mechanisms.data_dependent._smooth_statistics import Trimmed
+from discreet.mechanisms.data_dependent._smooth_statistics import TrimmedMean
 from discreet.mechanisms.data_dependent.propose_test_release import propose_test_release
-from discreet.mechanisms.data_dependent.sample_and_aggregate import sample_aggregate
-from discreet.mechanisms.data_dependent.smooth_sensitivity import smooth
-from discreet.mechanisms.data_dependent.weighted_sensitivity import weighted
-from discreet.mechanisms.mean_without_bounds import unbounded_mean
+from discreet.mechanisms.data_dependent.sample_and_aggregate import sample_and_aggregate
+from discreet.mechanisms.data_dependent.smooth_sensitivity import smooth_sensitivity
+from discreet.mechanisms.data_dependent.weighted_sensitivity import weighted_sensitivity
+from discreet.mechanisms.mean_without_bounds import mean_without_bounds
 from discreet.mechanisms.personalized.exponential_mechanism import personal_quantile
 from discreet.mechanisms.personalized.partition import privacy_aware
 from discreet.mechanisms.personalized.stretching import stretched_quantile, stretched_sum
 from discreet.mechanisms.quantiles import private_quantile, private_quantiles
 from discreet.mechanisms.scalar.truncated_laplace import truncated_laplace
-from discreet.noise.random_source import seeded
+from discreet.noise.random_source import seeded_rng
 
-REPLACE = {"relation": Relation.REPLACE_ONE}
-MENU = {"a": discreet.pure(1, **REPLACE)}
+REPLACE = {"relation": NeighboringRelation.REPLACE_ONE}
+MENU = {"a": discreet.pure_dp(1, **REPLACE)}
 UNIT = {"lower": 0, "upper": 1, "epsilon": 1}
 whole, real = (discreet.laplace(sensitivity=s, epsilon=1) for s in (1, 1.5))
 coarse = discreet.laplace(sensitivity=1.5, epsilon=2.0**-20, grid=1.0)
-shares = laplace_shares(sensitivity=1, epsilon=1, honest=5, modulus=100)
+shares = distributed_laplace(sensitivity=1, epsilon=1, honest=5, modulus=100)
 found = Frequencies(
     shares=np.array([0.2, 0.3, 0.5]),
     reports=10,
@@ -53,15 +53,15 @@ def levels(n):
 
 
 LIMITS = {
-    "whole values": (lambda v: whole.release([v], bits=seeded(1)), [2**61, -(2**61)]),
+    "whole values": (lambda v: whole.release([v], bits=seeded_rng(1)), [2**61, -(2**61)]),
     "whole values, beyond": (lambda v: whole.release([v]), [], [2**61 + 1, -(2**61) - 1]),
     "whole values on a grid": (
-        lambda v: coarse.release(v, bits=seeded(1)),
+        lambda v: coarse.release(v, bits=seeded_rng(1)),
         [2**53, -(2**53)],
         [2**53 + 1, -(2**53) - 1],
     ),
     "reals": (
-        lambda v: coarse.release(v, bits=seeded(1)),
+        lambda v: coarse.release(v, bits=seeded_rng(1)),
         [2.0**61, -(2.0**61)],
         [math.nextafter(2.0**61, math.inf), -math.nextafter(2.0**61, math.inf)],
     ),
@@ -91,22 +91,26 @@ LIMITS = {
         [0.500001],
     ),
     "smooth epsilon": (
-        lambda v: smooth(lower=0, upper=1, rows=9, epsilon=v),
+        lambda v: smooth_sensitivity(lower=0, upper=1, rows=9, epsilon=v),
         [100, Fraction(1, 2**18)],
         [100.001, Fraction(1, 2**18 + 1)],
     ),
     "smooth Gaussian delta": (
-        lambda v: smooth(**UNIT, rows=9, delta=v, noise="gaussian"),
+        lambda v: smooth_sensitivity(**UNIT, rows=9, delta=v, noise="gaussian"),
         [1e-12],
         [9.99e-13],
     ),
-    "smooth rows": (lambda v: Trimmed(rows=v, below=1, above=1), [3], [2]),
+    "smooth rows": (lambda v: TrimmedMean(rows=v, below=1, above=1), [3], [2]),
     "tails": (
-        lambda v: unbounded_mean(unit=1, epsilon=1, tail=v),
+        lambda v: mean_without_bounds(unit=1, epsilon=1, tail=v),
         [Fraction(1, 2) - Fraction(1, 2**20), Fraction(1, 2**20)],
         [Fraction(1, 2), Fraction(1, 2**20 + 1)],
     ),
-    "blur": (lambda v: weighted(**UNIT, rows=9, delta=1e-6, blur=v), [(1, 2)], [(0.999, 2), ()]),
+    "blur": (
+        lambda v: weighted_sensitivity(**UNIT, rows=9, delta=1e-6, blur=v),
+        [(1, 2)],
+        [(0.999, 2), ()],
+    ),
     "a bound of one step": (
         lambda v: propose_test_release(**UNIT, rows=9, delta=1e-6, bound=v, grid=0.25),
         [0.25],
@@ -128,19 +132,19 @@ LIMITS = {
         [0, 2**40 + 1],
     ),
     "stretched prices": (
-        lambda v: stretched_quantile({"a": discreet.pure(v, **REPLACE)}, lower=0, upper=2),
+        lambda v: stretched_quantile({"a": discreet.pure_dp(v, **REPLACE)}, lower=0, upper=2),
         [2**60 - 1],
         [2**60],
     ),
     "smallest runs": (lambda v: privacy_aware([1, 2, 3], runs=2, smallest=v), [1, 3], [4, 0]),
     "budgets": (lambda v: privacy_aware([1, v], runs=1), [1e-300], [0, -1, math.inf, math.nan]),
     "defaults": (
-        lambda v: sample_aggregate(np.mean, **UNIT, groups=3, default=v),
+        lambda v: sample_and_aggregate(np.mean, **UNIT, groups=3, default=v),
         [0, 1],
         [-0.001, 1.001],
     ),
     "bins": (
-        lambda v: bin_counts(lower=0, upper=8, grid=1, epsilon=1, bins=v),
+        lambda v: private_bin_counts(lower=0, upper=8, grid=1, epsilon=1, bins=v),
         [1, 8],
         [0, 9],
     ),
@@ -150,12 +154,14 @@ LIMITS = {
         [257],
     ),
     "sampled": (
-        lambda v: several(columns={"a": (0, 1), "b": (0, 1)}, epsilon=0.5, sampled=v),
+        lambda v: multidimensional_mean(columns={"a": (0, 1), "b": (0, 1)}, epsilon=0.5, sampled=v),
         [1, 2],
         [0, 3],
     ),
     "columns": (
-        lambda v: several(columns={str(i): (0, 1) for i in range(v)}, epsilon=1, sampled=1),
+        lambda v: multidimensional_mean(
+            columns={str(i): (0, 1) for i in range(v)}, epsilon=1, sampled=1
+        ),
         [1, 255],
         [0, 256],
     ),
@@ -184,36 +190,36 @@ LIMITS = {
     ),
     "chosen": (lambda v: subset_selection(categories=5, epsilon=1, chosen=v), [1, 4], [0, 5]),
     "threshold": (
-        lambda v: the(categories=5, epsilon=1, threshold=v),
+        lambda v: threshold_histogram_encoding(categories=5, epsilon=1, threshold=v),
         [0.5, 1, "1/2"],
         [0.499, 1.001, "1/3"],
     ),
     "steps of she": (
-        lambda v: she(categories=5, epsilon=1, steps=v),
+        lambda v: summation_histogram_encoding(categories=5, epsilon=1, steps=v),
         [1, 32767 // 97],
         [0, 32767 // 97 + 1],
     ),
     "epsilon of she": (
-        lambda v: she(categories=5, epsilon=v),
+        lambda v: summation_histogram_encoding(categories=5, epsilon=v),
         [Fraction(96, 32766)],
         [Fraction(96, 32767)],
     ),
     "share of a hybrid": (
-        lambda v: hybrid(epsilon=1, lower=0, upper=1, share=v),
+        lambda v: hybrid_mean(epsilon=1, lower=0, upper=1, share=v),
         [0, 2**16],
         [-1, 2**16 + 1],
     ),
     "scale of shares": (
-        lambda v: laplace_shares(sensitivity=1, epsilon=v, honest=1),
+        lambda v: distributed_laplace(sensitivity=1, epsilon=v, honest=1),
         [Fraction(1, 2**16)],
         [Fraction(1, 2**16 + 1)],
     ),
     "modulus of shares": (
-        lambda v: laplace_shares(sensitivity=1, epsilon=1, honest=1, modulus=v),
+        lambda v: distributed_laplace(sensitivity=1, epsilon=1, honest=1, modulus=v),
         [2, 2**62],
         [1, 2**62 + 1],
     ),
-    "shared values": (lambda v: shares.encode([v], bits=seeded(1)), [49, -49], [50, -50]),
+    "shared values": (lambda v: shares.encode([v], bits=seeded_rng(1)), [49, -49], [50, -50]),
     "honest clients": (lambda v: shares.decode([1], clients=v), [5, 6], [4]),
     "ranges of categories": (
         lambda v: found.range(*v),

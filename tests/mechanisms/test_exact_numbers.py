@@ -12,31 +12,31 @@ from scipy import integrate, stats
 import discreet
 from discreet.core import events
 from discreet.core.errors import InvalidArgument, NotCertified
-from discreet.core.relation import Relation
+from discreet.core.relation import NeighboringRelation
 from discreet.mechanisms import _exact_divergence as divergence
 from discreet.mechanisms import above_threshold as threshold
-from discreet.mechanisms._inputs import Scale
-from discreet.mechanisms._piecewise_exponential import Pieces, _run, _tail
+from discreet.mechanisms._inputs import ScoreScale
+from discreet.mechanisms._piecewise_exponential import RankPieces, _run, _tail
 from discreet.mechanisms.bounded.mechanism import bounded_laplace
 from discreet.mechanisms.data_dependent._smooth_noise import (
     Cauchy,
-    Gaussian,
-    Laplace,
     Lomax,
+    SmoothGaussian,
+    SmoothLaplace,
     cauchy_multiplier,
     gaussian_delta,
     gaussian_worst,
     laplace_delta,
     laplace_multiplier,
 )
-from discreet.mechanisms.mechanism import Check
-from discreet.mechanisms.personalized.sampling import personal_sample
+from discreet.mechanisms.mechanism import CertificateCheck
+from discreet.mechanisms.personalized.sampling import personalized_sampling
 from discreet.mechanisms.personalized.stretching import stretched_sum
-from discreet.mechanisms.quantiles import Column, private_quantile
+from discreet.mechanisms.quantiles import SortedColumn, private_quantile
 from discreet.mechanisms.scalar import _base as loss
 from discreet.noise.gaussian import RoundedGaussian
 from discreet.noise.laplace import DiscreteLaplace, RoundedLaplace
-from discreet.noise.random_source import seeded
+from discreet.noise.random_source import seeded_rng
 from discreet_studies.noise_mechanisms.median_errors import LOWER, UPPER, _ranks, shapes
 
 # -- losses and intervals -----------------------------------------------------------------------
@@ -66,12 +66,14 @@ def test_losses_of_discrete_noise():
 
 
 @pytest.mark.parametrize("method", ["interpolated", "exponential"])
-@pytest.mark.parametrize("relation", [Relation.ADD_REMOVE, Relation.REPLACE_ONE])
+@pytest.mark.parametrize(
+    "relation", [NeighboringRelation.ADD_REMOVE, NeighboringRelation.REPLACE_ONE]
+)
 def test_the_interval_of_a_quantile(method, relation):
     made = private_quantile(
         Fraction(1, 4), lower=0, upper=255, grid=1, epsilon=2, method=method, relation=relation
     )
-    rate = 1 if relation is Relation.REPLACE_ONE else 4 / 3
+    rate = 1 if relation is NeighboringRelation.REPLACE_ONE else 4 / 3
     low, high = made.interval(0.9)
     assert low == -high
     assert high == pytest.approx(math.log(256 / 0.1) / rate + 0.5, rel=1e-12)
@@ -84,18 +86,18 @@ def test_the_interval_of_a_quantile(method, relation):
 
 
 def test_scores_are_rounded_to_steps_half_upwards():
-    scale = Scale(exponent=-2, shift=4)
+    scale = ScoreScale(exponent=-2, shift=4)
     assert scale.read([0.25, 0.3, 0.375, -0.375, -1.0, 3]).tolist() == [1, 1, 2, -1, -4, 12]
-    coarse = Scale(exponent=3, shift=1)
+    coarse = ScoreScale(exponent=3, shift=1)
     assert coarse.read([8, 3.9, 4.0, -4.0, -4.1]).tolist() == [1, 0, 1, 0, -1]
-    assert Scale.of(0.75).step * Scale.of(0.75).shift == pytest.approx(0.75, rel=1e-5)
-    assert Scale.of(0.75).step * Scale.of(0.75).shift >= 0.75
-    assert Scale.of(3) == Scale(exponent=0, shift=3)
+    assert ScoreScale.of(0.75).step * ScoreScale.of(0.75).shift == pytest.approx(0.75, rel=1e-5)
+    assert ScoreScale.of(0.75).step * ScoreScale.of(0.75).shift >= 0.75
+    assert ScoreScale.of(3) == ScoreScale(exponent=0, shift=3)
 
 
 def test_pieces_count_their_rest_in_gaps():
     one = np.array([1, 1])
-    found = Pieces(
+    found = RankPieces(
         start=one,
         way=one,
         points=np.array([5, 7]),
@@ -135,8 +137,8 @@ def test_tails_of_a_run_are_enclosed(slope):
 
 
 def test_a_column_across_a_power_of_two_takes_the_coarser_grid():
-    assert Column.of(2**20 - 1, 2**20, None).exponent == -18
-    assert Column.of(-(2**20), 1 - 2**20, None).exponent == -18
+    assert SortedColumn.of(2**20 - 1, 2**20, None).exponent == -18
+    assert SortedColumn.of(-(2**20), 1 - 2**20, None).exponent == -18
 
 
 # -- noise that follows the data ----------------------------------------------------------------
@@ -185,7 +187,7 @@ def test_the_multiplier_of_laplace_noise_is_the_smallest_of_its_form(epsilon, de
 def test_multipliers_are_rounded_up():
     """By far more than doubles can be off, and by far less than anybody notices."""
     eps, delta = Fraction(1), Fraction(1, 10**6)
-    laplace = Laplace.calibrated(eps, delta, 0.02)
+    laplace = SmoothLaplace.calibrated(eps, delta, 0.02)
     cauchy, lomax = Cauchy.calibrated(eps, 0.3), Lomax.calibrated(eps, 4)
     pairs = [
         (laplace, laplace_multiplier(1.0, 1e-6, 0.02)),
@@ -194,7 +196,7 @@ def test_multipliers_are_rounded_up():
     ]
     for family, exact in pairs:
         assert 1e-9 < float(family.multiplier / Fraction(exact)) - 1 < 1e-8
-    gauss = Gaussian.calibrated(eps, delta, 0.02)
+    gauss = SmoothGaussian.calibrated(eps, delta, 0.02)
     assert gaussian_worst(1.0, 0.02, float(gauss.multiplier) / (1 + 1e-9), cells=64) <= 1e-6
 
 
@@ -202,7 +204,7 @@ def test_multipliers_are_rounded_up():
 
 
 @pytest.mark.parametrize(
-    "make", [discreet.exponential, discreet.permute_and_flip, discreet.noisy_max]
+    "make", [discreet.exponential_mechanism, discreet.permute_and_flip, discreet.report_noisy_max]
 )
 @pytest.mark.parametrize("monotonic", [False, True])
 @pytest.mark.parametrize("sensitivity", [1, 3])
@@ -230,7 +232,7 @@ def test_a_threshold_with_too_little_noise_is_not_certified(monkeypatch, monoton
 
 def test_a_check_allows_for_rounding_only():
     def check(exact):
-        return Check(part="all", epsilon=1.0, claimed=0.5, exact=exact, route="sum")
+        return CertificateCheck(part="all", epsilon=1.0, claimed=0.5, exact=exact, route="sum")
 
     assert check(0.5).holds
     assert check(0.5 * (1 + 1e-13)).holds
@@ -250,9 +252,9 @@ def test_certificates_of_bounded_noise_name_the_outputs():
 def test_exact_divergences_by_sums_and_tails_agree(epsilon, monkeypatch):
     """The same laws by another route: every route for noise that is small and large."""
     made = [
-        events.DiscreteLaplace(Fraction(7, 2), 3),
-        events.DiscreteGaussian(Fraction(9), Fraction(4), 1),
-        events.TruncatedLaplace(scale=Fraction(5), bound=20, shift=3),
+        events.DiscreteLaplaceEvent(Fraction(7, 2), 3),
+        events.DiscreteGaussianEvent(Fraction(9), Fraction(4), 1),
+        events.TruncatedLaplaceEvent(scale=Fraction(5), bound=20, shift=3),
     ]
     summed = [divergence.exact_delta(event, epsilon) for event in made]
     k = np.arange(-400, 401)
@@ -277,9 +279,9 @@ def test_exact_divergences_by_sums_and_tails_agree(epsilon, monkeypatch):
 
 @pytest.mark.parametrize("epsilon", [0.0, 0.4, 1.0])
 def test_exact_divergences_of_continuous_noise(epsilon):
-    laplace, _ = divergence.exact_delta(events.LaplaceNoise(Fraction(2)), epsilon)
+    laplace, _ = divergence.exact_delta(events.LaplaceEvent(Fraction(2)), epsilon)
     assert laplace == pytest.approx(max(0.0, -math.expm1((epsilon - 0.5) / 2)), abs=1e-9)
-    gauss, _ = divergence.exact_delta(events.GaussianNoise(Fraction(2)), epsilon)
+    gauss, _ = divergence.exact_delta(events.GaussianEvent(Fraction(2)), epsilon)
     cdf = stats.norm.cdf
     exact = cdf(0.25 - 2 * epsilon) - math.exp(epsilon) * cdf(-0.25 - 2 * epsilon)
     assert gauss == pytest.approx(exact, rel=1e-8)
@@ -295,7 +297,7 @@ def test_splits_into_squares():
 
 def test_many_coordinates_take_the_worst_split():
     """(1, 1) is worse than what a single coordinate of squared length 2 cannot be."""
-    event = events.DiscreteGaussian(Fraction(1), Fraction(2), 2)
+    event = events.DiscreteGaussianEvent(Fraction(1), Fraction(2), 2)
     found, route = divergence.exact_delta(event, 0.5)
     assert "1 split(s)" in route
     k = np.arange(-12, 13)
@@ -304,7 +306,7 @@ def test_many_coordinates_take_the_worst_split():
     moved = np.append(0.0, law[:-1])
     excess = np.maximum(np.outer(law, law) - math.exp(0.5) * np.outer(moved, moved), 0)
     assert found == pytest.approx(excess.sum(), rel=1e-9)
-    many = divergence.exact_delta(events.DiscreteGaussian(Fraction(40), Fraction(13), 13), 0.5)
+    many = divergence.exact_delta(events.DiscreteGaussianEvent(Fraction(40), Fraction(13), 13), 0.5)
     assert "2 split(s)" in many[1]
 
 
@@ -313,20 +315,20 @@ def test_many_coordinates_take_the_worst_split():
 
 def test_a_base_of_any_price_is_sampled():
     for price in (100, 699):
-        sample = personal_sample(discreet.pure(price), {"a": discreet.pure(1)})
+        sample = personalized_sampling(discreet.pure_dp(price), {"a": discreet.pure_dp(1)})
         assert sample.rates == (("a", 0),)
-    half = personal_sample(discreet.pure(1), {"a": discreet.pure(0.5)})
+    half = personalized_sampling(discreet.pure_dp(1), {"a": discreet.pure_dp(0.5)})
     exact = math.expm1(0.5) / math.expm1(1)
     assert float(half.rates[0][1]) == pytest.approx(exact, abs=2**-31)
     assert float(half.rates[0][1]) <= exact
-    free = personal_sample(discreet.pure(0), {"a": discreet.pure(0.5)})
+    free = personalized_sampling(discreet.pure_dp(0), {"a": discreet.pure_dp(0.5)})
     assert free.rates == (("a", 1),)
 
 
 def test_prices_of_small_values_may_have_more_digits():
     def total(price):
-        menu = {"a": discreet.pure(price, relation=Relation.REPLACE_ONE)}
-        return stretched_sum(menu, lower=0, upper=1).release([1], ["a"], bits=seeded(1))
+        menu = {"a": discreet.pure_dp(price, relation=NeighboringRelation.REPLACE_ONE)}
+        return stretched_sum(menu, lower=0, upper=1).release([1], ["a"], bits=seeded_rng(1))
 
     assert total(2**60) == pytest.approx(1)
     with pytest.raises(InvalidArgument, match="too many digits"):

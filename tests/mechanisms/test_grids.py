@@ -11,59 +11,59 @@ import pytest
 import discreet
 from discreet.core import events
 from discreet.core.errors import InvalidArgument
-from discreet.core.relation import Relation
+from discreet.core.relation import NeighboringRelation
 from discreet.mechanisms import _exact_divergence as divergence
-from discreet.mechanisms.bounded._divergence import Outputs, spendable, worst_divergence
+from discreet.mechanisms.bounded._divergence import BoundedOutputs, spendable, worst_divergence
 from discreet.mechanisms.bounded.compare import _truths
 from discreet.mechanisms.bounded.mechanism import bounded_laplace
 from discreet.mechanisms.data_dependent import weighted_sensitivity as weighted
-from discreet.mechanisms.data_dependent.sample_and_aggregate import sample_aggregate
-from discreet.mechanisms.data_dependent.smooth_sensitivity import smooth
-from discreet.mechanisms.personalized._prices import Priced
+from discreet.mechanisms.data_dependent.sample_and_aggregate import sample_and_aggregate
+from discreet.mechanisms.data_dependent.smooth_sensitivity import smooth_sensitivity
+from discreet.mechanisms.personalized._prices import PricedLevels
 from discreet.mechanisms.personalized.exponential_mechanism import personal_count, personal_quantile
 from discreet.mechanisms.personalized.partition import privacy_aware, utility_based
 from discreet.mechanisms.personalized.stretching import stretched_quantile, stretched_sum
-from discreet.mechanisms.quantiles import Column
+from discreet.mechanisms.quantiles import SortedColumn
 from discreet.mechanisms.scalar import _base as loss
 from discreet.mechanisms.scalar import best_noise as best
 from discreet.mechanisms.scalar import grafted, staircase
 from discreet.noise.laplace import DiscreteLaplace
 
-REPLACE = {"relation": Relation.REPLACE_ONE}
+REPLACE = {"relation": NeighboringRelation.REPLACE_ONE}
 MENU = {
-    "strict": discreet.pure(Fraction(1, 2), **REPLACE),
-    "open": discreet.pure(2, **REPLACE),
-    "usual": discreet.pure(1, **REPLACE),
+    "strict": discreet.pure_dp(Fraction(1, 2), **REPLACE),
+    "open": discreet.pure_dp(2, **REPLACE),
+    "usual": discreet.pure_dp(1, **REPLACE),
 }
 
 # -- grids --------------------------------------------------------------------------------------
 
 
 def test_columns_have_so_many_steps():
-    assert Column.of(0, 1, None) == Column(first=0, span=2**26, exponent=-26)
-    assert Column.of(0, 1.99, None).exponent == -26
-    assert Column.of(2**30, 2**30 + 1, None).exponent == -8  # 2**38 steps from zero
-    assert Column.of(0, 2**40, 1).span == 2**40
-    assert Column.of(-(2**40), -1, 1).first == -(2**40)
+    assert SortedColumn.of(0, 1, None) == SortedColumn(first=0, span=2**26, exponent=-26)
+    assert SortedColumn.of(0, 1.99, None).exponent == -26
+    assert SortedColumn.of(2**30, 2**30 + 1, None).exponent == -8  # 2**38 steps from zero
+    assert SortedColumn.of(0, 2**40, 1).span == 2**40
+    assert SortedColumn.of(-(2**40), -1, 1).first == -(2**40)
     for lower, upper in ((0, 2**40 + 1), (-(2**40) - 1, -1)):
         with pytest.raises(InvalidArgument):
-            Column.of(lower, upper, 1)
+            SortedColumn.of(lower, upper, 1)
 
 
 def test_columns_are_refined_without_a_move():
-    fine, stride = Column.of(3, 10, 1).refined()
+    fine, stride = SortedColumn.of(3, 10, 1).refined()
     assert stride == 2**23
-    assert fine == Column(first=3 * stride, span=7 * stride, exponent=-23)
-    fine, stride = Column.of(2**38, 2**38 + 2, 1).refined()
+    assert fine == SortedColumn(first=3 * stride, span=7 * stride, exponent=-23)
+    fine, stride = SortedColumn.of(2**38, 2**38 + 2, 1).refined()
     assert (fine.first, stride, fine.exponent) == (2**40, 4, -2)
-    same = Column(first=0, span=2**26, exponent=0)
+    same = SortedColumn(first=0, span=2**26, exponent=0)
     assert same.refined() == (same, 1)
 
 
 def test_groups_are_estimated_on_a_grid():
     def exponent(width, epsilon):
         (found,) = {
-            sample_aggregate(
+            sample_and_aggregate(
                 np.mean, lower=lower, upper=lower + width, groups=3, epsilon=epsilon
             ).column.exponent
             for lower in (0, -width, 3 * width)
@@ -87,7 +87,7 @@ def test_bounded_noise_has_a_grid_that_can_be_drawn():
     assert exponent(lower=2**30 - 1, upper=2**30, sensitivity=0.5) == 30 - 39 + 1
     assert exponent(lower=0, upper=1, sensitivity=0.5, epsilon=2.0**-11) == -1 + 11 - 31 + 1
     whole = bounded_laplace(lower=-3, upper=9, sensitivity=2, epsilon=1)
-    assert whole.column == Column(first=-3, span=12, exponent=0)
+    assert whole.column == SortedColumn(first=-3, span=12, exponent=0)
     assert bounded_laplace(lower=0, upper=1, sensitivity=1, epsilon=256).scale > 0
     with pytest.raises(InvalidArgument):
         bounded_laplace(lower=0, upper=1, sensitivity=1, epsilon=256.01)
@@ -123,14 +123,14 @@ def test_truths_of_a_prior():
 @pytest.mark.parametrize(
     ("event", "route"),
     [
-        (events.DiscreteLaplace(Fraction(17476), 16), "sum"),
-        (events.DiscreteLaplace(Fraction(17476), 17), "tails"),
-        (events.TruncatedLaplace(scale=Fraction(9), bound=2**20 - 3, shift=3), "sum"),
-        (events.TruncatedLaplace(scale=Fraction(9), bound=2**20 - 2, shift=3), "tails"),
-        (events.DiscreteGaussian(Fraction(4096**2), Fraction(4), 1), "sum"),
-        (events.DiscreteGaussian(Fraction(4097**2), Fraction(4), 1), "tails"),
-        (events.DiscreteGaussian(Fraction(1), Fraction(12), 12), "sum over the lattice, 5 "),
-        (events.DiscreteGaussian(Fraction(1), Fraction(13), 13), "sum over the lattice, 2 "),
+        (events.DiscreteLaplaceEvent(Fraction(17476), 16), "sum"),
+        (events.DiscreteLaplaceEvent(Fraction(17476), 17), "tails"),
+        (events.TruncatedLaplaceEvent(scale=Fraction(9), bound=2**20 - 3, shift=3), "sum"),
+        (events.TruncatedLaplaceEvent(scale=Fraction(9), bound=2**20 - 2, shift=3), "tails"),
+        (events.DiscreteGaussianEvent(Fraction(4096**2), Fraction(4), 1), "sum"),
+        (events.DiscreteGaussianEvent(Fraction(4097**2), Fraction(4), 1), "tails"),
+        (events.DiscreteGaussianEvent(Fraction(1), Fraction(12), 12), "sum over the lattice, 5 "),
+        (events.DiscreteGaussianEvent(Fraction(1), Fraction(13), 13), "sum over the lattice, 2 "),
     ],
 )
 def test_large_lattices_are_not_summed(event, route):
@@ -139,7 +139,7 @@ def test_large_lattices_are_not_summed(event, route):
 
 def test_tables_of_bounded_noise_have_at_most_400_outputs():
     for span, words in ((399, "all pairs"), (400, "tails")):
-        _, route = worst_divergence(Outputs(span=span, shift=1), Fraction(2), 0.5)
+        _, route = worst_divergence(BoundedOutputs(span=span, shift=1), Fraction(2), 0.5)
         assert words in route
 
 
@@ -147,7 +147,7 @@ def test_alike_noises_are_taken_in_the_usual_order(monkeypatch):
     def choose(first, second):
         losses = {"laplace": first, "staircase": second}
         monkeypatch.setattr(best, "_loss", lambda mechanism, _: losses[mechanism.name])
-        return best.best_additive(sensitivity=3, epsilon=1).chosen.name
+        return best.best_additive_noise(sensitivity=3, epsilon=1).chosen.name
 
     assert choose(1.0, 1.0) == "laplace"
     assert choose(1.0 + 0.9e-6, 1.0) == "laplace"
@@ -223,7 +223,7 @@ def test_losses_of_a_sum():
 
 @pytest.mark.parametrize("statistic", ["median", "mean", "variance"])
 def test_smooth_bounds_are_raised_for_the_rounding_of_doubles(statistic):
-    made = smooth(statistic, lower=0, upper=50, rows=7, epsilon=1, grid=1)
+    made = smooth_sensitivity(statistic, lower=0, upper=50, rows=7, epsilon=1, grid=1)
     assert made.family.order == 4
     codes = np.array([0, 3, 4, 9, 20, 30, 50])
     raw = made.statistic.smooth_bound(
@@ -240,7 +240,7 @@ def test_smooth_bounds_are_raised_for_the_rounding_of_doubles(statistic):
 
 
 def test_prices_are_whole_and_in_order():
-    menu = Priced.of(MENU)
+    menu = PricedLevels.of(MENU)
     assert menu.names == ("strict", "usual", "open")
     assert menu.prices == (1, 2, 4)
     assert menu.unit == Fraction(1, 2)

@@ -34,9 +34,11 @@ BUILDERS = {
     "truncated": lambda **k: discreet.truncated_laplace(
         **{"sensitivity": 1, "epsilon": 1, "delta": 1e-3, **k}
     ),
-    "exponential": lambda **k: discreet.exponential(**{"sensitivity": 1, "epsilon": 1, **k}),
+    "exponential": lambda **k: discreet.exponential_mechanism(
+        **{"sensitivity": 1, "epsilon": 1, **k}
+    ),
     "permute": lambda **k: discreet.permute_and_flip(**{"sensitivity": 1, "epsilon": 1, **k}),
-    "noisy_max": lambda **k: discreet.noisy_max(**{"sensitivity": 1, "epsilon": 1, **k}),
+    "noisy_max": lambda **k: discreet.report_noisy_max(**{"sensitivity": 1, "epsilon": 1, **k}),
     "threshold": lambda **k: discreet.above_threshold(**{"sensitivity": 1, "epsilon": 1, **k}),
 }
 
@@ -60,7 +62,7 @@ def test_delta_must_lie_inside_the_unit_interval(bad):
             BUILDERS[name](delta=bad)
     if bad != 0:
         with pytest.raises(InvalidArgument, match="delta"):
-            discreet.approx(1, bad)
+            discreet.approx_dp(1, bad)
 
 
 @pytest.mark.parametrize("bad", [0, -3, math.nan, math.inf, True])
@@ -133,7 +135,7 @@ def test_errors_do_not_quote_the_private_value():
         lambda: BUILDERS["laplace"]().release([[SECRET], [SECRET, SECRET]]),
         lambda: BUILDERS["exponential"]().release([[SECRET]]),
         lambda: BUILDERS["truncated"]().release([SECRET, SECRET]),
-        lambda: discreet.randomised_response(categories=3, epsilon=1).release(SECRET),
+        lambda: discreet.randomized_response(categories=3, epsilon=1).release(SECRET),
         lambda: BUILDERS["threshold"]().release([SECRET], threshold=math.nan),
     ]
     for attempt in attempts:
@@ -154,7 +156,7 @@ def test_bad_scores_are_refused(scores):
 @pytest.mark.parametrize("codes", [3, -1, [0, 3], 0.5, [0.0], math.nan, "a", True], ids=repr)
 def test_bad_categories_are_refused(codes):
     with pytest.raises(OutOfDomain):
-        discreet.randomised_response(categories=3, epsilon=1).release(codes, bits=NoBits())
+        discreet.randomized_response(categories=3, epsilon=1).release(codes, bits=NoBits())
 
 
 def test_empty_arrays_are_released_empty_without_randomness():
@@ -200,7 +202,7 @@ def test_anything_gives_a_release_or_our_own_error(sensitivity, epsilon, delta, 
         lambda: discreet.truncated_laplace(sensitivity=sensitivity, epsilon=epsilon, delta=delta),
     ):
         try:
-            released = build().release(value, bits=discreet.seeded(1))
+            released = build().release(value, bits=discreet.seeded_rng(1))
         except PrivacyError:
             continue
         assert isinstance(released, int | float)
@@ -227,7 +229,7 @@ def test_mechanisms_are_immutable():
         BUILDERS["laplace"]().relation = None
 
 
-@pytest.mark.parametrize("make", [discreet.laplace, discreet.noisy_max])
+@pytest.mark.parametrize("make", [discreet.laplace, discreet.report_noisy_max])
 def test_whole_values_are_not_rounded_on_a_grid(make):
     """As doubles, 2**60 + 128 and its neighbour 2**60 + 4,000,129 lie 4,000,256 apart."""
     mechanism = make(sensitivity=4_000_001.5, epsilon=1)

@@ -7,23 +7,23 @@ import numpy as np
 import pytest
 
 import discreet
-from discreet.core.relation import Relation
+from discreet.core.relation import NeighboringRelation
 from discreet.mechanisms.above_threshold import above_threshold
-from discreet.mechanisms.bin_statistics import bin_counts, bin_statistics
-from discreet.mechanisms.bounded.mechanism import clamped, folded
+from discreet.mechanisms.bin_statistics import bin_statistics, private_bin_counts
+from discreet.mechanisms.bounded.mechanism import clamp_output, reflect_output
 from discreet.mechanisms.data_dependent import propose_test_release as propose
 from discreet.mechanisms.data_dependent import weighted_sensitivity as weighted
 from discreet.mechanisms.data_dependent._smooth_noise import Lomax
 from discreet.mechanisms.data_dependent.propose_test_release import propose_test_release
-from discreet.mechanisms.data_dependent.sample_and_aggregate import sample_aggregate
-from discreet.mechanisms.data_dependent.smooth_sensitivity import smooth
+from discreet.mechanisms.data_dependent.sample_and_aggregate import sample_and_aggregate
+from discreet.mechanisms.data_dependent.smooth_sensitivity import smooth_sensitivity
 from discreet.mechanisms.partition_selection import partition_selection
 from discreet.mechanisms.scalar.staircase import staircase
 from discreet.noise.laplace import DiscreteLaplace
 from discreet.noise.piecewise_constant import Staircase
-from discreet.noise.random_source import seeded
+from discreet.noise.random_source import seeded_rng
 
-REPLACE = {"relation": Relation.REPLACE_ONE}
+REPLACE = {"relation": NeighboringRelation.REPLACE_ONE}
 ROWS = [-2.0, -1.0, 0.5, 1.0, 1.5, 2.0, 4.0]  # on a grid of halves, in steps: -4 -2 1 2 3 4 8
 
 
@@ -54,15 +54,15 @@ def test_noise_on_a_statistic(noise, statistic, steps, monkeypatch):
         return noise
 
     monkeypatch.setattr(weighted, "laplace_draw", draw)
-    made = weighted.weighted(statistic, delta=1e-6, **options)
-    assert made.release(ROWS, bits=seeded(1)) == expected
+    made = weighted.weighted_sensitivity(statistic, delta=1e-6, **options)
+    assert made.release(ROWS, bits=seeded_rng(1)) == expected
     # Locally one row moves the median from 2 to 1 or 3, the mean by the span of 12 over 7.
     local = 1 if statistic == "median" else Fraction(12, 7) + 1
     whole = 12 if statistic == "median" else Fraction(12, 7) + 1
     assert scales == [(1 - made.share) * local + made.share * whole]
     monkeypatch.setattr(Lomax, "draw", lambda self, scale, bits: draw(scale, bits))
-    made = smooth(statistic, **options)
-    assert made.release(ROWS, bits=seeded(1)) == expected
+    made = smooth_sensitivity(statistic, **options)
+    assert made.release(ROWS, bits=seeded_rng(1)) == expected
     codes = np.array([0, 2, 5, 6, 7, 8, 12])
     assert scales[1] == made.bound(codes) * made.family.multiplier
 
@@ -82,23 +82,23 @@ def test_a_test_and_an_answer(noise, monkeypatch, drawn):
     codes = np.array([0, 2, 5, 6, 7, 8, 12])
     distance = made.statistic.distance(codes, 12, bound=Fraction(2))
     drawn(made.threshold - distance)
-    assert made.release(ROWS, bits=seeded(1)) is None
+    assert made.release(ROWS, bits=seeded_rng(1)) is None
     drawn(made.threshold - distance + 1)
-    assert made.release(ROWS, bits=seeded(1)) == min(max(2 + noise, -4), 8) / 2
+    assert made.release(ROWS, bits=seeded_rng(1)) == min(max(2 + noise, -4), 8) / 2
 
 
 @pytest.mark.parametrize("noise", [0, 5, -5, 1000, -1000])
 def test_sums_and_counts(noise, drawn):
     drawn(noise)
     count = discreet.laplace(sensitivity=1, epsilon=1)
-    assert count.release(7, bits=seeded(1)) == 7 + noise
-    assert count.release([7, -2], bits=seeded(1)).tolist() == [7 + noise, -2 + noise]
-    assert clamped(count, lower=0, upper=10).release(7) == min(max(7 + noise, 0), 10)
+    assert count.release(7, bits=seeded_rng(1)) == 7 + noise
+    assert count.release([7, -2], bits=seeded_rng(1)).tolist() == [7 + noise, -2 + noise]
+    assert clamp_output(count, lower=0, upper=10).release(7) == min(max(7 + noise, 0), 10)
     turn = (7 + noise) % 20
-    assert folded(count, lower=0, upper=10).release(7) == min(turn, 20 - turn)
+    assert reflect_output(count, lower=0, upper=10).release(7) == min(turn, 20 - turn)
     turn = (5 + noise - 2) % 6
-    assert folded(count, lower=2, upper=5).release(7) == 2 + min(turn, 6 - turn)
-    bins = bin_counts(lower=0, upper=8, bins=3, epsilon=1, grid=1)
+    assert reflect_output(count, lower=2, upper=5).release(7) == 2 + min(turn, 6 - turn)
+    bins = private_bin_counts(lower=0, upper=8, bins=3, epsilon=1, grid=1)
     assert bins.release([0, 2, 3, 8, 8, 8]).counts == (2 + noise, 1 + noise, 3 + noise)
     halves = bin_statistics(lower=0, upper=8, bins=3, epsilon=1, grid=1)
     exact = np.array([2, 6, 16]) + noise
@@ -109,14 +109,14 @@ def test_sums_and_counts(noise, drawn):
 @pytest.mark.parametrize("noise", [0, 3, -3, 10**9, -(10**9)])
 def test_means_of_groups(noise, drawn):
     drawn(noise)
-    made = sample_aggregate(
+    made = sample_and_aggregate(
         np.mean, lower=-1, upper=7, groups=2, epsilon=1, summary="mean", **REPLACE
     )
     step = made.column.step
     rows = [0.0, 0.0, 6.0, 6.0]
     # Two groups of two rows: whatever the groups, the estimates add up to 6, and 2 above -1 each.
     total = min(max(8 / step + noise, 0), 2 * 8 / step)
-    found = made.release(rows, bits=seeded(3))
+    found = made.release(rows, bits=seeded_rng(3))
     assert found == pytest.approx(-1 + total * step / 2, rel=1e-12)
     assert made.std == pytest.approx(made.inner.std * step / 2, rel=1e-12)
     low, high = made.interval(0.9)
@@ -131,7 +131,7 @@ def test_groups_without_an_estimate_count_as_the_default():
 
     options = {"lower": 0, "upper": 8, "groups": 5, "epsilon": 1}
     for default, steps in ((None, 4), (1, 1), (8, 8)):
-        made = sample_aggregate(first, default=default, **options)
+        made = sample_and_aggregate(first, default=default, **options)
         rows = [2.0, 13.0, math.nan, 99.0, -99.0]
         found = made.estimates(rows, np.array([0, 1, 2, 3, 4])) * made.column.step
         assert found.tolist() == [2, steps, steps, 8, 0]
@@ -140,9 +140,9 @@ def test_groups_without_an_estimate_count_as_the_default():
 
 
 def test_groups_are_as_equal_as_can_be():
-    made = sample_aggregate(np.mean, lower=0, upper=1, groups=3, epsilon=1, **REPLACE)
+    made = sample_and_aggregate(np.mean, lower=0, upper=1, groups=3, epsilon=1, **REPLACE)
     for units in (1, 3, 7, 11):
-        sizes = np.bincount(made.assign(units, seeded(units)), minlength=3)
+        sizes = np.bincount(made.assign(units, seeded_rng(units)), minlength=3)
         assert sizes.sum() == units
         assert sizes.max() - sizes.min() <= 1
 
@@ -154,7 +154,7 @@ def test_keys_above_their_threshold(minimum, noise, drawn):
     drawn(noise)
     top = made.threshold + minimum - 1
     counts = [0, 1, minimum - 1, minimum, top - noise, top - noise + 1, top + 50]
-    places, noisy = made.release(counts, bits=seeded(1))
+    places, noisy = made.release(counts, bits=seeded_rng(1))
     shown = [i for i, n in enumerate(counts) if n >= minimum and n + noise > top]
     assert places.tolist() == shown
     assert noisy.tolist() == [counts[i] + noise for i in shown]

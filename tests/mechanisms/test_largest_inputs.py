@@ -14,7 +14,7 @@ from discreet.local.oracles.unary_encoding import oue, sue
 from discreet.mechanisms._inputs import read
 from discreet.mechanisms._piecewise_exponential import _place
 from discreet.mechanisms.data_dependent._smooth_noise import cauchy_multiplier
-from discreet.noise.random_source import SeededBits, seeded
+from discreet.noise.random_source import SeededRandomSource, seeded_rng
 from tests.distributions import frequency
 
 DRAWS = 4_000
@@ -23,7 +23,7 @@ DRAWS = 4_000
 @pytest.mark.parametrize("points", [1, 2, 3])
 def test_a_short_piece_is_drawn_with_its_weights(points):
     rate, gap = Fraction(3, 2), 3
-    bits = seeded(points)
+    bits = seeded_rng(points)
     seen = [_place(points, gap, rate, bits) for _ in range(DRAWS)]
     weights = [math.exp(-rate * j / gap) for j in range(points)]
     assert set(seen) == set(range(points))
@@ -55,9 +55,9 @@ def test_the_largest_whole_input_is_taken_and_the_next_refused():
 
 def test_the_largest_epsilon_of_smooth_sensitivity():
     column = {"lower": 0, "upper": 1, "rows": 5}
-    discreet.smooth(**column, epsilon=100)
+    discreet.smooth_sensitivity(**column, epsilon=100)
     with pytest.raises(InvalidArgument, match="epsilon must be at most 100, got 100.5"):
-        discreet.smooth(**column, epsilon=100.5)
+        discreet.smooth_sensitivity(**column, epsilon=100.5)
 
 
 def test_no_multiplier_of_cauchy_noise_where_there_is_no_room():
@@ -75,7 +75,7 @@ VALUES = [1, 1, 2, 5]
 def test_a_quantile_is_drawn_with_the_law_of_its_method(method, width):
     made = discreet.private_quantile(**COLUMN, method=method)
     law = made.probabilities(VALUES)
-    bits = SeededBits(17, width=width)
+    bits = SeededRandomSource(17, width=width)
     seen = np.bincount([int(made.release(VALUES, bits=bits)) for _ in range(DRAWS)], minlength=7)
     assert all(frequency(n, DRAWS, p) for n, p in zip(seen, law, strict=True))
 
@@ -89,8 +89,8 @@ def test_the_methods_differ_enough_to_be_told_apart():
 
 
 def test_a_weighted_answer_says_its_delta():
-    made = discreet.weighted(lower=0, upper=1, rows=5, epsilon=1, delta=0.05)
-    assert made.guarantee.event == events.Approx(Fraction(1), Fraction(1, 20))
+    made = discreet.weighted_sensitivity(lower=0, upper=1, rows=5, epsilon=1, delta=0.05)
+    assert made.guarantee.event == events.ApproxEvent(Fraction(1), Fraction(1, 20))
 
 
 def test_an_interval_of_bounded_noise_allows_for_the_grid():

@@ -11,22 +11,27 @@ import pytest
 
 import discreet
 from discreet.core.errors import InvalidArgument, Unsupported
-from discreet.core.relation import Relation
+from discreet.core.relation import NeighboringRelation
 from discreet.mechanisms import _inputs as values
 from discreet.mechanisms import mean_without_bounds as unbounded
 from discreet.mechanisms import partition_selection as partition
 from discreet.mechanisms.data_dependent import _smooth_noise as smooth_noise
 from discreet.mechanisms.data_dependent import propose_test_release as propose
 from discreet.mechanisms.data_dependent import weighted_sensitivity as weighted
-from discreet.mechanisms.data_dependent._smooth_noise import Cauchy, Gaussian, Laplace, Lomax
-from discreet.mechanisms.data_dependent._smooth_statistics import Trimmed, Variance
+from discreet.mechanisms.data_dependent._smooth_noise import (
+    Cauchy,
+    Lomax,
+    SmoothGaussian,
+    SmoothLaplace,
+)
+from discreet.mechanisms.data_dependent._smooth_statistics import SmoothVariance, TrimmedMean
 from discreet.mechanisms.data_dependent.propose_test_release import propose_test_release
-from discreet.mechanisms.data_dependent.smooth_sensitivity import smooth
-from discreet.mechanisms.mean_without_bounds import unbounded_mean
+from discreet.mechanisms.data_dependent.smooth_sensitivity import smooth_sensitivity
+from discreet.mechanisms.mean_without_bounds import mean_without_bounds
 from discreet.mechanisms.scalar.truncated_laplace import truncated_laplace
 from discreet.noise.gaussian import DiscreteGaussian
 from discreet.noise.laplace import DiscreteLaplace
-from discreet.noise.random_source import seeded
+from discreet.noise.random_source import seeded_rng
 from discreet_studies.noise_mechanisms import median_errors
 
 # -- noise that follows the data ----------------------------------------------------------------
@@ -50,13 +55,13 @@ class Own:
 
 def test_bounds_are_a_little_smoother_than_they_need_be():
     """By 2**-36, which pays for their rounding to doubles; and they are raised by 2**-38."""
-    made = smooth(Own(Fraction(9)), lower=0, upper=8, rows=9, epsilon=1, grid=1)
+    made = smooth_sensitivity(Own(Fraction(9)), lower=0, upper=8, rows=9, epsilon=1, grid=1)
     family = replace(made.family, multiplier=Fraction(32, 7))
     made = replace(made, family=family)
     assert (made.smoothness, made._least) == (0.25, 3.5)
     assert made.bound(np.arange(9)) == 5 * (1 + Fraction(1, 2**38))
     with pytest.raises(InvalidArgument, match="too small"):  # then the rounding would matter
-        smooth(lower=0, upper=8, rows=9, epsilon=Fraction(1, 2**18 + 1))
+        smooth_sensitivity(lower=0, upper=8, rows=9, epsilon=Fraction(1, 2**18 + 1))
 
 
 @pytest.mark.parametrize(
@@ -65,18 +70,18 @@ def test_bounds_are_a_little_smoother_than_they_need_be():
 def test_the_most_steps_of_every_noise(noise, most):
     delta = 1e-6 if noise in ("laplace", "gaussian") else 0
     options = {"lower": 0, "upper": 1, "rows": 9, "epsilon": 1, "delta": delta, "noise": noise}
-    family = smooth(**options).family
+    family = smooth_sensitivity(**options).family
     size = 2**most / family.multiplier / (1 + Fraction(1, 2**38))
-    made = smooth(Own(size), **options)
+    made = smooth_sensitivity(Own(size), **options)
     assert made.largest_steps == 2**most
     with pytest.raises(InvalidArgument, match="too many steps"):
-        smooth(Own(size * (1 + Fraction(1, 10**9))), **options)
+        smooth_sensitivity(Own(size * (1 + Fraction(1, 10**9))), **options)
 
 
 @pytest.mark.parametrize("statistic", ["median", "mean", "variance"])
 def test_answers_are_in_steps_to_a_power(statistic):
     """The forecast, the interval and the deviation of a variance are in squares."""
-    made = smooth(statistic, lower=0, upper=4, rows=5, epsilon=1, grid=0.25)
+    made = smooth_sensitivity(statistic, lower=0, upper=4, rows=5, epsilon=1, grid=0.25)
     unit = 1 / 16 if statistic == "variance" else 1 / 4
     codes = np.array([0, 3, 4, 9, 16])
     k = 4  # the order
@@ -93,16 +98,16 @@ def test_answers_are_in_steps_to_a_power(statistic):
 @pytest.mark.parametrize("noise", [-(10**9), -3, 0, 5, 10**9])
 def test_noisy_variances_stay_where_variances_are(noise, monkeypatch):
     monkeypatch.setattr(Lomax, "draw", lambda self, scale, bits: noise)
-    made = smooth("variance", lower=0, upper=2, rows=4, epsilon=1, grid=0.5)
+    made = smooth_sensitivity("variance", lower=0, upper=2, rows=4, epsilon=1, grid=0.5)
     # In steps 0 1 2 4: the variance is 35/12, at most 64/12 steps, rounded up.
     exact = math.floor(Fraction(35, 12))
     expected = min(max(exact + noise, 0), 6) / 4
-    assert made.release([0, 0.5, 1, 2], bits=seeded(1)) == expected
+    assert made.release([0, 0.5, 1, 2], bits=seeded_rng(1)) == expected
 
 
 @pytest.mark.parametrize("rows", [2, 3, 4, 5])
 def test_the_domain_of_a_variance(rows):
-    made = Variance(rows=rows)
+    made = SmoothVariance(rows=rows)
     for span in (1, 2, 5):
         largest = max(
             made.value(np.array(data))
@@ -117,12 +122,18 @@ def test_the_domain_of_a_variance(rows):
 
 def test_trimmed_means_say_how_much_is_left_out():
     options = {"lower": 0, "upper": 1, "rows": 9, "epsilon": 1}
-    assert smooth("trimmed_mean", trim=2, **options).name == "trimmed mean without 2 x 2"
-    made = smooth("trimmed_mean", trim=2, **options).statistic
-    assert made == Trimmed(rows=9, below=2, above=2)
-    assert smooth("mean", **options).statistic == Trimmed(rows=9, below=0, above=0)
-    assert smooth("median", **options).statistic == Trimmed(rows=9, below=4, above=4)
-    assert smooth(**{**options, "rows": 10}).statistic == Trimmed(rows=10, below=4, above=5)
+    assert (
+        smooth_sensitivity("trimmed_mean", trim=2, **options).name == "trimmed mean without 2 x 2"
+    )
+    made = smooth_sensitivity("trimmed_mean", trim=2, **options).statistic
+    assert made == TrimmedMean(rows=9, below=2, above=2)
+    assert smooth_sensitivity("mean", **options).statistic == TrimmedMean(rows=9, below=0, above=0)
+    assert smooth_sensitivity("median", **options).statistic == TrimmedMean(
+        rows=9, below=4, above=4
+    )
+    assert smooth_sensitivity(**{**options, "rows": 10}).statistic == TrimmedMean(
+        rows=10, below=4, above=5
+    )
 
 
 def test_pairs_of_normal_laws_that_are_always_or_never_told_apart():
@@ -148,12 +159,17 @@ def test_the_best_smoothness_is_looked_for_between_a_thousandth_and_nine_tenths(
 def test_default_smoothness_is_about_the_best():
     eps, delta = Fraction(1), Fraction(1, 10**6)
     pairs = [
-        (Laplace.calibrated(eps, delta, None), lambda b: Laplace.calibrated(eps, delta, b)),
+        (
+            SmoothLaplace.calibrated(eps, delta, None),
+            lambda b: SmoothLaplace.calibrated(eps, delta, b),
+        ),
         (Cauchy.calibrated(eps, None), lambda b: Cauchy.calibrated(eps, b)),
     ]
     for made, at in pairs:
         cost = made.multiplier / Fraction(made.beta)
-        for other in np.linspace(0.01, 0.08, 8) if isinstance(made, Laplace) else (0.3, 0.6, 0.9):
+        for other in (
+            np.linspace(0.01, 0.08, 8) if isinstance(made, SmoothLaplace) else (0.3, 0.6, 0.9)
+        ):
             again = at(float(other))
             assert again.beta == other
             assert cost <= again.multiplier / Fraction(again.beta) * Fraction(102, 100)
@@ -201,9 +217,11 @@ def test_multipliers_are_fit_for_a_draw():
         assert float(made.multiplier) == pytest.approx(1 / c, rel=1e-7)
         assert float(made.multiplier) > 1 / c
         assert made.beta <= Fraction(epsilon) / order
-    assert isinstance(smooth(lower=0, upper=1, rows=9, epsilon=1).family, Lomax)
-    normal = smooth(lower=0, upper=1, rows=9, epsilon=1, delta=1e-3, noise="gaussian").family
-    assert isinstance(normal, Gaussian)
+    assert isinstance(smooth_sensitivity(lower=0, upper=1, rows=9, epsilon=1).family, Lomax)
+    normal = smooth_sensitivity(
+        lower=0, upper=1, rows=9, epsilon=1, delta=1e-3, noise="gaussian"
+    ).family
+    assert isinstance(normal, SmoothGaussian)
     assert 0.001 < normal.beta < 0.9
 
 
@@ -225,10 +243,10 @@ def test_a_proposed_bound_pays_for_rounding(statistic, monkeypatch):
         sizes.append(size)
         return np.zeros(size, dtype=np.int64)
 
-    monkeypatch.setattr(Trimmed, "distance", distance)
+    monkeypatch.setattr(TrimmedMean, "distance", distance)
     monkeypatch.setattr(DiscreteLaplace, "sample", sample)
     monkeypatch.setattr(propose, "laplace_draw", lambda scale, _: scales.append(scale) or 0)
-    found = made.release([0, 1, 2, 3, 8], bits=seeded(1))
+    found = made.release([0, 1, 2, 3, 8], bits=seeded_rng(1))
     room = 6 if statistic == "median" else 5  # rounding a mean down takes a step
     assert asked == [([0, 2, 4, 6, 16], 16, room)]
     assert found == (2 if statistic == "median" else 2.5)  # in steps 28/5, rounded down
@@ -287,7 +305,7 @@ ROWS = {"lower": 0, "upper": 1, "rows": 9, "epsilon": 1}
 SMALLEST = {
     "truncated": (lambda d: truncated_laplace(sensitivity=1, epsilon=1, delta=d), 100),
     "propose": (lambda d: propose_test_release(**ROWS, bound=1, delta=d), 100),
-    "weighted": (lambda d: weighted.weighted(**ROWS, delta=d), 1000),
+    "weighted": (lambda d: weighted.weighted_sensitivity(**ROWS, delta=d), 1000),
     "keys": (
         lambda d: partition.partition_selection(groups=1, epsilon=1, delta=d, method="laplace"),
         200,
@@ -335,8 +353,8 @@ def test_shares_at_their_ends():
 
 def test_blurred_noise_in_numbers():
     options = {"lower": 0, "upper": 8, "rows": 5, "epsilon": 2, "delta": 1e-3, "grid": 1}
-    plain = weighted.weighted(**options)
-    blurred = weighted.weighted(**options, blur=(1, 3, 2))
+    plain = weighted.weighted_sensitivity(**options)
+    blurred = weighted.weighted_sensitivity(**options, blur=(1, 3, 2))
     assert blurred.std == pytest.approx(3 * plain.std, rel=1e-12)
     assert plain.std == pytest.approx(math.sqrt(2) * 4, rel=1e-12)
     low, high = blurred.interval(0.9)
@@ -353,13 +371,13 @@ def test_a_ceiling_is_drawn_for_each_release(monkeypatch):
     scales = []
     monkeypatch.setattr(weighted, "laplace_draw", lambda scale, _: scales.append(scale) or 0)
     options = {"lower": 0, "upper": 8, "rows": 5, "epsilon": 2, "delta": 1e-3, "grid": 1}
-    made = weighted.weighted(**options, blur=(1, 3, 2))
-    bits = seeded(3)
+    made = weighted.weighted_sensitivity(**options, blur=(1, 3, 2))
+    bits = seeded_rng(3)
     for _ in range(60):
         assert made.release([0, 3, 4, 6, 8], bits=bits) == 4
     assert len(set(scales)) == 3
     words = []
-    source = seeded(3)
+    source = seeded_rng(3)
 
     class Counted:
         private = False
@@ -369,7 +387,7 @@ def test_a_ceiling_is_drawn_for_each_release(monkeypatch):
             words.append(count)
             return source.words(count)
 
-    plain = weighted.weighted(**options)
+    plain = weighted.weighted_sensitivity(**options)
     plain.release([0, 3, 4, 6, 8], bits=Counted())
     assert words == []  # a single ceiling needs no draw
 
@@ -381,24 +399,24 @@ def test_a_noisy_number_of_rows_is_one_at_least(monkeypatch):
     seen = []
     monkeypatch.setattr(unbounded, "laplace_draw", lambda scale, _: seen.append(scale) or -(10**6))
     asked = []
-    mean = unbounded.UnboundedMean._mean
+    mean = unbounded.MeanWithoutBounds._mean
 
     def spied(self, column, codes, rows, bits):
         asked.append(rows)
         return mean(self, column, codes, rows, bits)
 
-    monkeypatch.setattr(unbounded.UnboundedMean, "_mean", spied)
-    made = unbounded_mean(unit=1, epsilon=4)
-    made.release(np.arange(50.0), bits=seeded(1))
+    monkeypatch.setattr(unbounded.MeanWithoutBounds, "_mean", spied)
+    made = mean_without_bounds(unit=1, epsilon=4)
+    made.release(np.arange(50.0), bits=seeded_rng(1))
     assert asked == [1]
     assert seen[0] == 4  # a sixteenth of epsilon
     monkeypatch.setattr(unbounded, "laplace_draw", lambda scale, _: 7)
-    made.release(np.arange(50.0), bits=seeded(1))
+    made.release(np.arange(50.0), bits=seeded_rng(1))
     assert asked == [1, 57]
 
 
 def test_shares_of_clipped_rows_have_short_denominators():
-    made = unbounded_mean(unit=1, epsilon=2)
+    made = mean_without_bounds(unit=1, epsilon=2)
     for rows in (14_401, 77_777, 10_007):
         exact = Fraction(144, rows)
         found = made._tail(rows)
@@ -407,9 +425,12 @@ def test_shares_of_clipped_rows_have_short_denominators():
 
 
 def test_tails_are_for_the_relation_without_rows():
-    for rows, relation in ((None, Relation.REPLACE_ONE), (5, Relation.ADD_REMOVE)):
+    for rows, relation in (
+        (None, NeighboringRelation.REPLACE_ONE),
+        (5, NeighboringRelation.ADD_REMOVE),
+    ):
         with pytest.raises(InvalidArgument, match="rows"):
-            unbounded_mean(unit=1, epsilon=1, rows=rows, relation=relation)
+            mean_without_bounds(unit=1, epsilon=1, rows=rows, relation=relation)
 
 
 # -- choices ------------------------------------------------------------------------------------
@@ -417,7 +438,7 @@ def test_tails_are_for_the_relation_without_rows():
 
 def test_scores_far_apart():
     far = [0, 10**6, 3]
-    for make in (discreet.exponential, discreet.permute_and_flip):
+    for make in (discreet.exponential_mechanism, discreet.permute_and_flip):
         law = make(sensitivity=1, epsilon=2).probabilities(far)
         assert law[1] == pytest.approx(1, rel=1e-12)
         assert law[0] == law[2] == 0
@@ -427,7 +448,7 @@ def test_scores_far_apart():
 @pytest.mark.parametrize("rate", [0.5, 2.0])
 def test_a_maximum_that_is_hardly_ever_reached(gap, rate):
     """P(Z >= g + Z'), of the difference of two noises, summed here."""
-    made = discreet.noisy_max(sensitivity=1, epsilon=2 * rate)
+    made = discreet.report_noisy_max(sensitivity=1, epsilon=2 * rate)
     k = np.arange(-400, 401)
     mass = math.tanh(rate / 2) * np.exp(-rate * np.abs(k))
     tails = np.append(np.cumsum(mass[::-1])[::-1], np.zeros(gap))  # P(Z >= k), then nothing
@@ -461,7 +482,7 @@ def test_laws_of_noisy_maxima_are_summed_up_to_a_limit(monkeypatch):
         raise Reached
 
     monkeypatch.setattr(DiscreteLaplace, "cdf", cdf)
-    made = discreet.noisy_max(sensitivity=1, epsilon=Fraction(45, 2**22), monotonic=True)
+    made = discreet.report_noisy_max(sensitivity=1, epsilon=Fraction(45, 2**22), monotonic=True)
     with pytest.raises(Reached):
         made.probabilities([0])
     with pytest.raises(Unsupported):

@@ -8,16 +8,16 @@ import numpy as np
 import pytest
 
 from discreet.core.errors import InvalidArgument, OutOfDomain
-from discreet.core.relation import Relation
+from discreet.core.relation import NeighboringRelation
 from discreet.mechanisms import partition_selection as partition
-from discreet.mechanisms._inputs import Scale, l1, read, whole_square
+from discreet.mechanisms._inputs import ScoreScale, l1, read, whole_square
 from discreet.mechanisms.additive import laplace
 from discreet.mechanisms.bounded import mechanism as bounded
 from discreet.mechanisms.data_dependent import _smooth_noise as smooth_noise
 from discreet.mechanisms.data_dependent.propose_test_release import propose_test_release
-from discreet.mechanisms.data_dependent.smooth_sensitivity import smooth
+from discreet.mechanisms.data_dependent.smooth_sensitivity import smooth_sensitivity
 from discreet.mechanisms.scalar import truncated_laplace as truncated
-from discreet.noise.bounded_laplace import BoundedLaplace
+from discreet.noise.bounded_laplace import BoundedDiscreteLaplace
 from discreet.noise.gaussian import DiscreteGaussian
 from discreet.noise.laplace import DiscreteLaplace
 
@@ -28,7 +28,7 @@ def test_the_largest_noise_is_drawn_and_no_larger(noise, monkeypatch):
     options = {"lower": 0, "upper": 8, "rows": 9, "epsilon": 1, "grid": 1}
 
     def make():
-        return smooth(**options, delta=delta, noise=noise)
+        return smooth_sensitivity(**options, delta=delta, noise=noise)
 
     made = make()
     kind = type(made.family)
@@ -42,7 +42,7 @@ def test_the_largest_noise_is_drawn_and_no_larger(noise, monkeypatch):
 @pytest.mark.parametrize(("shift", "bound"), [(1, 5), (3, 3), (3, 20)])
 def test_a_delta_that_is_met_exactly_is_kept(shift, bound):
     width = Fraction(shift * 2)
-    law = BoundedLaplace(width, lower=-bound, upper=bound)
+    law = BoundedDiscreteLaplace(width, lower=-bound, upper=bound)
     lost = Fraction(law.at_least(bound - shift + 1, 128)[1], 1 << 128)
     weights = {k: math.exp(-abs(k) / float(width)) for k in range(-bound, bound + 1)}
     beyond = sum(weight for k, weight in weights.items() if k + shift > bound)
@@ -147,14 +147,14 @@ def test_a_key_is_shown_with_at_most_its_chance(noise):
 
 def test_multipliers_of_normal_noise_are_rounded_up():
     for epsilon, delta, beta in ((1, 1e-6, 0.02), (3, 1e-3, 0.2)):
-        family = smooth_noise.Gaussian.calibrated(Fraction(epsilon), Fraction(delta), beta)
+        family = smooth_noise.SmoothGaussian.calibrated(Fraction(epsilon), Fraction(delta), beta)
         exact = smooth_noise._gaussian_multiplier(float(epsilon), delta, beta, cells=64)
         assert 1e-9 < float(family.multiplier / Fraction(exact)) - 1 < 1e-8
 
 
 @pytest.mark.parametrize("sensitivity", [Fraction(1, 3), Fraction(10, 7), Fraction(3, 4), 0.1])
 def test_shifts_are_rounded_up(sensitivity):
-    scale = Scale.of(sensitivity)
+    scale = ScoreScale.of(sensitivity)
     step = Fraction(2) ** scale.exponent
     assert (scale.shift - 1) * step < sensitivity <= scale.shift * step
     assert 2**20 <= scale.shift <= 2**21
@@ -176,7 +176,7 @@ def test_a_test_is_passed_by_noise_with_at_most_delta():
 @pytest.mark.parametrize(("lower", "upper"), [(-3, 10), (4, 5), (-9, -2)])
 def test_errors_between_bounds_are_no_larger_than_the_bounds_allow(lower, upper):
     wide, narrow = (laplace(sensitivity=1, epsilon=epsilon) for epsilon in (0.01, 50))
-    for within in (bounded.clamped, bounded.folded):
+    for within in (bounded.clamp_output, bounded.reflect_output):
         made = within(wide, lower=lower, upper=upper)
         assert made.interval(0.95) == (lower - upper, upper - lower)
         assert made.std == upper - lower
@@ -218,7 +218,10 @@ def test_one_number_out_of_range_is_enough():
 
 @pytest.mark.parametrize("groups", [1, 3])
 def test_a_replaced_unit_moves_twice_as_many_counts(groups):
-    for relation, moved in ((Relation.ADD_REMOVE, groups), (Relation.REPLACE_ONE, 2 * groups)):
+    for relation, moved in (
+        (NeighboringRelation.ADD_REMOVE, groups),
+        (NeighboringRelation.REPLACE_ONE, 2 * groups),
+    ):
         options = {"groups": groups, "delta": 1e-3, "relation": relation}
         made = partition.partition_selection(epsilon=Fraction(1, 2), method="laplace", **options)
         assert made.noise.scale == 2 * moved

@@ -9,19 +9,19 @@ import pytest
 
 from discreet.core import events
 from discreet.core.errors import InvalidArgument, Unsupported
-from discreet.core.relation import Relation
+from discreet.core.relation import NeighboringRelation
 from discreet.mechanisms import _piecewise_exponential as quantile_pieces
 from discreet.mechanisms import mean_without_bounds as unbounded
-from discreet.mechanisms._piecewise_exponential import Choice
-from discreet.mechanisms.bin_statistics import Binned, Bins, bin_statistics
-from discreet.mechanisms.bounded._divergence import Outputs
-from discreet.mechanisms.bounded.spread import private_sd, private_variance
-from discreet.mechanisms.mean_without_bounds import unbounded_mean
-from discreet.mechanisms.quantiles import Column, private_quantile
-from discreet.mechanisms.scalar.best_noise import best_additive
-from discreet.noise.random_source import seeded
+from discreet.mechanisms._piecewise_exponential import PiecewiseExponential
+from discreet.mechanisms.bin_statistics import BinnedColumn, EqualWidthBins, bin_statistics
+from discreet.mechanisms.bounded._divergence import BoundedOutputs
+from discreet.mechanisms.bounded.spread import private_std, private_variance
+from discreet.mechanisms.mean_without_bounds import mean_without_bounds
+from discreet.mechanisms.quantiles import SortedColumn, private_quantile
+from discreet.mechanisms.scalar.best_noise import best_additive_noise
+from discreet.noise.random_source import seeded_rng
 
-REPLACE = {"relation": Relation.REPLACE_ONE}
+REPLACE = {"relation": NeighboringRelation.REPLACE_ONE}
 
 # -- bounds and their noise ---------------------------------------------------------------------
 
@@ -34,7 +34,7 @@ def test_variances_pay_for_the_rounding_of_doubles(rows):
     noise = made.inner.inner.grid.noise
     scale = noise.scale * Fraction(2) ** noise.exponent
     assert scale == square * (Fraction(1, rows) + allowance) * 2
-    made = private_sd(lower=-3, upper=5, rows=rows, epsilon=Fraction(1, 2), grid=1, direct=True)
+    made = private_std(lower=-3, upper=5, rows=rows, epsilon=Fraction(1, 2), grid=1, direct=True)
     noise = made.inner.inner.grid.noise
     scale = noise.scale * Fraction(2) ** noise.exponent
     root = math.sqrt(1 / rows)
@@ -51,7 +51,7 @@ def test_a_delta_within_the_rounding_of_doubles_is_not_kept(span, shift, epsilon
     laws /= laws.sum(axis=1, keepdims=True)
     moved = laws[: span + 1 - shift], laws[shift:]
     exact = np.maximum(moved[0] - math.exp(epsilon) * moved[1], 0).sum(axis=1).max()
-    outputs = Outputs(span=span, shift=shift)
+    outputs = BoundedOutputs(span=span, shift=shift)
     margin = (16 + float(epsilon)) * 2.0**-46
     assert exact > 1e-3
     assert not outputs.keeps(scale, epsilon, Fraction(exact))
@@ -60,7 +60,7 @@ def test_a_delta_within_the_rounding_of_doubles_is_not_kept(span, shift, epsilon
 
 
 def test_candidates_are_compared_with_the_best():
-    made = best_additive(sensitivity=4, epsilon=1, delta=1e-6)
+    made = best_additive_noise(sensitivity=4, epsilon=1, delta=1e-6)
     losses = (4.0, 5.0, 4.0, 8.0)
     some = tuple(
         dataclasses.replace(one, loss=loss)
@@ -78,17 +78,17 @@ def test_candidates_are_compared_with_the_best():
 
 
 def test_bins_are_limited():
-    assert Bins.of(0, 2**21, 2**20, 1).many == 2**20
-    assert Bins.of(0, 7, 7, 1).many == 7
+    assert EqualWidthBins.of(0, 2**21, 2**20, 1).many == 2**20
+    assert EqualWidthBins.of(0, 7, 7, 1).many == 7
     with pytest.raises(InvalidArgument):
-        Bins.of(0, 2**21, 2**20 + 1, 1)
+        EqualWidthBins.of(0, 2**21, 2**20 + 1, 1)
     with pytest.raises(InvalidArgument):
-        Bins.of(0, 7, 8, 1)
+        EqualWidthBins.of(0, 7, 8, 1)
 
 
 @pytest.mark.parametrize(("upper", "many"), [(9, 1), (9, 3), (9, 4), (10, 10), (11, 5)])
 def test_bins_hold_every_step_once(upper, many):
-    bins = Bins.of(-2, upper - 2, many, 1)
+    bins = EqualWidthBins.of(-2, upper - 2, many, 1)
     starts = bins.starts.tolist()
     assert (starts[0], starts[-1], len(starts)) == (0, upper + 1, many + 1)
     sizes = np.diff(starts).tolist()
@@ -124,22 +124,22 @@ def test_statistics_of_bins_in_half_steps(statistic, empty):
 
 
 def test_questions_to_counts():
-    found = Binned(edges=(0.0, 2.0, 6.0, 8.0), counts=(4, 8, 4))
+    found = BinnedColumn(edges=(0.0, 2.0, 6.0, 8.0), counts=(4, 8, 4))
     assert found.total == 16
     levels = [0.0, 0.125, 0.25, 0.5, 0.75, 0.875, 1.0]
     assert [found.quantile(level) for level in levels] == [0, 1, 2, 4, 6, 7, 8]
     assert found.quantile() == 4
     assert found.mean() == (4 * 1 + 8 * 4 + 4 * 7) / 16
     # A negative count: the curve 0, 6, 4, 10 is made to rise as 0, 5, 5, 10.
-    rough = Binned(edges=(0.0, 2.0, 6.0, 8.0), counts=(6, -2, 6))
+    rough = BinnedColumn(edges=(0.0, 2.0, 6.0, 8.0), counts=(6, -2, 6))
     assert rough.quantile(0.25) == 1
     assert rough.quantile(0.75) == 7
     for counts in ((1, -1), (0, 0), (-3, 1)):
-        nothing = Binned(edges=(1.0, 2.0, 9.0), counts=counts)
+        nothing = BinnedColumn(edges=(1.0, 2.0, 9.0), counts=counts)
         assert nothing.quantile(0.1) == nothing.mean() == 5
-    assert Binned(edges=(0.0, 2.0, 6.0), counts=(10, -9)).mean() == 0
-    assert Binned(edges=(0.0, 2.0, 6.0), counts=(-9, 10)).mean() == 6
-    assert Binned(edges=(0.0, 2.0, 6.0), counts=(0, 1)).mean() == 4
+    assert BinnedColumn(edges=(0.0, 2.0, 6.0), counts=(10, -9)).mean() == 0
+    assert BinnedColumn(edges=(0.0, 2.0, 6.0), counts=(-9, 10)).mean() == 6
+    assert BinnedColumn(edges=(0.0, 2.0, 6.0), counts=(0, 1)).mean() == 4
 
 
 # -- means without bounds -----------------------------------------------------------------------
@@ -149,21 +149,21 @@ def test_shares_of_an_unbounded_mean():
     """Quartiles a sixteenth each, fine quantiles an eighth, secret rows a sixteenth, the rest."""
     eps = Fraction(4)
     for options, rest in (({}, Fraction(9, 16)), ({"rows": 50, **REPLACE}, Fraction(10, 16))):
-        made = unbounded_mean(unit=1, epsilon=eps, **options)
+        made = mean_without_bounds(unit=1, epsilon=eps, **options)
         parts = [
-            events.BoundedRange(eps / 16),
-            events.BoundedRange(eps / 8),
-            events.BoundedRange(eps / 16),
-            events.BoundedRange(eps / 8),
-            events.LaplaceNoise(1 / (eps * rest)),
+            events.BoundedRangeEvent(eps / 16),
+            events.BoundedRangeEvent(eps / 8),
+            events.BoundedRangeEvent(eps / 16),
+            events.BoundedRangeEvent(eps / 8),
+            events.LaplaceEvent(1 / (eps * rest)),
         ]
         if not options:
-            parts.append(events.LaplaceNoise(16 / eps))
+            parts.append(events.LaplaceEvent(16 / eps))
         assert made.guarantee.event == events.compose(parts)
 
 
 def test_shares_that_are_clipped():
-    made = unbounded_mean(unit=1, epsilon=2)
+    made = mean_without_bounds(unit=1, epsilon=2)
     for rows, share in (
         (1, Fraction(1, 4)),
         (576, Fraction(1, 4)),
@@ -172,11 +172,11 @@ def test_shares_that_are_clipped():
         (10**7, Fraction(1, 1000)),
     ):
         assert made._tail(rows) == share
-    assert unbounded_mean(unit=1, epsilon=2, tail=Fraction(1, 3))._tail(5) == Fraction(1, 3)
+    assert mean_without_bounds(unit=1, epsilon=2, tail=Fraction(1, 3))._tail(5) == Fraction(1, 3)
 
 
 def test_rungs_are_powers():
-    made = unbounded_mean(unit=3, epsilon=1)
+    made = mean_without_bounds(unit=3, epsilon=1)
     for rung in (0, 1, 7, 100, 1024):
         height = 3 * ((17 / 16) ** rung - 1)
         assert made._height(rung) == pytest.approx(height, rel=1e-9)
@@ -193,10 +193,10 @@ def test_rungs_are_powers():
 def test_means_from_a_noisy_sum(options, noise, monkeypatch):
     scales = []
     monkeypatch.setattr(unbounded, "laplace_draw", lambda scale, _: scales.append(scale) or noise)
-    made = unbounded_mean(unit=1, epsilon=1, **options)
-    column = Column(first=10, span=7, exponent=-1)
+    made = mean_without_bounds(unit=1, epsilon=1, **options)
+    column = SortedColumn(first=10, span=7, exponent=-1)
     codes = np.array([0, 2, 3, 7])
-    found = made._mean(column, codes, 4, seeded(1))
+    found = made._mean(column, codes, 4, seeded_rng(1))
     # From the middle, 3: -3 - 1 + 0 + 4; one row is worth 4 steps, a replaced one 7.
     assert scales == [7 / Fraction(10, 16) if options else 4 / Fraction(9, 16)]
     mean = min(max(3 + Fraction(noise, 4), 0), 7)
@@ -213,8 +213,8 @@ def test_the_fine_quantiles_are_looked_for_beyond_the_quartiles(monkeypatch):
         return (3.0, 5.0) if len(asked) == 1 else (0.25, 0.25)
 
     monkeypatch.setattr(unbounded, "_in_order", found)
-    made = unbounded_mean(unit=2, epsilon=1, rows=3, tail=Fraction(1, 10), **REPLACE)
-    result = made.release([0.1, 0.2, 0.3], bits=seeded(1))
+    made = mean_without_bounds(unit=2, epsilon=1, rows=3, tail=Fraction(1, 10), **REPLACE)
+    result = made.release([0.1, 0.2, 0.3], bits=seeded_rng(1))
     (coarse, rungs), (fine, values) = asked
     assert [one.quantile for one in coarse] == [Fraction(1, 4), Fraction(3, 4)]
     assert [one.quantile for one in fine] == [Fraction(1, 10), Fraction(9, 10)]
@@ -233,11 +233,11 @@ def test_the_fine_quantiles_are_looked_for_beyond_the_quartiles(monkeypatch):
 
 def test_quantiles_of_a_mean_are_certified(monkeypatch):
     seen = []
-    certify = unbounded.Quantile.certify
+    certify = unbounded.PrivateQuantile.certify
     monkeypatch.setattr(
-        unbounded.Quantile, "certify", lambda self: seen.append(self) or certify(self)
+        unbounded.PrivateQuantile, "certify", lambda self: seen.append(self) or certify(self)
     )
-    assert unbounded_mean(unit=1, epsilon=2).certify().holds
+    assert mean_without_bounds(unit=1, epsilon=2).certify().holds
     fine = Fraction(144, 1000)  # of a thousand rows
     levels = [Fraction(1, 4), Fraction(3, 4), fine, 1 - fine]
     assert [one.quantile for one in seen] == levels
@@ -275,7 +275,7 @@ COLUMNS = [[], [4], [0, 0, 3], [2, 5, 5, 5, 9], [1, 4, 11, 12], [12] * 3]
 @pytest.mark.parametrize("climbing", [False, True])
 def test_shares_of_pieces_are_enclosed(values, level, climbing):
     rate, span = Fraction(2, 3), 12
-    choice = Choice(
+    choice = PiecewiseExponential(
         values=np.array(values, dtype=np.int64),
         span=span,
         level=level,
@@ -316,7 +316,7 @@ def test_a_place_in_a_piece_is_guessed_at_once(points, gap, monkeypatch):
         return found
 
     monkeypatch.setattr(quantile_pieces, "invert", spied)
-    bits = seeded(5)
+    bits = seeded_rng(5)
     places = [quantile_pieces._place(points, gap, Fraction(7, 2), bits) for _ in range(40)]
     assert [first for first, _ in pairs] == [found for _, found in pairs] == places
     assert len(set(places)) > 4
@@ -324,27 +324,31 @@ def test_a_place_in_a_piece_is_guessed_at_once(points, gap, monkeypatch):
 
 @pytest.mark.parametrize("values", COLUMNS)
 @pytest.mark.parametrize("method", ["interpolated", "exponential"])
-@pytest.mark.parametrize("relation", [Relation.ADD_REMOVE, Relation.REPLACE_ONE])
+@pytest.mark.parametrize(
+    "relation", [NeighboringRelation.ADD_REMOVE, NeighboringRelation.REPLACE_ONE]
+)
 def test_the_law_of_a_chosen_quantile(values, method, relation):
     level = Fraction(1, 5)
     made = private_quantile(
         level, lower=0, upper=12, grid=1, epsilon=2, method=method, relation=relation
     )
-    rate = 1 if relation is Relation.REPLACE_ONE else 1 / 0.8
+    rate = 1 if relation is NeighboringRelation.REPLACE_ONE else 1 / 0.8
     weights = weights_of(values, 12, level, rate, climbing=method == "interpolated")
     found = made.probabilities(np.array(values, dtype=np.int64))
     assert found == pytest.approx(weights / weights.sum(), rel=1e-12)
-    kind = events.BoundedRange(Fraction(2))
+    kind = events.BoundedRangeEvent(Fraction(2))
     assert made.guarantee.event == kind
     flips = dataclasses.replace(made, method="permute_and_flip")
-    assert flips.guarantee.event == events.Pure(Fraction(2))
+    assert flips.guarantee.event == events.PureEvent(Fraction(2))
 
 
 def test_a_scale_is_raised_until_it_is_shown_to_keep_its_promise(monkeypatch):
     """By a four-millionth first, then by twice as much each time, and to 2048 times at most."""
     tried = []
-    monkeypatch.setattr(Outputs, "keeps", lambda self, scale, *_: tried.append(scale) or False)
-    outputs = Outputs(span=20, shift=3)
+    monkeypatch.setattr(
+        BoundedOutputs, "keeps", lambda self, scale, *_: tried.append(scale) or False
+    )
+    outputs = BoundedOutputs(span=20, shift=3)
     with pytest.raises(Unsupported):
         outputs.calibrate(Fraction(1), Fraction(1, 1000))
     more = [tried[i] / tried[22] - 1 for i in range(22)]

@@ -8,37 +8,37 @@ import pytest
 
 import discreet
 from discreet.core.errors import InvalidArgument
-from discreet.core.relation import Relation
-from discreet.mechanisms.bin_statistics import Binned
+from discreet.core.relation import NeighboringRelation
+from discreet.mechanisms.bin_statistics import BinnedColumn
 from discreet.mechanisms.bounded.mechanism import bounded_laplace
-from discreet.mechanisms.bounded.spread import private_sd, private_variance
-from discreet.mechanisms.data_dependent._smooth_statistics import Trimmed, Variance
+from discreet.mechanisms.bounded.spread import private_std, private_variance
+from discreet.mechanisms.data_dependent._smooth_statistics import SmoothVariance, TrimmedMean
 from discreet.mechanisms.data_dependent.propose_test_release import propose_test_release
-from discreet.mechanisms.data_dependent.smooth_sensitivity import smooth
-from discreet.mechanisms.data_dependent.weighted_sensitivity import weighted
-from discreet.mechanisms.mean_without_bounds import unbounded_mean
+from discreet.mechanisms.data_dependent.smooth_sensitivity import smooth_sensitivity
+from discreet.mechanisms.data_dependent.weighted_sensitivity import weighted_sensitivity
+from discreet.mechanisms.mean_without_bounds import mean_without_bounds
 from discreet.mechanisms.partition_selection import partition_selection
 from discreet.mechanisms.personalized.exponential_mechanism import personal_quantile
 from discreet.mechanisms.personalized.stretching import stretched_quantile, stretched_sum
 from discreet.mechanisms.quantiles import private_quantile, private_quantiles
-from discreet.mechanisms.scalar.best_noise import best_additive
+from discreet.mechanisms.scalar.best_noise import best_additive_noise
 from discreet.mechanisms.scalar.grafted import grafted
 from discreet.mechanisms.scalar.truncated_laplace import truncated_laplace
 
 ONE = {"sensitivity": 1, "epsilon": 1}
 UNIT = {"lower": 0, "upper": 1, "epsilon": 1}
 ROWS = {**UNIT, "rows": 9}
-MENU = {"a": discreet.pure(1, relation=Relation.REPLACE_ONE)}
+MENU = {"a": discreet.pure_dp(1, relation=NeighboringRelation.REPLACE_ONE)}
 
 INTERVALS = {
     "laplace": discreet.laplace(**ONE).interval,
     "bounded": bounded_laplace(**UNIT, sensitivity=1).interval,
     "propose": propose_test_release(**ROWS, bound=1, delta=1e-6).interval,
     "quantile": private_quantile(**UNIT).interval,
-    "choice": lambda level: discreet.exponential(**ONE).interval(level, candidates=3),
-    "smooth": smooth(**ROWS).interval,
+    "choice": lambda level: discreet.exponential_mechanism(**ONE).interval(level, candidates=3),
+    "smooth": smooth_sensitivity(**ROWS).interval,
     "threshold": lambda level: discreet.above_threshold(**ONE).interval(level, queries=3),
-    "weighted": weighted(**ROWS, delta=1e-6).interval,
+    "weighted": weighted_sensitivity(**ROWS, delta=1e-6).interval,
 }
 
 
@@ -58,13 +58,13 @@ NEED_DELTA = {
     "partition": lambda d: partition_selection(groups=1, epsilon=1, delta=d, method="laplace"),
     "propose": lambda d: propose_test_release(**ROWS, bound=1, delta=d),
     "truncated": lambda d: truncated_laplace(**ONE, delta=d),
-    "weighted": lambda d: weighted(**ROWS, delta=d),
+    "weighted": lambda d: weighted_sensitivity(**ROWS, delta=d),
 }
 MAY_HAVE_DELTA = {
-    "best": lambda d: best_additive(**ONE, delta=d),
+    "best": lambda d: best_additive_noise(**ONE, delta=d),
     "bounded": lambda d: bounded_laplace(**UNIT, sensitivity=1, delta=d),
     "laplace": lambda d: discreet.laplace(**ONE, delta=d),
-    "smooth": lambda d: smooth(**ROWS, delta=d),
+    "smooth": lambda d: smooth_sensitivity(**ROWS, delta=d),
 }
 
 
@@ -88,8 +88,8 @@ OPEN = {
     "levels": lambda x: private_quantiles([x], **UNIT),
 }
 CLOSED = {
-    "counts": lambda x: Binned(edges=(0.0, 1.0), counts=(3,)).quantile(x),
-    "rows": lambda x: Trimmed.quantile(5, x),
+    "counts": lambda x: BinnedColumn(edges=(0.0, 1.0), counts=(3,)).quantile(x),
+    "rows": lambda x: TrimmedMean.quantile(5, x),
     "personal": lambda x: personal_quantile(MENU, quantile=x, lower=0, upper=4),
     "stretched": lambda x: stretched_quantile(MENU, quantile=x, lower=0, upper=4),
 }
@@ -108,15 +108,15 @@ def test_shares_with_and_without_their_ends():
     for make in CLOSED.values():
         for share in (0, 1):
             make(share)
-    unbounded_mean(unit=1, epsilon=1, tail=Fraction(1, 4))
+    mean_without_bounds(unit=1, epsilon=1, tail=Fraction(1, 4))
     with pytest.raises(InvalidArgument):
-        unbounded_mean(unit=1, epsilon=1, tail=0)
+        mean_without_bounds(unit=1, epsilon=1, tail=0)
 
 
 COUNTS = {
     "rows of a variance": (lambda n: private_variance(**UNIT, rows=n), 2),
-    "rows of a deviation": (lambda n: private_sd(**UNIT, rows=n), 2),
-    "rows of any variance": (lambda n: Variance(rows=n), 2),
+    "rows of a deviation": (lambda n: private_std(**UNIT, rows=n), 2),
+    "rows of any variance": (lambda n: SmoothVariance(rows=n), 2),
     "groups": (lambda n: partition_selection(groups=n, epsilon=1, delta=1e-3, method="laplace"), 1),
     "minimum": (
         lambda n: partition_selection(groups=1, epsilon=1, delta=1e-3, minimum=n, method="laplace"),
@@ -126,18 +126,18 @@ COUNTS = {
         partition_selection(groups=1, epsilon=1, delta=1e-3, method="laplace").chance,
         0,
     ),
-    "trim": (lambda n: smooth("trimmed_mean", **ROWS, trim=n), 0),
-    "order": (lambda n: smooth(**ROWS, order=n), 2),
-    "below": (lambda n: Trimmed(rows=5, below=n, above=0), 0),
-    "above": (lambda n: Trimmed(rows=5, below=0, above=n), 0),
-    "kept": (lambda n: Trimmed(rows=n, below=2, above=2), 5),
+    "trim": (lambda n: smooth_sensitivity("trimmed_mean", **ROWS, trim=n), 0),
+    "order": (lambda n: smooth_sensitivity(**ROWS, order=n), 2),
+    "below": (lambda n: TrimmedMean(rows=5, below=n, above=0), 0),
+    "above": (lambda n: TrimmedMean(rows=5, below=0, above=n), 0),
+    "kept": (lambda n: TrimmedMean(rows=n, below=2, above=2), 5),
     "lower personal bounds": (
         lambda n: personal_quantile(MENU, lower=n, upper=n + 1),
         -(2**62),
     ),
     "lower stretched bounds": (lambda n: stretched_sum(MENU, lower=n, upper=n + 1), -(2**40)),
     "positives": (lambda n: discreet.above_threshold(**ONE, positives=n), 1),
-    "candidates": (lambda n: discreet.exponential(**ONE).interval(0.9, candidates=n), 1),
+    "candidates": (lambda n: discreet.exponential_mechanism(**ONE).interval(0.9, candidates=n), 1),
     "queries": (lambda n: discreet.above_threshold(**ONE).interval(0.9, queries=n), 1),
 }
 
@@ -151,8 +151,8 @@ def test_counts_have_a_least_one(name):
 
 
 def test_a_lomax_law_of_order_two_has_no_variance():
-    assert math.isinf(smooth(**ROWS, order=2).std)
-    third = smooth(**ROWS, order=3)
+    assert math.isinf(smooth_sensitivity(**ROWS, order=2).std)
+    third = smooth_sensitivity(**ROWS, order=3)
     x = np.linspace(0, 5_000, 1_000_001)
     density = 1.5 * (1 + x) ** -4.0
     square = 2 * (x * x * density).sum() * (x[1] - x[0])

@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 from discreet.core.errors import InvalidArgument, OutOfDomain
-from discreet.core.relation import Relation
+from discreet.core.relation import NeighboringRelation
 from discreet.mechanisms.partition_selection import partition_selection
 from discreet.noise.laplace import DiscreteLaplace
-from discreet.noise.random_source import seeded
+from discreet.noise.random_source import seeded_rng
 
 EPSILON, DELTA = 1.0, 0.02
 MAKE = {
@@ -52,14 +52,16 @@ def neighbours(groups, relation, counts):
         steps = [b - a for a, b in zip(left, right, strict=True)]
         more, less = steps.count(1), steps.count(-1)
         whole = more + less + steps.count(0) == 2
-        if relation is Relation.ADD_REMOVE:
+        if relation is NeighboringRelation.ADD_REMOVE:
             if whole and more <= groups and less == 0:
                 yield left, right
         elif whole and more <= groups and less <= groups:
             yield left, right
 
 
-@pytest.mark.parametrize("relation", [Relation.ADD_REMOVE, Relation.REPLACE_ONE])
+@pytest.mark.parametrize(
+    "relation", [NeighboringRelation.ADD_REMOVE, NeighboringRelation.REPLACE_ONE]
+)
 @pytest.mark.parametrize("groups", [1, 2])
 @pytest.mark.parametrize("how", MAKE)
 @pytest.mark.parametrize("minimum", [1, 3])
@@ -99,8 +101,8 @@ def test_mistakes_are_noticed_by_the_same_sums():
 def test_release_is_the_thresholded_noise():
     mechanism = partition_selection(groups=1, epsilon=1, delta=0.01, minimum=2, method="laplace")
     counts = np.array([0, 1, 2, 3, 8, 30, 31, 50])
-    places, noisy = mechanism.release(counts, bits=seeded(3))
-    noise = mechanism.noise.sample(len(counts), seeded(3))
+    places, noisy = mechanism.release(counts, bits=seeded_rng(3))
+    noise = mechanism.noise.sample(len(counts), seeded_rng(3))
     expected = [
         (i, c + z)
         for i, (c, z) in enumerate(zip(counts.tolist(), noise.tolist(), strict=True))
@@ -108,15 +110,15 @@ def test_release_is_the_thresholded_noise():
     ]
     assert list(zip(places.tolist(), noisy.tolist(), strict=True)) == expected
     assert {5, 6, 7} <= set(places.tolist())
-    places, noisy = mechanism.release(np.zeros(0, dtype=np.int64), bits=seeded(1))
+    places, noisy = mechanism.release(np.zeros(0, dtype=np.int64), bits=seeded_rng(1))
     assert len(places) == len(noisy) == 0
 
 
 def test_a_key_that_nobody_has_is_never_shown():
     mechanism = partition_selection(groups=1, epsilon=0.01, delta=0.4, method="laplace")
-    places, _ = mechanism.release(np.zeros(100_000, dtype=np.int64), bits=seeded(5))
+    places, _ = mechanism.release(np.zeros(100_000, dtype=np.int64), bits=seeded_rng(5))
     assert len(places) == 0
-    ones, _ = mechanism.release(np.ones(100_000, dtype=np.int64), bits=seeded(5))
+    ones, _ = mechanism.release(np.ones(100_000, dtype=np.int64), bits=seeded_rng(5))
     assert len(ones) > 0
     assert mechanism.chance(0) == 0
     assert mechanism.chance(1) <= 0.4 < mechanism.chance(1000)
@@ -136,7 +138,7 @@ def test_the_better_noise_is_taken():
     [
         {"groups": 1, "epsilon": 1, "delta": 1e-6},
         {"groups": 4, "epsilon": 0.1, "delta": Fraction(1, 10**9), "minimum": 5},
-        {"groups": 3, "rho": 0.01, "delta": 1e-6, "relation": Relation.REPLACE_ONE},
+        {"groups": 3, "rho": 0.01, "delta": 1e-6, "relation": NeighboringRelation.REPLACE_ONE},
         {"groups": 2000, "rho": 1e-5, "delta": 1e-6},
     ],
 )

@@ -7,21 +7,21 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from discreet.accounting.guarantee import approx, gdp, pure, zcdp
+from discreet.accounting.guarantee import approx_dp, gdp, pure_dp, zcdp
 from discreet.core.errors import InvalidArgument, OutOfDomain, RelationMismatch, Unsupported
-from discreet.core.relation import Relation
+from discreet.core.relation import NeighboringRelation
 from discreet.mechanisms.personalized import exponential_mechanism as pe
 from discreet.mechanisms.personalized.exponential_mechanism import personal_count, personal_quantile
 from discreet.mechanisms.personalized.partition import privacy_aware, utility_based
-from discreet.mechanisms.personalized.sampling import PersonalSample, personal_sample
+from discreet.mechanisms.personalized.sampling import PersonalizedSampling, personalized_sampling
 from discreet.mechanisms.personalized.stretching import stretched_quantile, stretched_sum
 from discreet.noise.laplace import DiscreteLaplace
-from discreet.noise.random_source import seeded
+from discreet.noise.random_source import seeded_rng
 from tests.distributions import ALPHA
 
 BUDGETS = {"a": 0.2, "b": 0.5, "c": 1, "d": 1, "e": 2}
 PEOPLE = list(BUDGETS)
-MENU = {name: pure(e, relation=Relation.REPLACE_ONE) for name, e in BUDGETS.items()}
+MENU = {name: pure_dp(e, relation=NeighboringRelation.REPLACE_ONE) for name, e in BUDGETS.items()}
 
 
 def log_ratio(p, q):
@@ -57,7 +57,9 @@ def losses(rates):
 
 
 def test_rates_of_the_thesis_and_a_tight_count():
-    sample = personal_sample(pure(1), {"x": pure(0.2), "y": pure(0.5), "z": pure(1)})
+    sample = personalized_sampling(
+        pure_dp(1), {"x": pure_dp(0.2), "y": pure_dp(0.5), "z": pure_dp(1)}
+    )
     rates = [float(rate) for _, rate in sample.rates]
     assert rates == pytest.approx([0.12885125, 0.37754067, 1], abs=1e-8)
     found = losses(rates)
@@ -71,8 +73,8 @@ def test_a_rate_that_is_too_high_is_caught():
 
 
 def test_a_gaussian_base_keeps_every_limit():
-    limits = {"x": approx(0.2, 1e-6), "z": approx(3, 1e-6), "none": approx(0, 0)}
-    sample = personal_sample(gdp(0.5), limits)
+    limits = {"x": approx_dp(0.2, 1e-6), "z": approx_dp(3, 1e-6), "none": approx_dp(0, 0)}
+    sample = personalized_sampling(gdp(0.5), limits)
     rates = dict(sample.rates)
     assert rates["z"] == 1
     assert rates["none"] == 0
@@ -82,11 +84,11 @@ def test_a_gaussian_base_keeps_every_limit():
 
 
 def test_people_are_drawn_at_their_rates():
-    sample = PersonalSample(
-        base=pure(1), rates=(("x", Fraction(1, 8)), ("y", Fraction(1)), ("z", Fraction(0)))
+    sample = PersonalizedSampling(
+        base=pure_dp(1), rates=(("x", Fraction(1, 8)), ("y", Fraction(1)), ("z", Fraction(0)))
     )
     levels = np.repeat(["x", "y", "z"], 200_000)
-    taking = sample.draw(levels, bits=seeded(7))
+    taking = sample.draw(levels, bits=seeded_rng(7))
     assert taking[200_000:400_000].all()
     assert not taking[400_000:].any()
 
@@ -97,18 +99,18 @@ def test_people_are_drawn_at_their_rates():
     assert not rejected(1 / 8)
     assert rejected(1 / 8 + 0.005)
     with pytest.raises(InvalidArgument, match="among x, y, z"):
-        sample.draw(["x", "secret"], bits=seeded(1))
+        sample.draw(["x", "secret"], bits=seeded_rng(1))
 
 
 def test_what_a_sample_refuses():
     with pytest.raises(RelationMismatch, match="ADD_REMOVE"):
-        personal_sample(pure(1, relation=Relation.REPLACE_ONE), MENU)
+        personalized_sampling(pure_dp(1, relation=NeighboringRelation.REPLACE_ONE), MENU)
     with pytest.raises(RelationMismatch):
-        personal_sample(pure(1), MENU)
+        personalized_sampling(pure_dp(1), MENU)
     with pytest.raises(Unsupported):
-        personal_sample(pure(1), {"x": zcdp(1)})
+        personalized_sampling(pure_dp(1), {"x": zcdp(1)})
     with pytest.raises(InvalidArgument, match="base must be a guarantee, got int"):
-        personal_sample(1, MENU)
+        personalized_sampling(1, MENU)
 
 
 # ── the personalised exponential mechanism (M34) ───────────────────────────────────────────────
@@ -205,7 +207,7 @@ def test_distances_are_the_cheapest_changes():
 def test_releases_follow_the_law():
     mechanism = personal_count(MENU)
     having = [1, 0, 1, 0, 0]
-    draws = [mechanism.release(having, PEOPLE, bits=seeded(i)) for i in range(2000)]
+    draws = [mechanism.release(having, PEOPLE, bits=seeded_rng(i)) for i in range(2000)]
     law = mechanism.probabilities(having, PEOPLE)
     counts = np.bincount(draws, minlength=6)
 
@@ -216,15 +218,15 @@ def test_releases_follow_the_law():
     assert chi(law) < 36.46
     assert chi(np.roll(law, 1)) > 36.46
     quantile = personal_quantile(MENU, lower=10, upper=20)
-    assert 10 <= quantile.release([3, 15, 99, 15, 15], PEOPLE, bits=seeded(1)) <= 20
+    assert 10 <= quantile.release([3, 15, 99, 15, 15], PEOPLE, bits=seeded_rng(1)) <= 20
 
 
 @pytest.mark.parametrize(
     ("do", "error", "words"),
     [
-        (lambda: personal_count({"a": pure(1)}), RelationMismatch, "REPLACE_ONE"),
+        (lambda: personal_count({"a": pure_dp(1)}), RelationMismatch, "REPLACE_ONE"),
         (
-            lambda: personal_count({"a": zcdp(1, relation=Relation.REPLACE_ONE)}),
+            lambda: personal_count({"a": zcdp(1, relation=NeighboringRelation.REPLACE_ONE)}),
             Unsupported,
             "pure",
         ),
@@ -378,12 +380,12 @@ def test_a_stretched_quantile_is_pulled_to_its_anchor():
     values, levels = np.array([10, 80, 90, 200, 90], dtype=np.uint8), ["b", "e", "e", "e", "b"]
     # Pulled values are 40, 60, 80, 90 and 100 (clipped): the middle one is 80.
     assert mechanism.exact(values, levels) == 4 * 30
-    assert all(0 <= mechanism.release(values, levels, bits=seeded(i)) <= 100 for i in range(50))
+    assert all(0 <= mechanism.release(values, levels, bits=seeded_rng(i)) <= 100 for i in range(50))
     with pytest.raises(InvalidArgument, match="anchor must lie"):
         stretched_quantile(menu, lower=1, upper=2, anchor=0)
     with pytest.raises(OutOfDomain, match="whole"):
         mechanism.release([0.5], ["b"])
-    fine = {"x": pure(Fraction(1, 3**30), relation=Relation.REPLACE_ONE), **menu}
+    fine = {"x": pure_dp(Fraction(1, 3**30), relation=NeighboringRelation.REPLACE_ONE), **menu}
     with pytest.raises(InvalidArgument, match="too many digits"):
         stretched_quantile(fine, lower=0, upper=2**40)
 
@@ -404,7 +406,7 @@ def test_a_stretched_sum_is_that_of_weighted_values():
     mechanism = stretched_sum(menu, lower=-2, upper=2)
     values, levels = np.array([2, -1, 99, 1], dtype=np.int8), ["b", "e", "e", "b"]
     expected = 0.25 * 2 - 1 + 2 + 0.25 * 1
-    draws = [mechanism.release(values, levels, bits=seeded(i)) for i in range(4000)]
+    draws = [mechanism.release(values, levels, bits=seeded_rng(i)) for i in range(4000)]
     error = mechanism.std / math.sqrt(4000)
     assert abs(np.mean(draws) - expected) < 4.9 * error
     assert abs(np.mean(draws) - (2 - 1 + 2 + 1)) > 4.9 * error  # not the plain sum
@@ -416,5 +418,5 @@ def test_a_stretched_sum_is_that_of_weighted_values():
 
 
 def test_nobody_is_counted_as_nobody():
-    menu = {"all": pure(1, relation=Relation.REPLACE_ONE)}
-    assert personal_count(menu).release([], [], bits=seeded(1)) == 0
+    menu = {"all": pure_dp(1, relation=NeighboringRelation.REPLACE_ONE)}
+    assert personal_count(menu).release([], [], bits=seeded_rng(1)) == 0

@@ -8,19 +8,19 @@ import numpy as np
 import pytest
 
 from discreet.core.errors import InvalidArgument
-from discreet.core.relation import Relation
+from discreet.core.relation import NeighboringRelation
 from discreet.mechanisms import _piecewise_exponential as quantile_pieces
 from discreet.mechanisms import quantiles as quantile_tree
-from discreet.mechanisms._piecewise_exponential import Choice, Pieces, pieces
+from discreet.mechanisms._piecewise_exponential import PiecewiseExponential, RankPieces, pieces
 from discreet.mechanisms.data_dependent import _smooth_noise as rational_angle
 from discreet.mechanisms.data_dependent import _smooth_noise as smooth_noise
 from discreet.mechanisms.quantiles import private_quantiles
-from discreet.noise.random_source import SeededBits, seeded
+from discreet.noise.random_source import SeededRandomSource, seeded_rng
 
 LEVELS = [Fraction(1, 2), Fraction(1, 7), Fraction(9, 10)]
 
 
-class Told(SeededBits):
+class Told(SeededRandomSource):
     """Words that are told, then random ones."""
 
     def __init__(self, *words, width=64):
@@ -85,15 +85,17 @@ def test_gaps_are_in_order_but_for_the_one_that_holds_the_target():
 def test_a_draw_looks_as_far_as_is_needed(rate, monkeypatch):
     """2**41 points that are two ranks nearer than the reach weigh at most 2**-60."""
     asked = []
-    made = Choice.pieces
+    made = PiecewiseExponential.pieces
 
     def spied(self, reach=None):
         asked.append(reach)
         return made(self, reach)
 
-    monkeypatch.setattr(Choice, "pieces", spied)
-    choice = Choice(values=np.arange(50), span=60, level=Fraction(1, 2), climbing=True, rate=rate)
-    choice.draw(seeded(1))
+    monkeypatch.setattr(PiecewiseExponential, "pieces", spied)
+    choice = PiecewiseExponential(
+        values=np.arange(50), span=60, level=Fraction(1, 2), climbing=True, rate=rate
+    )
+    choice.draw(seeded_rng(1))
     far = 101 * math.log(2) / float(rate)
     assert asked[0] - 4 < far <= asked[0] - 3
 
@@ -103,7 +105,7 @@ def test_a_draw_is_settled_exactly_from_so_near_on(monkeypatch):
     asked = []
     end = quantile_pieces._end
     monkeypatch.setattr(quantile_pieces, "_end", lambda *given: asked.append(given) or end(*given))
-    choice = Choice(
+    choice = PiecewiseExponential(
         values=np.array([3, 7]), span=12, level=Fraction(1, 2), climbing=False, rate=Fraction(1)
     )
     masses = choice.pieces().masses(Fraction(1))
@@ -120,7 +122,7 @@ def test_a_draw_is_settled_exactly_from_so_near_on(monkeypatch):
 
 def two_pieces(ranks, points):
     one = np.ones(2, dtype=np.int64)
-    return Pieces(
+    return RankPieces(
         start=one,
         way=one,
         points=np.array(points),
@@ -219,7 +221,9 @@ def test_the_sign_of_noise_is_the_last_bit_of_its_first_word():
 # -- many quantiles -----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("relation", [Relation.ADD_REMOVE, Relation.REPLACE_ONE])
+@pytest.mark.parametrize(
+    "relation", [NeighboringRelation.ADD_REMOVE, NeighboringRelation.REPLACE_ONE]
+)
 def test_levels_are_chosen_from_the_middle_on(relation, monkeypatch):
     asked = []
     answers = [6, 2, 0, 3, 2]  # of all, below 6 (and below 2), from 6 on (and below 9)
@@ -228,12 +232,12 @@ def test_levels_are_chosen_from_the_middle_on(relation, monkeypatch):
         asked.append((self.values.tolist(), self.span, self.level, self.rate, self.climbing))
         return answers[len(asked) - 1]
 
-    monkeypatch.setattr(Choice, "draw", draw)
+    monkeypatch.setattr(PiecewiseExponential, "draw", draw)
     levels = [Fraction(k, 10) for k in (1, 2, 5, 8, 9)]
     options = {"lower": -1, "upper": 9, "grid": 1, "epsilon": 3, "relation": relation}
     made = private_quantiles(levels, **options)
-    found = made.release([-1, 0, 3, 4, 5, 5, 6, 9], bits=seeded(1))
-    step = Fraction(1) if relation is Relation.ADD_REMOVE else Fraction(1, 2)
+    found = made.release([-1, 0, 3, 4, 5, 5, 6, 9], bits=seeded_rng(1))
+    step = Fraction(1) if relation is NeighboringRelation.ADD_REMOVE else Fraction(1, 2)
     assert made.step == step
     # In steps from -1: 0 1 4 5 6 6 7 10. The middle is 6; from there on it is 6 6 7 10.
     assert asked == [
@@ -246,18 +250,20 @@ def test_levels_are_chosen_from_the_middle_on(relation, monkeypatch):
     assert found == [-1, 1, 5, 7, 8]
     asked.clear()
     answers[:] = [0, 10, 10]  # nothing is left below the first
-    found = made.release([3, 4], bits=seeded(1))
+    found = made.release([3, 4], bits=seeded_rng(1))
     assert found == [-1, -1, -1, 9, 9]
 
 
 def test_levels_have_no_long_denominators(monkeypatch):
     asked = []
-    monkeypatch.setattr(Choice, "draw", lambda self, bits: asked.append(self.level) or 5)
+    monkeypatch.setattr(
+        PiecewiseExponential, "draw", lambda self, bits: asked.append(self.level) or 5
+    )
     levels = [Fraction(1, 3), Fraction(524_287, 2**20)]
     ratio = levels[0] / levels[1]
     assert ratio.denominator > 2**20
     assert ratio.limit_denominator(2**21).denominator > 2**20
-    private_quantiles(levels, lower=0, upper=9, grid=1, epsilon=1).release([3], bits=seeded(1))
+    private_quantiles(levels, lower=0, upper=9, grid=1, epsilon=1).release([3], bits=seeded_rng(1))
     assert asked[0] == levels[1]
     assert asked[1] == ratio.limit_denominator(2**20)
     assert quantile_tree._LARGEST_DENOMINATOR == 2**20

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from discreet.core.errors import InvalidArgument, NotCertified
-from discreet.core.relation import Relation
+from discreet.core.relation import NeighboringRelation
 from discreet.mechanisms.data_dependent.propose_test_release import propose_test_release
-from discreet.noise.random_source import seeded
+from discreet.noise.random_source import seeded_rng
 from tests.distributions import frequency
 
 
@@ -86,25 +86,30 @@ def test_quiet_data_pass_and_wild_data_do_not():
     quiet = np.linspace(40, 60, 99)
     wild = np.where(np.arange(99) < 50, 0.0, 100.0)
     mechanism = median()
-    found = [mechanism.release(quiet, bits=seeded(i)) for i in range(200)]
+    found = [mechanism.release(quiet, bits=seeded_rng(i)) for i in range(200)]
     answers = [one for one in found if one is not None]
     distance = mechanism.statistic.distance(
         mechanism.column.sorted(quiet), mechanism.column.span, bound=mechanism.bound
     )
     passes = float(mechanism.test_noise.sf(mechanism.threshold - distance))
     assert frequency(len(answers), 200, passes)
-    nothing = [mechanism.release(wild, bits=seeded(i)) for i in range(200)]
+    nothing = [mechanism.release(wild, bits=seeded_rng(i)) for i in range(200)]
     lucky = float(mechanism.test_noise.sf(mechanism.threshold))
     assert frequency(200 - nothing.count(None), 200, lucky)
     low, high = mechanism.interval(0.999999)
     sure = median(epsilon=20)
-    assert abs(sure.release(quiet, bits=seeded(1)) - 50) < sure.interval(0.999999)[1] < high == -low
+    assert (
+        abs(sure.release(quiet, bits=seeded_rng(1)) - 50)
+        < sure.interval(0.999999)[1]
+        < high
+        == -low
+    )
     assert mechanism.std == pytest.approx(math.sqrt(2) * 4)
 
 
 def test_what_is_refused():
     with pytest.raises(InvalidArgument, match="REPLACE_ONE"):
-        median(relation=Relation.ADD_REMOVE)
+        median(relation=NeighboringRelation.ADD_REMOVE)
     with pytest.raises(InvalidArgument, match="step"):
         median(bound=Fraction(1, 10**12))
     with pytest.raises(InvalidArgument, match="test"):

@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 
 from discreet.core.errors import InvalidArgument, NotCertified, OutOfDomain, Unsupported
-from discreet.core.relation import Relation
+from discreet.core.relation import NeighboringRelation
 from discreet.mechanisms import _piecewise_exponential as quantile_pieces
-from discreet.mechanisms._piecewise_exponential import Choice, pieces
+from discreet.mechanisms._piecewise_exponential import PiecewiseExponential, pieces
 from discreet.mechanisms.quantiles import private_quantile, private_quantiles
-from discreet.noise.random_source import SeededBits, seeded
+from discreet.noise.random_source import SeededRandomSource, seeded_rng
 from tests.distributions import ALPHA, frequency
 
-RELATIONS = [Relation.ADD_REMOVE, Relation.REPLACE_ONE]
+RELATIONS = [NeighboringRelation.ADD_REMOVE, NeighboringRelation.REPLACE_ONE]
 METHODS = ["interpolated", "exponential", "permute_and_flip"]
 LEVELS = [Fraction(1, 2), Fraction(1, 4), Fraction(9, 10)]
 
@@ -102,7 +102,9 @@ class TooSharp(type(private_quantile(lower=0, upper=1, epsilon=1))):
 
 
 def test_a_rate_too_large_is_not_certified():
-    good = private_quantile(lower=0, upper=5, grid=1, epsilon=1, relation=Relation.REPLACE_ONE)
+    good = private_quantile(
+        lower=0, upper=5, grid=1, epsilon=1, relation=NeighboringRelation.REPLACE_ONE
+    )
     names = [field.name for field in dataclasses.fields(good)]
     wrong = TooSharp(**{name: getattr(good, name) for name in names})
     with pytest.raises(NotCertified):
@@ -120,7 +122,7 @@ def test_neighbours_far_apart_keep_epsilon(relation, level):
         data = rng.choice([rng.integers(0, 61, 9), np.repeat(rng.integers(0, 61, 3), 3)])
         other = data.copy()
         other[0] = rng.integers(0, 61)
-        if relation is Relation.ADD_REMOVE:
+        if relation is NeighboringRelation.ADD_REMOVE:
             other = data[1:]
         p, q = made.probabilities(data), made.probabilities(other)
         worst = max(worst, float(np.abs(np.log(p / q)).max()))
@@ -134,7 +136,7 @@ def test_draws_follow_the_exact_law(method, width):
     made = private_quantile(Fraction(1, 3), lower=0, upper=24, grid=1, epsilon=2, method=method)
     data = [3, 3, 9, 15, 15, 15, 22]
     law = made.probabilities(data)
-    bits = SeededBits(3, width=width)
+    bits = SeededRandomSource(3, width=width)
     size = 2000
     found = np.array([made.release(data, bits=bits) for _ in range(size)], dtype=np.int64)
     counts = np.bincount(found, minlength=25)
@@ -158,7 +160,7 @@ def test_enclosed_borders_are_those_of_doubles():
 def test_a_doubtful_draw_is_settled_in_integers():
     """A first word of zeros lies at the very edge: the next ones must decide."""
 
-    class Edge(SeededBits):
+    class Edge(SeededRandomSource):
         def __init__(self):
             super().__init__(1)
             self.first = True
@@ -170,7 +172,7 @@ def test_a_doubtful_draw_is_settled_in_integers():
             return super().words(count)
 
     data = np.sort(np.random.default_rng(3).integers(0, 1000, 400))
-    choice = Choice(
+    choice = PiecewiseExponential(
         values=data, span=1000, level=Fraction(1, 2), climbing=True, rate=Fraction(1, 2)
     )
     # The smallest values come first, and weigh exp(-distance / 2): about 2**-64 of the total.
@@ -184,7 +186,8 @@ def test_errors_are_a_few_ranks(method):
     made = private_quantile(lower=0, upper=100, epsilon=1, method=method, grid=grid)
     values = rng.normal(40, 5, 10_001)
     ranks = [
-        np.searchsorted(np.sort(values), made.release(values, bits=seeded(i))) for i in range(50)
+        np.searchsorted(np.sort(values), made.release(values, bits=seeded_rng(i)))
+        for i in range(50)
     ]
     if method == "permute_and_flip":
         with pytest.raises(Unsupported):
@@ -199,29 +202,29 @@ def test_errors_are_a_few_ranks(method):
 def test_flipped_points_are_ranked_among_unrounded_values():
     made = private_quantile(lower=0, upper=8, grid=1, epsilon=50, method="permute_and_flip")
     values = [2.4, 2.45, 2.5, 2.55, 2.6, 3.4, 3.6, 3.7, 3.8, 3.9]  # half of them are below 3
-    assert {made.release(values, bits=seeded(i)) for i in range(20)} == {3.0}
+    assert {made.release(values, bits=seeded_rng(i)) for i in range(20)} == {3.0}
     assert made.probabilities(values).shape == (9,)
 
 
 def test_a_value_with_many_ties_is_found():
     values = np.concatenate((np.full(400, 7.0), np.arange(300.0)))
     made = private_quantile(lower=0, upper=1000, epsilon=0.5)
-    assert {made.release(values, bits=seeded(i)) for i in range(20)} == {7.0}
+    assert {made.release(values, bits=seeded_rng(i)) for i in range(20)} == {7.0}
 
 
 def test_mean_squared_errors_on_uniform_data():
     """B48 on the data of E8: the sampling error of the median, 2.5, is most of it."""
     rng = np.random.default_rng(9)
-    made = private_quantile(lower=0, upper=100, epsilon=1, relation=Relation.REPLACE_ONE)
-    errors = [made.release(rng.uniform(0, 100, 1000), bits=seeded(i)) - 50 for i in range(1000)]
+    made = private_quantile(lower=0, upper=100, epsilon=1, relation=NeighboringRelation.REPLACE_ONE)
+    errors = [made.release(rng.uniform(0, 100, 1000), bits=seeded_rng(i)) - 50 for i in range(1000)]
     assert np.mean(np.square(errors)) == pytest.approx(2.5, abs=0.6)
 
 
 def test_a_million_values_and_an_empty_column():
     made = private_quantile(lower=-1, upper=1, epsilon=1)
     values = np.random.default_rng(0).standard_normal(10**6)
-    assert abs(made.release(values, bits=seeded(1)) - np.median(values)) < 1e-4
-    assert -1 <= made.release([], bits=seeded(1)) <= 1
+    assert abs(made.release(values, bits=seeded_rng(1)) - np.median(values)) < 1e-4
+    assert -1 <= made.release([], bits=seeded_rng(1)) <= 1
 
 
 def tree_law(made, data, span):
@@ -267,7 +270,7 @@ def test_many_quantiles_of_all_small_neighbours_keep_epsilon(relation):
     for data, law in laws.items():
         for i in range(len(data)):
             others = [data[:i] + data[i + 1 :]]
-            if relation is Relation.REPLACE_ONE:
+            if relation is NeighboringRelation.REPLACE_ONE:
                 others = [tuple(sorted((*others[0], v))) for v in range(5)]
             for other in others:
                 worst = max(worst, *(abs(math.log(law[o] / laws[other][o])) for o in law))
@@ -279,7 +282,7 @@ def test_many_quantiles_of_all_small_neighbours_keep_epsilon(relation):
 def test_many_quantiles_follow_their_law():
     made = private_quantiles([0.4, 0.8], lower=0, upper=4, grid=1, epsilon=4)
     law = tree_law(made, (1, 1, 3), 4)
-    bits = seeded(5)
+    bits = seeded_rng(5)
     found = [tuple(made.release([1, 1, 3], bits=bits)) for _ in range(3000)]
     for outcome, p in law.items():
         assert frequency(found.count(outcome), 3000, p)
@@ -291,7 +294,7 @@ def test_nine_deciles_are_in_order_and_near():
     values = np.random.default_rng(4).normal(50, 10, 20_000)
     made = private_quantiles([i / 10 for i in range(1, 10)], lower=0, upper=100, epsilon=1)
     assert made.depth == 4
-    found = made.release(values, bits=seeded(1))
+    found = made.release(values, bits=seeded_rng(1))
     assert found == sorted(found)
     assert np.abs(found - np.quantile(values, np.arange(1, 10) / 10)).max() < 0.2
     with pytest.raises(InvalidArgument, match="increasing"):
@@ -310,7 +313,7 @@ def test_what_is_refused():
     with pytest.raises(InvalidArgument, match="coarse grid"):
         private_quantile(lower=0, upper=1, epsilon=1, method="permute_and_flip")
     with pytest.raises(InvalidArgument, match="relation"):
-        private_quantile(lower=0, upper=1, epsilon=1, relation=Relation.LOCAL)
+        private_quantile(lower=0, upper=1, epsilon=1, relation=NeighboringRelation.LOCAL)
     with pytest.raises(OutOfDomain, match="finite"):
         private_quantile(lower=0, upper=1, epsilon=1).release([0.5, math.inf])
     with pytest.raises(Unsupported):

@@ -4,39 +4,39 @@ import numpy as np
 import pytest
 
 import discreet
-from discreet.core.relation import Relation
-from discreet.local.distributed_noise import laplace_shares
-from discreet.local.longitudinal import l_olh, l_osue
-from discreet.local.means.multidimensional import several
-from discreet.local.means.piecewise import piecewise
-from discreet.local.oracles.histogram_encoding import she
+from discreet.core.relation import NeighboringRelation
+from discreet.local.distributed_noise import distributed_laplace
+from discreet.local.distribution import square_wave
+from discreet.local.longitudinal import l_osue, longitudinal_olh
+from discreet.local.means.multidimensional import multidimensional_mean
+from discreet.local.means.piecewise import piecewise_mean
+from discreet.local.oracles.histogram_encoding import summation_histogram_encoding
 from discreet.local.oracles.local_hashing import olh
 from discreet.local.oracles.randomized_response import grr
 from discreet.local.oracles.subset_selection import subset_selection
 from discreet.local.oracles.unary_encoding import oue
-from discreet.local.distribution import square_wave
-from discreet.mechanisms.bin_statistics import bin_counts, bin_statistics
-from discreet.mechanisms.bounded.mechanism import bounded_laplace, folded
+from discreet.mechanisms.bin_statistics import bin_statistics, private_bin_counts
+from discreet.mechanisms.bounded.mechanism import bounded_laplace, reflect_output
 from discreet.mechanisms.data_dependent.propose_test_release import propose_test_release
-from discreet.mechanisms.data_dependent.sample_and_aggregate import sample_aggregate
-from discreet.mechanisms.data_dependent.smooth_sensitivity import smooth
-from discreet.mechanisms.data_dependent.weighted_sensitivity import weighted
-from discreet.mechanisms.mean_without_bounds import unbounded_mean
+from discreet.mechanisms.data_dependent.sample_and_aggregate import sample_and_aggregate
+from discreet.mechanisms.data_dependent.smooth_sensitivity import smooth_sensitivity
+from discreet.mechanisms.data_dependent.weighted_sensitivity import weighted_sensitivity
+from discreet.mechanisms.mean_without_bounds import mean_without_bounds
 from discreet.mechanisms.partition_selection import partition_selection
 from discreet.mechanisms.personalized.exponential_mechanism import personal_count, personal_quantile
-from discreet.mechanisms.personalized.sampling import personal_sample
+from discreet.mechanisms.personalized.sampling import personalized_sampling
 from discreet.mechanisms.personalized.stretching import stretched_quantile, stretched_sum
 from discreet.mechanisms.quantiles import private_quantile, private_quantiles
 from discreet.mechanisms.scalar.grafted import grafted
 from discreet.mechanisms.scalar.staircase import staircase
-from discreet.noise.random_source import seeded
+from discreet.noise.random_source import seeded_rng
 
 ONE = {"sensitivity": 1, "epsilon": 0.01}
 SPAN = {"lower": 0, "upper": 1000, "epsilon": 0.01}
 DATA = np.arange(99) * 10
 PEOPLE = ["a"] * 99
-MENU = {"a": discreet.pure(0.01, relation=Relation.REPLACE_ONE)}
-OPEN = {"a": discreet.pure(5, relation=Relation.REPLACE_ONE)}
+MENU = {"a": discreet.pure_dp(0.01, relation=NeighboringRelation.REPLACE_ONE)}
+OPEN = {"a": discreet.pure_dp(5, relation=NeighboringRelation.REPLACE_ONE)}
 CODES = np.arange(99) % 9
 
 RELEASES = {
@@ -45,9 +45,9 @@ RELEASES = {
     "gaussian": (discreet.gaussian(**ONE, delta=1e-6).release, (0,)),
     "staircase": (staircase(**ONE).release, (0,)),
     "grafted": (grafted(sensitivity=1000, epsilon=1, delta=1e-6).release, (0,)),
-    "exponential": (discreet.exponential(**ONE).release, (np.zeros(1000),)),
+    "exponential": (discreet.exponential_mechanism(**ONE).release, (np.zeros(1000),)),
     "permute_and_flip": (discreet.permute_and_flip(**ONE).release, (np.zeros(1000),)),
-    "noisy_max": (discreet.noisy_max(**ONE).release, (np.zeros(1000),)),
+    "noisy_max": (discreet.report_noisy_max(**ONE).release, (np.zeros(1000),)),
     "above_threshold": (
         lambda values, **more: discreet.above_threshold(**ONE, positives=99).release(
             values, threshold=0, **more
@@ -59,28 +59,31 @@ RELEASES = {
         (np.full(99, 60),),
     ),
     "bounded_laplace": (bounded_laplace(**SPAN, sensitivity=1).release, (500,)),
-    "folded": (folded(discreet.laplace(**ONE), lower=0, upper=1000).release, (500,)),
+    "folded": (reflect_output(discreet.laplace(**ONE), lower=0, upper=1000).release, (500,)),
     "bin_statistics": (bin_statistics(**SPAN, bins=50).release, (DATA,)),
     "bin_counts": (
-        lambda values, **more: bin_counts(**SPAN, bins=5).release(values, **more).counts,
+        lambda values, **more: private_bin_counts(**SPAN, bins=5).release(values, **more).counts,
         (DATA,),
     ),
-    "sample_aggregate": (sample_aggregate(np.mean, **SPAN, groups=5).release, (DATA,)),
+    "sample_aggregate": (sample_and_aggregate(np.mean, **SPAN, groups=5).release, (DATA,)),
     "private_quantile": (private_quantile(**SPAN).release, (DATA,)),
     "flipped quantile": (
         private_quantile(**SPAN, method="permute_and_flip", grid=1).release,
         (DATA,),
     ),
     "private_quantiles": (private_quantiles([0.25, 0.75], **SPAN).release, (DATA,)),
-    "smooth": (smooth(**{**SPAN, "epsilon": 5}, rows=99).release, (DATA,)),
-    "weighted": (weighted(**{**SPAN, "epsilon": 20}, rows=99, delta=1e-6).release, (DATA,)),
+    "smooth": (smooth_sensitivity(**{**SPAN, "epsilon": 5}, rows=99).release, (DATA,)),
+    "weighted": (
+        weighted_sensitivity(**{**SPAN, "epsilon": 20}, rows=99, delta=1e-6).release,
+        (DATA,),
+    ),
     "propose_test_release": (
         lambda values, **more: propose_test_release(
             **{**SPAN, "epsilon": 40}, bound=100, rows=99, delta=1e-3
         ).release(values, **more),
         (DATA,),
     ),
-    "unbounded_mean": (unbounded_mean(unit=1, epsilon=0.5).release, (DATA,)),
+    "unbounded_mean": (mean_without_bounds(unit=1, epsilon=0.5).release, (DATA,)),
     "personal_count": (personal_count(MENU).release, (CODES > 4, PEOPLE)),
     "personal_quantile": (personal_quantile(MENU, lower=0, upper=1000).release, (DATA, PEOPLE)),
     "stretched_sum": (stretched_sum(MENU, lower=0, upper=1000).release, (DATA, PEOPLE)),
@@ -89,31 +92,35 @@ RELEASES = {
         (DATA, PEOPLE),
     ),
     "personal_sample": (
-        personal_sample(discreet.pure(1), {"a": discreet.pure(0.5)}).draw,
+        personalized_sampling(discreet.pure_dp(1), {"a": discreet.pure_dp(0.5)}).draw,
         (PEOPLE,),
     ),
     "grr": (grr(categories=9, epsilon=1).encode, (CODES,)),
     "oue": (oue(categories=9, epsilon=1).encode, (CODES,)),
-    "she": (she(categories=9, epsilon=1).encode, (CODES,)),
+    "she": (summation_histogram_encoding(categories=9, epsilon=1).encode, (CODES,)),
     "olh": (olh(categories=9, epsilon=1).encode, (CODES,)),
     "subset_selection": (subset_selection(categories=9, epsilon=1).encode, (CODES,)),
-    "piecewise": (piecewise(lower=0, upper=1000, epsilon=1).encode, (DATA,)),
+    "piecewise": (piecewise_mean(lower=0, upper=1000, epsilon=1).encode, (DATA,)),
     "several": (
-        several(columns={"x": (0, 1000), "y": (0, 9)}, epsilon=1).encode,
+        multidimensional_mean(columns={"x": (0, 1000), "y": (0, 9)}, epsilon=1).encode,
         (np.stack((DATA, CODES), axis=1),),
     ),
     "square_wave": (square_wave(cells=64, upper=1000, epsilon=1).encode, (DATA,)),
     "l_osue": (l_osue(categories=9, epsilon=0.5, permanent=1).encode, (CODES,)),
-    "l_olh": (l_olh(categories=9, epsilon=0.5, permanent=1).encode, (CODES,)),
+    "l_olh": (longitudinal_olh(categories=9, epsilon=0.5, permanent=1).encode, (CODES,)),
     "l_osue, remembered": (
         l_osue(categories=9, epsilon=0.5, permanent=1).report,
-        (l_osue(categories=9, epsilon=0.5, permanent=1).remember(CODES, bits=seeded(3)),),
+        (l_osue(categories=9, epsilon=0.5, permanent=1).remember(CODES, bits=seeded_rng(3)),),
     ),
     "l_olh, remembered": (
-        l_olh(categories=9, epsilon=0.5, permanent=1).report,
-        (l_olh(categories=9, epsilon=0.5, permanent=1).remember(CODES, bits=seeded(3)),),
+        longitudinal_olh(categories=9, epsilon=0.5, permanent=1).report,
+        (
+            longitudinal_olh(categories=9, epsilon=0.5, permanent=1).remember(
+                CODES, bits=seeded_rng(3)
+            ),
+        ),
     ),
-    "laplace_shares": (laplace_shares(sensitivity=1, epsilon=0.5, honest=2).encode, (CODES,)),
+    "laplace_shares": (distributed_laplace(sensitivity=1, epsilon=0.5, honest=2).encode, (CODES,)),
 }
 
 
@@ -125,7 +132,7 @@ def plain(released):
 def test_given_bits_decide_everything(name):
     """A seed gives the same again; another seed, and the system, give something else."""
     release, given = RELEASES[name]
-    first, second, other = (plain(release(*given, bits=seeded(n))) for n in (1, 1, 2))
+    first, second, other = (plain(release(*given, bits=seeded_rng(n))) for n in (1, 1, 2))
     assert first == second
     assert other != first
     assert any(plain(release(*given)) != first for _ in range(4))

@@ -8,26 +8,26 @@ import pytest
 
 import discreet
 from discreet.core.errors import InvalidArgument, OutOfDomain, Unsupported
-from discreet.core.relation import Relation
+from discreet.core.relation import NeighboringRelation
 from discreet.mechanisms._piecewise_exponential import _weight
 from discreet.mechanisms.bounded import _divergence as bounded_pair
-from discreet.mechanisms.bounded.mechanism import bounded_laplace, clamped
+from discreet.mechanisms.bounded.mechanism import bounded_laplace, clamp_output
 from discreet.mechanisms.data_dependent._smooth_noise import Lomax
-from discreet.mechanisms.data_dependent.smooth_sensitivity import smooth
+from discreet.mechanisms.data_dependent.smooth_sensitivity import smooth_sensitivity
 from discreet.mechanisms.data_dependent.weighted_sensitivity import weighted_delta
-from discreet.mechanisms.mean_without_bounds import unbounded_mean
+from discreet.mechanisms.mean_without_bounds import mean_without_bounds
 from discreet.mechanisms.personalized.exponential_mechanism import personal_count, personal_quantile
-from discreet.mechanisms.personalized.sampling import personal_sample
+from discreet.mechanisms.personalized.sampling import personalized_sampling
 from discreet.mechanisms.personalized.stretching import stretched_quantile, stretched_sum
-from discreet.mechanisms.quantiles import Column
+from discreet.mechanisms.quantiles import SortedColumn
 from discreet.mechanisms.scalar import truncated_laplace as truncated
 from discreet.mechanisms.scalar.grafted import grafted
 from discreet.noise.laplace import DiscreteLaplace
-from discreet.noise.random_source import seeded
+from discreet.noise.random_source import seeded_rng
 
 
 def pure(epsilon):
-    return discreet.pure(epsilon, relation=Relation.REPLACE_ONE)
+    return discreet.pure_dp(epsilon, relation=NeighboringRelation.REPLACE_ONE)
 
 
 # -- arguments of additive noise ---------------------------------------------------------------
@@ -47,7 +47,9 @@ def test_norms_have_names():
         discreet.gaussian(sensitivity=1, rho=1, norm="l7")
 
 
-@pytest.mark.parametrize("make", [discreet.laplace, discreet.noisy_max, discreet.exponential])
+@pytest.mark.parametrize(
+    "make", [discreet.laplace, discreet.report_noisy_max, discreet.exponential_mechanism]
+)
 def test_relations_are_not_words(make):
     with pytest.raises(InvalidArgument, match="relation must be one of discreet.Relation, got str"):
         make(sensitivity=1, epsilon=1, relation="add_remove")
@@ -65,37 +67,37 @@ def test_a_threshold_is_one_number():
 def test_bounds_of_a_column_are_in_order():
     for lower, upper in ((1, 1), (2, 1)):
         with pytest.raises(InvalidArgument, match="lower must be below upper"):
-            Column.of(lower, upper, None)
+            SortedColumn.of(lower, upper, None)
 
 
 def test_a_column_has_at_most_two_to_the_forty_steps():
-    assert Column.of(0, 2**40, 1).span == 2**40
-    assert Column.of(-(2**40), -(2**40) + 8, 1).first == -(2**40)
+    assert SortedColumn.of(0, 2**40, 1).span == 2**40
+    assert SortedColumn.of(-(2**40), -(2**40) + 8, 1).first == -(2**40)
     for lower, upper in ((0, 2**40 + 1), (-(2**40) - 1, 0), (-(2**40), 2**40)):
         with pytest.raises(InvalidArgument, match="coarser grid"):
-            Column.of(lower, upper, 1)
+            SortedColumn.of(lower, upper, 1)
 
 
 def test_a_column_is_no_finer_than_doubles():
     """Two to the 26 steps between the bounds, but at most two to the 38 from zero."""
-    assert Column.of(0, 1, None).exponent == -26
-    assert Column.of(2**20, 2**20 + 1, None).exponent == 20 - 38
-    assert Column.of(-(2**20) - 1, -(2**20), None).exponent == 20 - 38
-    assert Column.of(-1, 2**10, None).exponent == 10 - 26
+    assert SortedColumn.of(0, 1, None).exponent == -26
+    assert SortedColumn.of(2**20, 2**20 + 1, None).exponent == 20 - 38
+    assert SortedColumn.of(-(2**20) - 1, -(2**20), None).exponent == 20 - 38
+    assert SortedColumn.of(-1, 2**10, None).exponent == 10 - 26
 
 
 def test_a_finer_column_stays_within_its_steps():
-    coarse = Column.of(0, 8, 1)
+    coarse = SortedColumn.of(0, 8, 1)
     fine, stride = coarse.refined()
     assert (fine.first, fine.span, fine.step * stride) == (0, 8 * stride, 1.0)
     assert stride == 2 ** (26 - 4)
-    far, stride = Column.of(2**39, 2**39 + 8, 1).refined()
+    far, stride = SortedColumn.of(2**39, 2**39 + 8, 1).refined()
     assert stride == 2
     assert (far.first, far.span, far.step) == (2**40, 16, 0.5)
 
 
 def test_a_column_reads_one_number_for_each_row():
-    column = Column.of(0, 8, 1)
+    column = SortedColumn.of(0, 8, 1)
     assert column.sorted([5, 1.5, 9, -3]).tolist() == [0, 2, 5, 8]
     for values in ([[1, 2]], 3):
         with pytest.raises(OutOfDomain, match="one for each row"):
@@ -109,10 +111,10 @@ def test_a_column_reads_one_number_for_each_row():
 
 def test_bounds_far_away_are_refused():
     noise = discreet.laplace(sensitivity=1, epsilon=1)
-    assert clamped(noise, lower=-(2**60), upper=2**60).upper == 2**60
+    assert clamp_output(noise, lower=-(2**60), upper=2**60).upper == 2**60
     for lower, upper in ((-(2**60) - 1, 0), (0, 2**60 + 1)):
         with pytest.raises(Unsupported, match="2\\*\\*60"):
-            clamped(noise, lower=lower, upper=upper)
+            clamp_output(noise, lower=lower, upper=upper)
 
 
 def test_a_promise_that_no_scale_is_shown_to_keep_is_not_made(monkeypatch):
@@ -183,7 +185,7 @@ def test_weights_are_enclosed_for_exponents_of_either_sign(exponent):
 )
 def test_smooth_noise_names_what_is_wrong(wrong, words):
     with pytest.raises(InvalidArgument, match=words):
-        smooth(**{"lower": 0, "upper": 1, "rows": 9, "epsilon": 1, **wrong})
+        smooth_sensitivity(**{"lower": 0, "upper": 1, "rows": 9, "epsilon": 1, **wrong})
 
 
 def test_lomax_noise_has_a_mean():
@@ -198,10 +200,10 @@ def test_all_of_the_global_sensitivity_needs_no_delta():
 
 
 def test_an_unbounded_mean_takes_the_declared_rows_and_tail():
-    options = {"unit": 1, "epsilon": 100, "rows": 100, "relation": Relation.REPLACE_ONE}
+    options = {"unit": 1, "epsilon": 100, "rows": 100, "relation": NeighboringRelation.REPLACE_ONE}
     with pytest.raises(OutOfDomain, match="number of rows, 100"):
-        unbounded_mean(**options).release([1.0] * 99)
-    made = unbounded_mean(**options, tail=0.125).release(np.arange(100), bits=seeded(1))
+        mean_without_bounds(**options).release([1.0] * 99)
+    made = mean_without_bounds(**options, tail=0.125).release(np.arange(100), bits=seeded_rng(1))
     assert made.lower == pytest.approx(12, abs=1.5)
     assert made.upper == pytest.approx(87, abs=1.5)
     assert made.value == pytest.approx(49.5, abs=1.5)
@@ -230,7 +232,7 @@ def test_exact_sums_of_values_must_fit():
     menu = {"a": pure(2**30)}  # a price of 2**30: values up to 2**31 fit
     top = 2**31 - 1
     fits = stretched_sum(menu, lower=top - 1, upper=top)
-    assert fits.release([top], ["a"], bits=seeded(1)) == pytest.approx(top, abs=1e-3)
+    assert fits.release([top], ["a"], bits=seeded_rng(1)) == pytest.approx(top, abs=1e-3)
     for low, people in ((top, 1), (-top - 1, 1), (2**30, 2)):
         with pytest.raises(InvalidArgument, match="too many digits"):
             stretched_sum(menu, lower=low, upper=low + 1).release([1] * people, ["a"] * people)
@@ -255,7 +257,7 @@ def test_deviations_are_in_units_of_the_values():
 
 
 def test_who_can_afford_nothing_never_takes_part():
-    sample = personal_sample(discreet.pure(1), {"none": discreet.pure(1e-12)})
+    sample = personalized_sampling(discreet.pure_dp(1), {"none": discreet.pure_dp(1e-12)})
     assert sample.rates == (("none", 0),)
     assert sample.guarantee["none"].epsilon() == 0
-    assert not sample.draw(["none"] * 100, bits=seeded(1)).any()
+    assert not sample.draw(["none"] * 100, bits=seeded_rng(1)).any()

@@ -13,7 +13,7 @@ from discreet.core import events
 from discreet.core.errors import NotCertified, OutOfDomain, RelationMismatch
 from discreet.mechanisms import _exact_divergence as divergence
 from discreet.mechanisms._inputs import LARGEST_OUTPUT
-from discreet.mechanisms.additive import OnIntegers
+from discreet.mechanisms.additive import IntegerMechanism
 from discreet.noise.gaussian import DiscreteGaussian
 from discreet.noise.laplace import DiscreteLaplace
 from tests.choice_tree import enumerate_sampler
@@ -33,10 +33,14 @@ ALL = [
     discreet.gaussian(sensitivity=10**5, sigma=10**6),
     discreet.truncated_laplace(sensitivity=2, epsilon=1, delta=1e-4),
     discreet.truncated_laplace(sensitivity=0.3, epsilon=1, delta=1e-6),
-    discreet.randomised_response(categories=5, epsilon=1),
+    discreet.randomized_response(categories=5, epsilon=1),
     *(
         build(sensitivity=s, epsilon=1, monotonic=monotonic)
-        for build in (discreet.exponential, discreet.permute_and_flip, discreet.noisy_max)
+        for build in (
+            discreet.exponential_mechanism,
+            discreet.permute_and_flip,
+            discreet.report_noisy_max,
+        )
         for s in (1, 2)
         for monotonic in (False, True)
     ),
@@ -55,8 +59,9 @@ def test_every_mechanism_is_certified(mechanism):
 
 def test_a_scale_too_small_is_not_certified():
     good = discreet.laplace(sensitivity=1, epsilon=1, on="integers")
-    small = OnIntegers(
-        noise=DiscreteLaplace(Fraction(9, 10)), event=events.DiscreteLaplace(Fraction(9, 10), 1)
+    small = IntegerMechanism(
+        noise=DiscreteLaplace(Fraction(9, 10)),
+        event=events.DiscreteLaplaceEvent(Fraction(9, 10), 1),
     )
     with pytest.raises(NotCertified, match="NOT CERTIFIED"):
         dataclasses.replace(good, integers=small).certify()
@@ -66,8 +71,8 @@ def test_a_discrete_gaussian_with_the_analytic_sigma_is_not_certified():
     """K36: on a coarse lattice the discrete Gaussian is not exactly Gaussian DP."""
     good = discreet.gaussian(sensitivity=1, epsilon=1, delta=1e-6)
     sigma = Fraction(good.grid.scale)
-    analytic = OnIntegers(
-        noise=DiscreteGaussian(sigma), event=events.DiscreteGaussian(sigma**2, Fraction(1), 1)
+    analytic = IntegerMechanism(
+        noise=DiscreteGaussian(sigma), event=events.DiscreteGaussianEvent(sigma**2, Fraction(1), 1)
     )
     with pytest.raises(NotCertified):
         dataclasses.replace(good, integers=analytic).certify()
@@ -86,7 +91,7 @@ def test_gaussian_sigma_is_analytic_on_the_grid_and_certified_on_integers():
     sigma = math.sqrt(mechanism.integers.noise.square)
     assert mechanism.grid.scale < sigma < mechanism.grid.scale * 1.002
     # It is the smallest: a little less is no longer (1, 1e-6)-DP by the exact law.
-    less = events.DiscreteGaussian(Fraction(sigma * (1 - 1e-6)) ** 2, Fraction(1), 1)
+    less = events.DiscreteGaussianEvent(Fraction(sigma * (1 - 1e-6)) ** 2, Fraction(1), 1)
     assert divergence.exact_delta(less, 1.0)[0] > 1e-6
     certificate = str(mechanism.certify())
     assert "integers with sigma" in certificate
@@ -116,7 +121,7 @@ def test_pure_epsilon_is_exact():
     ],
 )
 def test_integer_releases_add_the_stated_noise(mechanism, law):
-    released = mechanism.release(np.full(N, 1000), bits=discreet.seeded(40))
+    released = mechanism.release(np.full(N, 1000), bits=discreet.seeded_rng(40))
     assert released.dtype == np.int64
     assert follows(released, lambda k: law.cdf(k - 1000))
     assert not follows(released, lambda k: law.cdf(k - 1001))
@@ -128,7 +133,7 @@ def test_real_releases_add_the_stated_noise(value):
         (discreet.laplace(sensitivity=1.0, epsilon=0.1, on="reals"), stats.laplace(value, 10)),
         (discreet.gaussian(sensitivity=1.0, sigma=10, on="reals"), stats.norm(value, 10)),
     ):
-        released = mechanism.release(np.full(N, value), bits=discreet.seeded(41))
+        released = mechanism.release(np.full(N, value), bits=discreet.seeded_rng(41))
         steps = released / mechanism.grid.step
         assert np.array_equal(steps, np.floor(steps))  # multiples of the grid, nothing else
         assert follows(steps, lambda k, m=mechanism, law=law: law.cdf((k + 0.5) * m.grid.step))
@@ -144,7 +149,7 @@ def test_scalars_stay_scalars_and_shapes_stay():
 
 def test_outputs_are_clamped_at_the_edge_of_the_range():
     wide = discreet.laplace(sensitivity=1, scale=2**50, on="integers")
-    released = wide.release(np.full(1000, 2**61), bits=discreet.seeded(42))
+    released = wide.release(np.full(1000, 2**61), bits=discreet.seeded_rng(42))
     assert np.abs(released).max() <= LARGEST_OUTPUT
 
 
@@ -156,7 +161,7 @@ def test_intervals_hold_the_noise():
     ):
         low, high = mechanism.interval(0.9)
         assert low == -high
-        noise = np.array([mechanism.release(0, bits=discreet.seeded(i)) for i in range(2000)])
+        noise = np.array([mechanism.release(0, bits=discreet.seeded_rng(i)) for i in range(2000)])
         inside = int((np.abs(noise) <= high).sum())
         # The exact coverage is at least 0.9: far fewer would be a proof of the contrary.
         assert stats.binom.cdf(inside, 2000, 0.9) > 1e-9
@@ -171,7 +176,7 @@ def test_a_mechanism_for_integers_refuses_reals():
 def test_relations_do_not_mix():
     one = discreet.laplace(sensitivity=1, epsilon=1).guarantee
     other = discreet.laplace(
-        sensitivity=1, epsilon=1, relation=discreet.Relation.REPLACE_ONE
+        sensitivity=1, epsilon=1, relation=discreet.NeighboringRelation.REPLACE_ONE
     ).guarantee
     with pytest.raises(RelationMismatch):
         one + other
@@ -183,7 +188,7 @@ SCORES = np.array([3, 0, 5, 4])
 @pytest.mark.parametrize(
     "mechanism",
     [
-        discreet.exponential(sensitivity=1, epsilon=2),
+        discreet.exponential_mechanism(sensitivity=1, epsilon=2),
         discreet.permute_and_flip(sensitivity=1, epsilon=2),
     ],
     ids=repr,
@@ -199,11 +204,11 @@ def test_choices_have_the_stated_law_by_enumeration(mechanism):
 
 
 @pytest.mark.parametrize(
-    "build", [discreet.exponential, discreet.permute_and_flip, discreet.noisy_max]
+    "build", [discreet.exponential_mechanism, discreet.permute_and_flip, discreet.report_noisy_max]
 )
 def test_choices_have_the_stated_frequencies(build):
     mechanism = build(sensitivity=1, epsilon=1)
-    bits = discreet.seeded(43)
+    bits = discreet.seeded_rng(43)
     chosen = np.bincount([mechanism.release(SCORES, bits=bits) for _ in range(20_000)], minlength=4)
     for index, p in enumerate(mechanism.probabilities(SCORES)):
         assert frequency(chosen[index], 20_000, p)
@@ -219,13 +224,13 @@ def test_permute_and_flip_never_loses_more_than_exponential():
         scores = generator.integers(0, 30, size=generator.integers(2, 9))
         flip, choice = (
             build(sensitivity=1, epsilon=1).probabilities(scores) @ scores
-            for build in (discreet.permute_and_flip, discreet.exponential)
+            for build in (discreet.permute_and_flip, discreet.exponential_mechanism)
         )
         assert flip >= choice - 1e-9
 
 
 @pytest.mark.parametrize(
-    "build", [discreet.exponential, discreet.permute_and_flip, discreet.noisy_max]
+    "build", [discreet.exponential_mechanism, discreet.permute_and_flip, discreet.report_noisy_max]
 )
 @pytest.mark.parametrize("monotonic", [False, True])
 def test_choices_keep_epsilon_on_random_neighbours(build, monotonic):
@@ -244,7 +249,7 @@ def test_choices_keep_epsilon_on_random_neighbours(build, monotonic):
 def test_above_threshold_stops_and_has_the_stated_law():
     mechanism = discreet.above_threshold(sensitivity=1, epsilon=1)
     values = [0, 3, 10, 2]
-    bits = discreet.seeded(46)
+    bits = discreet.seeded_rng(46)
     runs = [mechanism.release(values, threshold=5, bits=bits) for _ in range(20_000)]
     stops = [len(run) - 1 if run[-1] else 4 for run in runs]
     assert all(run[:-1].sum() == 0 for run in runs)
@@ -257,14 +262,14 @@ def test_above_threshold_stops_and_has_the_stated_law():
 
 def test_above_threshold_with_more_positives_stops_at_the_last():
     mechanism = discreet.above_threshold(sensitivity=1, epsilon=50, positives=2)
-    answers = mechanism.release([100, 0, 100, 100, 0], threshold=50, bits=discreet.seeded(47))
+    answers = mechanism.release([100, 0, 100, 100, 0], threshold=50, bits=discreet.seeded_rng(47))
     assert answers.tolist() == [True, False, True]
 
 
 def test_randomised_response_has_the_stated_law_and_estimates():
-    mechanism = discreet.randomised_response(categories=4, epsilon=1)
+    mechanism = discreet.randomized_response(categories=4, epsilon=1)
     truth = np.repeat([0, 1, 2, 3], [50_000, 30_000, 15_000, 5_000])
-    reports = mechanism.release(truth, bits=discreet.seeded(48))
+    reports = mechanism.release(truth, bits=discreet.seeded_rng(48))
     assert frequency((reports[:50_000] == 0).sum(), 50_000, mechanism.keep)
     assert frequency((reports[:50_000] == 3).sum(), 50_000, mechanism.other)
     assert not frequency((reports[:50_000] == 3).sum(), 50_000, mechanism.other * 1.1)
@@ -281,7 +286,7 @@ def test_binary_flip_boundary():
     """B20: with epsilon = ln 3 and delta = 0.1 a lie of 0.225 passes and 0.2249 fails."""
     for lie, passes in ((0.225, True), (0.2249, False)):
         assert ((1 - lie) - 3 * lie <= 0.1 + 1e-12) is passes
-    mechanism = discreet.randomised_response(categories=2, epsilon=math.log(3))
+    mechanism = discreet.randomized_response(categories=2, epsilon=math.log(3))
     assert mechanism.other == pytest.approx(0.25)
 
 

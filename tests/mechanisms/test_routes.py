@@ -10,19 +10,19 @@ import pytest
 
 from discreet.core import events
 from discreet.core.errors import NotCertified, Unsupported
-from discreet.core.relation import Relation
+from discreet.core.relation import NeighboringRelation
 from discreet.mechanisms import _exact_divergence as divergence
 from discreet.mechanisms import quantiles as quantile_tree
 from discreet.mechanisms.bounded import _divergence as bounded_check
-from discreet.mechanisms.bounded._divergence import Outputs
+from discreet.mechanisms.bounded._divergence import BoundedOutputs
 from discreet.mechanisms.data_dependent import _smooth_noise as smooth_noise
-from discreet.mechanisms.data_dependent.smooth_sensitivity import smooth
+from discreet.mechanisms.data_dependent.smooth_sensitivity import smooth_sensitivity
 from discreet.mechanisms.quantiles import private_quantile, private_quantiles
 from discreet.mechanisms.scalar import grafted
 from discreet.mechanisms.scalar.staircase import staircase
 from discreet.mechanisms.scalar.truncated_laplace import truncated_laplace
 from discreet.noise.laplace import DiscreteLaplace
-from discreet.noise.random_source import seeded
+from discreet.noise.random_source import seeded_rng
 
 
 def excess(weights, shift, epsilon):
@@ -63,18 +63,20 @@ def test_divergences_of_noise_that_is_too_wide_for_a_table(epsilon):
     scale, shift = 1 << 15, 20_001
     k = np.arange(-33 * scale, 33 * scale + 1)
     weights = np.exp(-np.abs(k) / scale)
-    found, route = divergence.exact_delta(events.DiscreteLaplace(Fraction(scale), shift), epsilon)
+    found, route = divergence.exact_delta(
+        events.DiscreteLaplaceEvent(Fraction(scale), shift), epsilon
+    )
     assert route == "tails of the lattice"
     assert found == pytest.approx(excess(weights, shift, epsilon), rel=1e-9)
     # Shorter noise: what the neighbour cannot reach counts too, and may be all that counts.
     bound = (1 << 20) - shift + 1
-    event = events.TruncatedLaplace(scale=Fraction(scale), bound=bound, shift=shift)
+    event = events.TruncatedLaplaceEvent(scale=Fraction(scale), bound=bound, shift=shift)
     found, route = divergence.exact_delta(event, epsilon)
     assert route == "tails of the lattice"
     assert found == pytest.approx(excess(weights * (np.abs(k) <= bound), shift, epsilon), rel=1e-9)
     sigma, shift = 5000, 6001
     k = np.arange(-8 * sigma, 8 * sigma + 1)
-    event = events.DiscreteGaussian(Fraction(sigma**2), Fraction(shift**2), 1)
+    event = events.DiscreteGaussianEvent(Fraction(sigma**2), Fraction(shift**2), 1)
     found, route = divergence.exact_delta(event, epsilon)
     assert route == "tails of the lattice"
     exact = excess(np.exp(-((k / sigma) ** 2) / 2), shift, epsilon)
@@ -85,7 +87,7 @@ def test_a_truncated_law_may_be_told_apart_by_its_end_alone():
     scale, shift, bound = 1 << 15, 5, 1 << 20
     k = np.arange(-bound, bound + 1)
     weights = np.append(np.exp(-np.abs(k) / scale), np.zeros(shift))
-    event = events.TruncatedLaplace(scale=Fraction(scale), bound=bound, shift=shift)
+    event = events.TruncatedLaplaceEvent(scale=Fraction(scale), bound=bound, shift=shift)
     found, _ = divergence.exact_delta(event, 1.0)
     assert found == pytest.approx(excess(weights, shift, 1.0), rel=1e-6)
     assert found > 0
@@ -139,7 +141,7 @@ def test_both_certificates_of_bounded_noise_agree_with_all_pairs(span, scale, ep
             for a, b in itertools.product(every, every)
             if abs(a - b) <= shift
         )
-        outputs = Outputs(span=span, shift=shift)
+        outputs = BoundedOutputs(span=span, shift=shift)
         found, route = bounded_check.worst_divergence(outputs, scale, epsilon)
         assert "all pairs" in route
         assert found == pytest.approx(exact, rel=1e-9, abs=1e-12)
@@ -193,19 +195,23 @@ def test_scores_of_flipped_points_are_counts(level, stride):
         assert found.tolist() == expected
 
 
-@pytest.mark.parametrize("relation", [Relation.ADD_REMOVE, Relation.REPLACE_ONE])
+@pytest.mark.parametrize(
+    "relation", [NeighboringRelation.ADD_REMOVE, NeighboringRelation.REPLACE_ONE]
+)
 def test_several_quantiles_are_certified_as_medians_of_their_step(relation, monkeypatch):
     seen = []
-    certify = quantile_tree.Quantile.certify
+    certify = quantile_tree.PrivateQuantile.certify
     monkeypatch.setattr(
-        quantile_tree.Quantile, "certify", lambda self: seen.append(self) or certify(self)
+        quantile_tree.PrivateQuantile, "certify", lambda self: seen.append(self) or certify(self)
     )
     made = private_quantiles([0.2, 0.5, 0.9], lower=0, upper=10, epsilon=1, relation=relation)
     assert made.certify().holds
     (single,) = seen
     assert single.quantile == Fraction(1, 2)
-    assert single.epsilon == (Fraction(1, 2) if relation is Relation.ADD_REMOVE else Fraction(1, 4))
-    assert single.relation is Relation.ADD_REMOVE
+    assert single.epsilon == (
+        Fraction(1, 2) if relation is NeighboringRelation.ADD_REMOVE else Fraction(1, 4)
+    )
+    assert single.relation is NeighboringRelation.ADD_REMOVE
 
 
 # -- noise that follows the data ----------------------------------------------------------------
@@ -224,8 +230,10 @@ def test_a_draw_begins_where_it_ends(noise, monkeypatch):
 
     monkeypatch.setattr(smooth_noise, "invert", spied)
     delta = 1e-6 if noise == "laplace" else 0
-    family = smooth(lower=0, upper=1, rows=9, epsilon=1, delta=delta, noise=noise).family
-    bits = seeded(7)
+    family = smooth_sensitivity(
+        lower=0, upper=1, rows=9, epsilon=1, delta=delta, noise=noise
+    ).family
+    bits = seeded_rng(7)
     draws = [family.draw(Fraction(4001, 4), bits) for _ in range(60)]
     assert [first for first, _ in pairs] == [found for _, found in pairs] == list(map(abs, draws))
     assert len(set(map(abs, draws))) > 10
@@ -233,7 +241,7 @@ def test_a_draw_begins_where_it_ends(noise, monkeypatch):
 
 
 def test_noise_has_sixteen_steps_at_least():
-    made = smooth(lower=0, upper=2, rows=9, epsilon=100, grid=1)
+    made = smooth_sensitivity(lower=0, upper=2, rows=9, epsilon=100, grid=1)
     assert made.family.multiplier < 1
     assert made.largest_steps == 16
     assert made._least * made.family.multiplier == 16

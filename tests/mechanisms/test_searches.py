@@ -11,8 +11,8 @@ import pytest
 import discreet
 from discreet.core.errors import Unsupported
 from discreet.mechanisms.bounded import _divergence as bounded_pair
-from discreet.mechanisms.bounded._divergence import Outputs
-from discreet.mechanisms.personalized.sampling import personal_sample
+from discreet.mechanisms.bounded._divergence import BoundedOutputs
+from discreet.mechanisms.personalized.sampling import personalized_sampling
 from discreet.mechanisms.scalar import grafted
 from discreet.mechanisms.scalar._base import LOSSES
 from discreet.noise.piecewise_constant import TOTAL
@@ -47,7 +47,9 @@ def loss_of_the_worst_pair(outputs, scale):
     return outputs.shift / scale + (far / near).ln()
 
 
-@pytest.mark.parametrize("outputs", [Outputs(span=5, shift=2), Outputs(span=30, shift=7)])
+@pytest.mark.parametrize(
+    "outputs", [BoundedOutputs(span=5, shift=2), BoundedOutputs(span=30, shift=7)]
+)
 @pytest.mark.parametrize("scale", [Fraction(1, 37), Fraction(1, 2), Fraction(9), Fraction(2000)])
 def test_pure_losses_are_told_apart_to_many_digits(outputs, scale):
     with localcontext(prec=150):
@@ -58,7 +60,7 @@ def test_pure_losses_are_told_apart_to_many_digits(outputs, scale):
 
 
 def test_a_large_epsilon_needs_no_more_than_its_scale():
-    outputs = Outputs(span=10, shift=1)
+    outputs = BoundedOutputs(span=10, shift=1)
     scale = outputs.calibrate(Fraction(256), Fraction(0))
     with localcontext(prec=200):
         exact = loss_of_the_worst_pair(outputs, Decimal(scale.numerator) / scale.denominator)
@@ -66,10 +68,10 @@ def test_a_large_epsilon_needs_no_more_than_its_scale():
 
 
 def test_a_sensitivity_of_the_whole_span():
-    outputs = Outputs(span=8, shift=8)
+    outputs = BoundedOutputs(span=8, shift=8)
     assert outputs.calibrate(Fraction(1, 2), Fraction(0)) == 16
     assert outputs.calibrate(Fraction(1, 2), Fraction(1, 100)) < 16
-    shorter = Outputs(span=8, shift=7)
+    shorter = BoundedOutputs(span=8, shift=7)
     assert shorter.calibrate(Fraction(1, 2), Fraction(0)) > 14
 
 
@@ -83,8 +85,8 @@ def bounds(monkeypatch):
             sizes.append(len(low))
             return bound(low, high)
 
-        monkeypatch.setattr(Outputs, "bound", asked)
-        monkeypatch.setattr(Outputs, "divergence", lambda self, q, *_: divergence(q))
+        monkeypatch.setattr(BoundedOutputs, "bound", asked)
+        monkeypatch.setattr(BoundedOutputs, "divergence", lambda self, q, *_: divergence(q))
         return sizes
 
     return given
@@ -92,14 +94,14 @@ def bounds(monkeypatch):
 
 def test_too_many_open_intervals_are_given_up(bounds):
     sizes = bounds(bound=lambda low, _: np.ones(len(low)), divergence=lambda q: np.zeros(len(q)))
-    outputs = Outputs(span=2**30, shift=1)
+    outputs = BoundedOutputs(span=2**30, shift=1)
     assert not outputs.keeps(Fraction(1), Fraction(1), Fraction(1, 2))
     assert sizes == [2**k for k in range(17)]  # more than 2**15 are too many
 
 
 def test_one_centre_is_enough_to_refuse(bounds):
     sizes = bounds(bound=lambda low, _: np.ones(len(low)), divergence=lambda q: 1.0 * (q == 8))
-    assert not Outputs(span=11, shift=1).keeps(Fraction(1), Fraction(1), Fraction(1, 2))
+    assert not BoundedOutputs(span=11, shift=1).keeps(Fraction(1), Fraction(1), Fraction(1, 2))
     assert sizes == [1, 2]  # the middles of 0..10 are 5, then 2 and 8
 
 
@@ -109,7 +111,7 @@ def test_a_divergence_may_be_as_large_as_delta(bounds):
         bound=lambda low, high: np.where(low == high, target, 1.0),
         divergence=lambda q: np.full(len(q), target),
     )
-    assert Outputs(span=5, shift=1).keeps(Fraction(1), Fraction(1), Fraction(1, 2))
+    assert BoundedOutputs(span=5, shift=1).keeps(Fraction(1), Fraction(1), Fraction(1, 2))
     assert sizes == [1, 2, 4, 2]
 
 
@@ -117,7 +119,7 @@ def test_a_divergence_may_be_as_large_as_delta(bounds):
 @pytest.mark.parametrize("scale", [40.0, 900.0, 20_000.0])
 @pytest.mark.parametrize("epsilon", [0.001, 0.3, 2.0])
 def test_the_worst_of_many_centres_is_found(span, shift, scale, epsilon):
-    outputs = Outputs(span=span, shift=shift)
+    outputs = BoundedOutputs(span=span, shift=shift)
     every = outputs.divergence(np.arange(span - shift + 1), scale, epsilon)
     found, centre = outputs.worst(scale, epsilon)
     assert found == pytest.approx(every.max(), rel=1e-9, abs=1e-13)
@@ -243,7 +245,9 @@ def test_a_steep_shape_is_all_centre():
 @pytest.mark.parametrize("price", [Fraction(1, 3), 2, 30])
 @pytest.mark.parametrize("limit", [Fraction(1, 100), Fraction(1, 4)])
 def test_rates_are_the_largest_multiples_that_keep_the_limit(price, limit):
-    ((_, rate),) = personal_sample(discreet.pure(price), {"a": discreet.pure(limit)}).rates
+    ((_, rate),) = personalized_sampling(
+        discreet.pure_dp(price), {"a": discreet.pure_dp(limit)}
+    ).rates
     with localcontext(prec=60):
         wanted, base = (Decimal(x.numerator) / x.denominator for x in (limit, Fraction(price)))
         steps = Fraction((wanted.exp() - 1) / (base.exp() - 1)) * 2**32

@@ -5,7 +5,7 @@ import pytest
 
 import discreet
 from discreet.audit.side_channels import precision_attack
-from discreet.noise.random_source import seeded
+from discreet.noise.random_source import seeded_rng
 from tests.counting_source import CountedBits
 
 NUMERIC = {
@@ -23,7 +23,7 @@ def test_low_bits_of_reals_separate_nothing(name, scale):
     seeds = iter(range(100))
 
     def run(value, n):
-        return mechanism.release(np.full(n, value), bits=seeded(next(seeds)))
+        return mechanism.release(np.full(n, value), bits=seeded_rng(next(seeds)))
 
     for left, right in (
         (0.0, scale),
@@ -36,7 +36,7 @@ def test_low_bits_of_reals_separate_nothing(name, scale):
 @pytest.mark.parametrize("scale", [0.1, 7.3])
 def test_truncated_reals_lie_on_one_grid_whatever_the_input(scale):
     mechanism = discreet.truncated_laplace(sensitivity=scale, epsilon=1, delta=1e-6)
-    bits = seeded(50)
+    bits = seeded_rng(50)
     for value in (0.0, scale / 3, 1e3 * scale / 7):
         released = np.array([mechanism.release(value, bits=bits) for _ in range(200)])
         steps = released / mechanism.scale.step
@@ -63,7 +63,11 @@ def test_work_is_the_same_whatever_the_noise():
 
 def test_work_of_choices_does_not_depend_on_the_choice():
     scores = np.array([0, 5, 9, 100])
-    for build in (discreet.exponential, discreet.permute_and_flip, discreet.noisy_max):
+    for build in (
+        discreet.exponential_mechanism,
+        discreet.permute_and_flip,
+        discreet.report_noisy_max,
+    ):
         mechanism = build(sensitivity=1, epsilon=0.1)
         used = set()
         for seed in range(300):

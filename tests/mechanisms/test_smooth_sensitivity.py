@@ -11,10 +11,10 @@ import pytest
 from scipy import stats
 
 from discreet.core.errors import InvalidArgument, NotCertified, OutOfDomain
-from discreet.core.relation import Relation
+from discreet.core.relation import NeighboringRelation
 from discreet.mechanisms.data_dependent._smooth_noise import (
-    Laplace,
     Lomax,
+    SmoothLaplace,
     cauchy_multiplier,
     gaussian_delta,
     gaussian_worst,
@@ -22,24 +22,28 @@ from discreet.mechanisms.data_dependent._smooth_noise import (
     laplace_multiplier,
     turns_beyond,
 )
-from discreet.mechanisms.data_dependent._smooth_statistics import Trimmed, Variance, bounded
+from discreet.mechanisms.data_dependent._smooth_statistics import (
+    SmoothVariance,
+    TrimmedMean,
+    bounded,
+)
 from discreet.mechanisms.data_dependent.smooth_sensitivity import (
     divergence,
-    smooth,
+    smooth_sensitivity,
     trimmed,
     worst_divergence,
 )
-from discreet.noise.random_source import seeded
+from discreet.noise.random_source import seeded_rng
 from tests.distributions import follows
 
 SMALL = [(1, 4), (2, 4), (3, 3), (4, 2)]
 TRIMMED = [
-    (Trimmed(rows=rows, below=below, above=above), span)
+    (TrimmedMean(rows=rows, below=below, above=above), span)
     for rows, span in SMALL
     for below in range(rows)
     for above in range(rows - below)
 ]
-VARIANCES = [(Variance(rows=rows), span) for rows, span in SMALL[1:]]
+VARIANCES = [(SmoothVariance(rows=rows), span) for rows, span in SMALL[1:]]
 KINDS = [
     {"epsilon": 1},
     {"epsilon": 0.05, "order": 8},
@@ -56,7 +60,7 @@ KINDS = [
 
 
 def median(**options):
-    return smooth("median", lower=0, upper=100, rows=99, **options)
+    return smooth_sensitivity("median", lower=0, upper=100, rows=99, **options)
 
 
 @lru_cache(maxsize=64)
@@ -114,13 +118,13 @@ def test_a_variance_of_large_numbers_is_exact():
     values = np.sort(np.random.default_rng(1).integers(0, 1 << 40, 1000))
     whole = [int(v) for v in values]
     exact = Fraction(1000 * sum(v * v for v in whole) - sum(whole) ** 2, 1000 * 999)
-    assert Variance(rows=1000).value(values) == exact
+    assert SmoothVariance(rows=1000).value(values) == exact
 
 
 def test_the_pair_that_local_sensitivity_gives_away():
     """B28: both medians are 0, one local sensitivity is 0, the other all of the range."""
     one, two = np.array([0, 0, 0, 9, 9]), np.array([0, 0, 0, 0, 9])
-    statistic = Trimmed.quantile(5, 0.5)
+    statistic = TrimmedMean.quantile(5, 0.5)
     assert statistic.smooth_bound(one, 9, beta=0.1, least=1e-9) == pytest.approx(9)
     assert statistic.smooth_bound(two, 9, beta=0.1, least=1e-9) == pytest.approx(9 * math.exp(-0.1))
 
@@ -210,7 +214,7 @@ LAWS = {
 @pytest.mark.parametrize("kind", [KINDS[0], KINDS[3], KINDS[8], KINDS[9]], ids=repr)
 def test_draws_follow_their_laws(kind, scale):
     family = median(**kind).family
-    bits = seeded(11)
+    bits = seeded_rng(11)
     sample = np.array([family.draw(scale, bits) for _ in range(2000)], dtype=np.float64)
 
     def cdf(k, stretch=1.0):
@@ -244,7 +248,7 @@ def released(mechanism, codes):
 def test_releases_of_neighbours_keep_the_guarantee(name, kind):
     """From end to end: snapped values, bound, multiplier, rounding and clipping, exactly."""
     grid, points = (4, (0, 5, 6, 9, 15)) if name == "variance" else (2**-4, (0, 300, 333, 960))
-    mechanism = smooth(name, lower=0, upper=60, grid=grid, rows=3, **kind)
+    mechanism = smooth_sensitivity(name, lower=0, upper=60, grid=grid, rows=3, **kind)
     laws = {
         data: released(mechanism, np.array(data))
         for data in itertools.combinations_with_replacement(points, 3)
@@ -275,7 +279,7 @@ def test_angles_are_enclosed():
 def test_releases_are_near_the_truth_and_on_the_grid(name):
     values = np.random.default_rng(5).normal(40, 8, 2000).clip(0, 100)
     options = {"quantile": {"quantile": 0.9}, "trimmed_mean": {"trim": 100}}.get(name, {})
-    mechanism = smooth(name, lower=0, upper=100, rows=2000, epsilon=2, **options)
+    mechanism = smooth_sensitivity(name, lower=0, upper=100, rows=2000, epsilon=2, **options)
     truth = {
         "median": np.median(values),
         "quantile": np.quantile(values, 0.9),
@@ -283,7 +287,7 @@ def test_releases_are_near_the_truth_and_on_the_grid(name):
         "mean": values.mean(),
         "variance": values.var(ddof=1),
     }[name]
-    found = [mechanism.release(values, bits=seeded(i)) for i in range(40)]
+    found = [mechanism.release(values, bits=seeded_rng(i)) for i in range(40)]
     assert np.median(found) == pytest.approx(truth, abs=mechanism.forecast(values) + 0.1)
     unit = mechanism.column.step**mechanism.statistic.power
     assert all((one / unit).is_integer() for one in found)
@@ -293,7 +297,7 @@ def test_releases_are_near_the_truth_and_on_the_grid(name):
 def test_a_quiet_median_gets_little_noise():
     """M24: on uniform data the smooth sensitivity is far below the global one, 100."""
     values = np.random.default_rng(1).uniform(0, 100, 999)
-    mechanism = smooth(
+    mechanism = smooth_sensitivity(
         lower=0, upper=100, rows=999, epsilon=1, delta=1e-6, smoothness=1 / (2 * math.log(2e6))
     )
     codes = mechanism.column.sorted(values)
@@ -302,7 +306,7 @@ def test_a_quiet_median_gets_little_noise():
 
 def test_a_million_values_take_few_widths():
     rng = np.random.default_rng(3)
-    mechanism = smooth(lower=0, upper=100, rows=10**6, epsilon=1)
+    mechanism = smooth_sensitivity(lower=0, upper=100, rows=10**6, epsilon=1)
     codes = mechanism.column.sorted(rng.normal(50, 10, 10**6))
     assert float(mechanism.bound(codes)) * mechanism.column.step < 1e-3
     same = np.full(10**6, 7)
@@ -310,12 +314,12 @@ def test_a_million_values_take_few_widths():
 
 
 def test_the_same_noise_in_every_unit():
-    metres = smooth(lower=0, upper=128, rows=9, epsilon=1, grid=2**-10)
-    steps = smooth(lower=0, upper=2**17, rows=9, epsilon=1, grid=1)
+    metres = smooth_sensitivity(lower=0, upper=128, rows=9, epsilon=1, grid=2**-10)
+    steps = smooth_sensitivity(lower=0, upper=2**17, rows=9, epsilon=1, grid=1)
     values = np.linspace(5, 90, 9)
     for seed in range(5):
-        left = metres.release(values, bits=seeded(seed))
-        assert left * 2**10 == steps.release(values * 2**10, bits=seeded(seed))
+        left = metres.release(values, bits=seeded_rng(seed))
+        assert left * 2**10 == steps.release(values * 2**10, bits=seeded_rng(seed))
 
 
 @pytest.mark.parametrize(("epsilon", "spread"), [(0.1, 1.68), (0.5, 1.63), (1, 1.57), (2, 1.53)])
@@ -332,13 +336,13 @@ def test_cauchy_noise_as_it_was_prescribed_is_worth_less():
 
 def test_what_is_refused():
     with pytest.raises(InvalidArgument, match="public number of rows"):
-        median(epsilon=1, relation=Relation.ADD_REMOVE)
+        median(epsilon=1, relation=NeighboringRelation.ADD_REMOVE)
     with pytest.raises(InvalidArgument, match="quantile"):
-        smooth("quantile", lower=0, upper=1, rows=3, epsilon=1)
+        smooth_sensitivity("quantile", lower=0, upper=1, rows=3, epsilon=1)
     with pytest.raises(InvalidArgument, match="trim"):
-        smooth("median", lower=0, upper=1, rows=3, epsilon=1, trim=1)
+        smooth_sensitivity("median", lower=0, upper=1, rows=3, epsilon=1, trim=1)
     with pytest.raises(InvalidArgument, match="one of 3 rows"):
-        smooth("trimmed_mean", lower=0, upper=1, rows=3, epsilon=1, trim=2)
+        smooth_sensitivity("trimmed_mean", lower=0, upper=1, rows=3, epsilon=1, trim=2)
     with pytest.raises(InvalidArgument, match="delta"):
         median(epsilon=1, noise="laplace")
     with pytest.raises(InvalidArgument, match="no delta"):
@@ -346,11 +350,13 @@ def test_what_is_refused():
     with pytest.raises(InvalidArgument, match="smoothness"):
         median(epsilon=1, delta=1e-6, smoothness=0.9)
     with pytest.raises(InvalidArgument, match="coarser grid"):
-        smooth("variance", lower=0, upper=1, rows=5, epsilon=1, delta=1e-6, noise="gaussian")
+        smooth_sensitivity(
+            "variance", lower=0, upper=1, rows=5, epsilon=1, delta=1e-6, noise="gaussian"
+        )
     with pytest.raises(InvalidArgument, match="no privacy"):
         median(epsilon=1000)
     with pytest.raises(InvalidArgument, match="'mode'"):
-        smooth("mode", lower=0, upper=1, rows=3, epsilon=1)
+        smooth_sensitivity("mode", lower=0, upper=1, rows=3, epsilon=1)
     with pytest.raises(InvalidArgument, match="power of two"):
         median(epsilon=1, grid=0.1)
     with pytest.raises(OutOfDomain, match="rows"):
@@ -360,21 +366,21 @@ def test_what_is_refused():
 
 
 def test_a_statistic_of_ones_own():
-    own = Trimmed(rows=99, below=40, above=30)
-    mechanism = smooth(own, lower=0, upper=100, rows=99, epsilon=1)
+    own = TrimmedMean(rows=99, below=40, above=30)
+    mechanism = smooth_sensitivity(own, lower=0, upper=100, rows=99, epsilon=1)
     assert "trimmed" in repr(mechanism)
     with pytest.raises(InvalidArgument, match="99"):
-        smooth(own, lower=0, upper=100, rows=98, epsilon=1)
+        smooth_sensitivity(own, lower=0, upper=100, rows=98, epsilon=1)
 
 
 def test_a_family_names_its_limits():
     with pytest.raises(InvalidArgument, match="smoothness"):
-        Laplace.calibrated(Fraction(1), Fraction(1, 10**6), 0.8)
+        SmoothLaplace.calibrated(Fraction(1), Fraction(1, 10**6), 0.8)
 
 
 @pytest.mark.parametrize("wrong", [None, 3, ["median"], object])
 def test_a_statistic_that_is_none_is_named(wrong):
     with pytest.raises(InvalidArgument, match="statistic must be 'median'"):
-        smooth(wrong, lower=0, upper=100, rows=99, epsilon=1)
+        smooth_sensitivity(wrong, lower=0, upper=100, rows=99, epsilon=1)
     with pytest.raises(InvalidArgument, match="statistic must be 'median'"):
         trimmed(wrong, 9, None, None)

@@ -9,29 +9,29 @@ import pytest
 import discreet
 from discreet.core import events
 from discreet.core.errors import InvalidArgument, OutOfDomain
-from discreet.core.relation import Relation
+from discreet.core.relation import NeighboringRelation
 from discreet.mechanisms.bounded.mechanism import bounded_laplace
-from discreet.mechanisms.bounded.spread import private_sd, private_variance
+from discreet.mechanisms.bounded.spread import private_std, private_variance
 from discreet.mechanisms.personalized.exponential_mechanism import personal_count, personal_quantile
 from discreet.mechanisms.personalized.partition import privacy_aware, utility_based
-from discreet.mechanisms.personalized.sampling import personal_sample
+from discreet.mechanisms.personalized.sampling import personalized_sampling
 from discreet.mechanisms.personalized.stretching import stretched_quantile, stretched_sum
 
-MENU = {"a": discreet.pure(1, relation=Relation.REPLACE_ONE)}
+MENU = {"a": discreet.pure_dp(1, relation=NeighboringRelation.REPLACE_ONE)}
 
 
 def test_the_event_of_normal_noise_is_relative_to_the_sensitivity():
     asked = {"sensitivity": 3, "mu": Fraction(1, 4)}
     for on in ("integers", "reals"):
         made = discreet.gaussian(**asked, on=on)
-        assert made.guarantee.event == events.GaussianNoise(Fraction(4))
+        assert made.guarantee.event == events.GaussianEvent(Fraction(4))
     assert made.std == pytest.approx(12, rel=1e-9)
     made = discreet.gaussian(sensitivity=3, sigma=6, on="reals")
-    assert made.guarantee.event == events.GaussianNoise(Fraction(2))
+    assert made.guarantee.event == events.GaussianEvent(Fraction(2))
     made = discreet.gaussian(sensitivity=3, sigma=6, on="integers")
-    assert made.guarantee.event == events.DiscreteGaussian(Fraction(36), Fraction(9), 9)
+    assert made.guarantee.event == events.DiscreteGaussianEvent(Fraction(36), Fraction(9), 9)
     made = discreet.gaussian(sensitivity=3, rho=Fraction(1, 8), on="integers")
-    assert made.guarantee.event == events.DiscreteGaussian(Fraction(36), Fraction(9), 9)
+    assert made.guarantee.event == events.DiscreteGaussianEvent(Fraction(36), Fraction(9), 9)
 
 
 def test_a_scale_is_worth_its_epsilon():
@@ -57,14 +57,18 @@ def test_intervals_of_spreads():
     variance = private_variance(**options)
     low, high = variance.interval(0.9)
     assert (low, high) == variance.inner.interval(0.9)
-    assert private_sd(**options).interval(0.9) == (-math.sqrt(high), math.sqrt(high))
-    direct = private_sd(**options, direct=True)
+    assert private_std(**options).interval(0.9) == (-math.sqrt(high), math.sqrt(high))
+    direct = private_std(**options, direct=True)
     assert direct.interval(0.9) == direct.inner.interval(0.9)
 
 
 def test_what_a_sample_costs_each_level():
-    limits = {"all": discreet.pure(3), "some": discreet.pure(0.5), "none": discreet.pure(0)}
-    sample = personal_sample(discreet.pure(2), limits)
+    limits = {
+        "all": discreet.pure_dp(3),
+        "some": discreet.pure_dp(0.5),
+        "none": discreet.pure_dp(0),
+    }
+    sample = personalized_sampling(discreet.pure_dp(2), limits)
     rates = dict(sample.rates)
     assert rates["all"] == 1
     assert rates["none"] == 0

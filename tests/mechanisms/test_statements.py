@@ -9,18 +9,18 @@ import pytest
 import discreet
 from discreet.core import events
 from discreet.core.errors import InvalidArgument, Unsupported
-from discreet.core.relation import Relation
+from discreet.core.relation import NeighboringRelation
 from discreet.mechanisms import _exact_divergence as divergence
-from discreet.mechanisms.bin_statistics import bin_counts, bin_statistics
-from discreet.mechanisms.bounded.mechanism import clamped, folded
-from discreet.mechanisms.bounded.spread import private_sd, private_variance
+from discreet.mechanisms.bin_statistics import bin_statistics, private_bin_counts
+from discreet.mechanisms.bounded.mechanism import clamp_output, reflect_output
+from discreet.mechanisms.bounded.spread import private_std, private_variance
 from discreet.mechanisms.data_dependent.propose_test_release import propose_test_release
-from discreet.mechanisms.data_dependent.sample_and_aggregate import sample_aggregate
-from discreet.mechanisms.data_dependent.smooth_sensitivity import smooth
-from discreet.mechanisms.data_dependent.weighted_sensitivity import weighted
+from discreet.mechanisms.data_dependent.sample_and_aggregate import sample_and_aggregate
+from discreet.mechanisms.data_dependent.smooth_sensitivity import smooth_sensitivity
+from discreet.mechanisms.data_dependent.weighted_sensitivity import weighted_sensitivity
 from discreet.mechanisms.partition_selection import partition_selection
 from discreet.mechanisms.quantiles import private_quantiles
-from discreet.mechanisms.scalar.best_noise import best_additive
+from discreet.mechanisms.scalar.best_noise import best_additive_noise
 from discreet.mechanisms.scalar.staircase import staircase
 
 LEVEL = 0.9
@@ -33,7 +33,7 @@ def laplace(**more):
 # -- choices and thresholds -----------------------------------------------------------------
 
 
-CHOICES = [discreet.exponential, discreet.permute_and_flip, discreet.noisy_max]
+CHOICES = [discreet.exponential_mechanism, discreet.permute_and_flip, discreet.report_noisy_max]
 
 
 @pytest.mark.parametrize("make", CHOICES)
@@ -49,7 +49,7 @@ def test_the_loss_of_a_choice_stays_within_its_interval(make, level, candidates)
     if candidates == 2:  # then a union bound takes nothing away: the noisy maximum is exact
         scores[-1] = math.ceil(high) - 2 if high > 2 else 0
         lost = 1 - mechanism.probabilities(scores)[-1]
-        assert lost > (1 - level) / (1 if make is discreet.noisy_max else 4)
+        assert lost > (1 - level) / (1 if make is discreet.report_noisy_max else 4)
 
 
 @pytest.mark.parametrize("make", CHOICES)
@@ -57,7 +57,7 @@ def test_the_interval_of_a_choice_scales(make):
     fine = make(sensitivity=0.5, epsilon=1, monotonic=True)
     assert fine.interval(LEVEL, candidates=1) == fine.interval(LEVEL, candidates=2)
     high = fine.interval(LEVEL, candidates=10)[1]
-    if make is discreet.noisy_max:
+    if make is discreet.report_noisy_max:
         # e^-x (2 + x) / 4 is the tail of the difference of two Laplace noises.
         x = 2 * high
         assert 9 * math.exp(-x) * (2 + x) / 4 == pytest.approx(1 - LEVEL, rel=1e-5)
@@ -72,7 +72,7 @@ def test_the_interval_of_a_choice_scales(make):
 
 
 def test_the_law_of_very_noisy_maxima_is_not_computed():
-    mechanism = discreet.noisy_max(sensitivity=10**6, epsilon=0.1)
+    mechanism = discreet.report_noisy_max(sensitivity=10**6, epsilon=0.1)
     with pytest.raises(Unsupported, match="10\\*\\*5"):
         mechanism.probabilities([0, 1])
 
@@ -113,12 +113,12 @@ def test_unknown_noise_and_events_have_no_exact_route():
     with pytest.raises(Unsupported, match="No interval is known for int"):
         divergence.half_width(3, 0.5)
     with pytest.raises(Unsupported, match="No exact law is known for Pure"):
-        divergence.exact_delta(events.Pure(Fraction(1)), 1.0)
+        divergence.exact_delta(events.PureEvent(Fraction(1)), 1.0)
 
 
 def test_noise_says_what_it_is():
     pure, rho = laplace(), discreet.gaussian(sensitivity=1, rho=0.5)
-    unit = Relation.ADD_REMOVE.value
+    unit = NeighboringRelation.ADD_REMOVE.value
     on = f"integers with scale 1, or reals in steps of {pure.grid.step:.3g} with scale 1"
     assert repr(pure) == f"laplace(epsilon 1, {unit}; std {pure.std:.4g}; on {on})"
     on = f"integers with sigma 1, or reals in steps of {rho.grid.step:.3g} with sigma 1"
@@ -130,7 +130,7 @@ def test_noise_says_what_it_is():
     assert repr(cut) == f"truncated_laplace({cut.guarantee!r}, |noise| <= {cut.bound:g})"
     above = discreet.above_threshold(sensitivity=1, epsilon=1)
     assert repr(above) == f"above_threshold({above.guarantee!r}, std={above.std:.4g})"
-    choice = discreet.noisy_max(sensitivity=1, epsilon=1)
+    choice = discreet.report_noisy_max(sensitivity=1, epsilon=1)
     assert repr(choice) == f"noisy_max({choice.guarantee!r})"
 
 
@@ -147,7 +147,7 @@ def test_deviations_of_gaussian_noise():
 
 
 def test_best_noise_speaks_for_the_chosen():
-    best = best_additive(sensitivity=1, epsilon=3)
+    best = best_additive_noise(sensitivity=1, epsilon=3)
     assert best.std == best.chosen.std == best.candidates[0].mechanism.std
     assert repr(best) == f"best_additive({best.chosen!r})"
     stairs = staircase(sensitivity=1, epsilon=3)
@@ -170,7 +170,7 @@ def test_bins_state_the_noise_of_one_bin(statistic):
 
 
 def test_counts_of_bins_state_the_noise_of_one_count():
-    made = bin_counts(lower=0, upper=1, bins=7, epsilon=1)
+    made = private_bin_counts(lower=0, upper=1, bins=7, epsilon=1)
     assert made.interval(LEVEL) == laplace(on="integers").interval(LEVEL)
     assert made.std == laplace(on="integers").std
     assert made.certify().holds
@@ -178,23 +178,23 @@ def test_counts_of_bins_state_the_noise_of_one_count():
 
 
 def test_blocks_say_what_they_are():
-    made = sample_aggregate(np.mean, lower=0, upper=1, groups=9, epsilon=1)
+    made = sample_and_aggregate(np.mean, lower=0, upper=1, groups=9, epsilon=1)
     assert repr(made) == f"sample_aggregate(9 groups; {made.inner!r})"
 
 
 def test_bounded_noise_says_what_it_is():
     inner = laplace()
-    assert repr(clamped(inner, lower=0, upper=8)) == f"clamped({inner!r}, [0, 8])"
-    assert repr(folded(inner, lower=0, upper=8)) == f"folded({inner!r}, [0, 8])"
+    assert repr(clamp_output(inner, lower=0, upper=8)) == f"clamped({inner!r}, [0, 8])"
+    assert repr(reflect_output(inner, lower=0, upper=8)) == f"folded({inner!r}, [0, 8])"
 
 
 def test_the_error_of_a_root_is_the_root_of_the_error():
     """|sqrt(a) - sqrt(b)| <= sqrt(|a - b|), and E sqrt(Y) <= sqrt(E Y)."""
     options = {"lower": 0, "upper": 1, "rows": 50, "epsilon": 1}
-    variance, after = private_variance(**options), private_sd(**options)
+    variance, after = private_variance(**options), private_std(**options)
     assert variance.std == variance.inner.std
     assert after.std == math.sqrt(variance.std)
-    assert private_sd(**options, direct=True).std == pytest.approx(math.sqrt(2 / 50), rel=1e-6)
+    assert private_std(**options, direct=True).std == pytest.approx(math.sqrt(2 / 50), rel=1e-6)
     assert repr(variance) == f"private_variance({variance.inner!r})"
     assert repr(after) == f"private_sd({after.inner!r})"
 
@@ -233,7 +233,7 @@ def test_tails_hold_the_stated_share(name, level):
     """The density, integrated between the bounds with another routine."""
     from scipy.integrate import quad
 
-    made = smooth(lower=0, upper=1, rows=99, epsilon=1, **FAMILIES[name])
+    made = smooth_sensitivity(lower=0, upper=1, rows=99, epsilon=1, **FAMILIES[name])
     end = made.family.tail(level)
     share, _ = quad(lambda z: float(np.exp(made.family.log_density(np.array(z)))), 0, end)
     assert 2 * share == pytest.approx(level, rel=1e-6)
@@ -246,26 +246,26 @@ def test_tails_hold_the_stated_share(name, level):
 
 def test_deviations_of_the_families():
     std = {
-        name: smooth(lower=0, upper=1, rows=99, epsilon=1, **options).family.std
+        name: smooth_sensitivity(lower=0, upper=1, rows=99, epsilon=1, **options).family.std
         for name, options in FAMILIES.items()
     }
     # The variance of two-sided Lomax noise is 2 / ((k - 1)(k - 2)).
     assert std == {"laplace": math.sqrt(2), "gaussian": 1, "lomax": 1, "cauchy": math.inf}
-    two = smooth(lower=0, upper=1, rows=99, epsilon=1, order=2)
+    two = smooth_sensitivity(lower=0, upper=1, rows=99, epsilon=1, order=2)
     assert two.family.std == math.inf
     assert two.smoothness == pytest.approx(0.5, rel=1e-12)
 
 
 def test_smooth_noise_says_what_it_is():
-    pure = smooth("quantile", quantile=0.25, lower=0, upper=1, rows=99, epsilon=1)
-    assert pure.guarantee == discreet.pure(1, relation=Relation.REPLACE_ONE)
+    pure = smooth_sensitivity("quantile", quantile=0.25, lower=0, upper=1, rows=99, epsilon=1)
+    assert pure.guarantee == discreet.pure_dp(1, relation=NeighboringRelation.REPLACE_ONE)
     assert repr(pure) == f"smooth(quantile 0.25, lomax noise; {pure.guarantee!r})"
-    both = smooth(lower=0, upper=1, rows=99, epsilon=1, delta=1e-6)
-    assert both.guarantee == discreet.approx(1, 1e-6, relation=Relation.REPLACE_ONE)
+    both = smooth_sensitivity(lower=0, upper=1, rows=99, epsilon=1, delta=1e-6)
+    assert both.guarantee == discreet.approx_dp(1, 1e-6, relation=NeighboringRelation.REPLACE_ONE)
     assert repr(both) == f"smooth(median, laplace noise; {both.guarantee!r})"
     for wrong in ({"statistic": "quantile"}, {"quantile": 0.25}):
         with pytest.raises(InvalidArgument, match="needed by, the statistic 'quantile'"):
-            smooth(**{"lower": 0, "upper": 1, "rows": 99, "epsilon": 1, **wrong})
+            smooth_sensitivity(**{"lower": 0, "upper": 1, "rows": 99, "epsilon": 1, **wrong})
 
 
 @pytest.mark.parametrize("share", [0.25, 0.5])
@@ -273,12 +273,12 @@ def test_test_and_answer_cost_what_was_asked(share):
     made = propose_test_release(
         lower=0, upper=1, rows=99, epsilon=2, delta=1e-6, bound=0.5, test=share
     )
-    assert made.guarantee == discreet.approx(2, 1e-6, relation=Relation.REPLACE_ONE)
+    assert made.guarantee == discreet.approx_dp(2, 1e-6, relation=NeighboringRelation.REPLACE_ONE)
     assert (made.test, made.answer) == (2 * Fraction(share), 2 * (1 - Fraction(share)))
 
 
 def test_weighted_noise_is_bounded_by_that_of_the_global_sensitivity():
-    made = weighted(lower=0, upper=100, rows=99, epsilon=2, delta=1e-6)
+    made = weighted_sensitivity(lower=0, upper=100, rows=99, epsilon=2, delta=1e-6)
     low, high = made.interval(LEVEL)
     assert low == -high
     assert high == pytest.approx(100 / 2 * math.log(10) + made.column.step, rel=1e-6)

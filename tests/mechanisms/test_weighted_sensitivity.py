@@ -8,21 +8,21 @@ import numpy as np
 import pytest
 
 from discreet.core.errors import InvalidArgument, NotCertified
-from discreet.core.relation import Relation
+from discreet.core.relation import NeighboringRelation
 from discreet.mechanisms.data_dependent._smooth_noise import laplace_log_density
-from discreet.mechanisms.data_dependent.smooth_sensitivity import divergence, smooth
+from discreet.mechanisms.data_dependent.smooth_sensitivity import divergence, smooth_sensitivity
 from discreet.mechanisms.data_dependent.weighted_sensitivity import (
     smallest_share,
-    weighted,
     weighted_delta,
+    weighted_sensitivity,
 )
-from discreet.noise.random_source import seeded
+from discreet.noise.random_source import seeded_rng
 from tests.distributions import follows
 
 
 def median(**options):
     given = {"lower": 0, "upper": 100, "rows": 99, "epsilon": 1, "delta": 1e-3, **options}
-    return weighted("median", **given)
+    return weighted_sensitivity("median", **given)
 
 
 @pytest.mark.parametrize(
@@ -80,7 +80,7 @@ def test_noise_of_a_release():
     mechanism = median(lower=-10_000, upper=10_000)
     share = float(mechanism.share)
     scale = (1 - share) * (100 / 98) + share * 20_000
-    bits = seeded(4)
+    bits = seeded_rng(4)
     sample = np.array([mechanism.release(values, bits=bits) - 50 for _ in range(3000)])
 
     def cdf(x, stretch=1.0):
@@ -104,7 +104,7 @@ def test_blurring_never_helps_and_must_not_go_below():
     plain, blurred = median(), median(blur=(1, 2))
     assert blurred.share == plain.share
     assert blurred.forecast(values) > plain.forecast(values)
-    assert 0 <= blurred.release(values, bits=seeded(1)) <= 100
+    assert 0 <= blurred.release(values, bits=seeded_rng(1)) <= 100
     with pytest.raises(InvalidArgument, match="no guarantee"):
         median(blur=(0.9, 2))
 
@@ -112,13 +112,16 @@ def test_blurring_never_helps_and_must_not_go_below():
 def test_smooth_sensitivity_needs_less_for_a_median():
     values = np.random.default_rng(2).uniform(0, 100, 999)
     both = {"lower": 0, "upper": 100, "rows": 999, "epsilon": 1, "delta": 1e-6}
-    assert smooth(**both).forecast(values) < weighted(**both).forecast(values) / 10
+    assert (
+        smooth_sensitivity(**both).forecast(values)
+        < weighted_sensitivity(**both).forecast(values) / 10
+    )
 
 
 def test_what_is_refused():
     with pytest.raises(InvalidArgument, match="REPLACE_ONE"):
-        median(relation=Relation.ADD_REMOVE)
+        median(relation=NeighboringRelation.ADD_REMOVE)
     with pytest.raises(InvalidArgument, match="variance"):
-        weighted("variance", lower=0, upper=1, rows=3, epsilon=1, delta=0.1)
+        weighted_sensitivity("variance", lower=0, upper=1, rows=3, epsilon=1, delta=0.1)
     with pytest.raises(InvalidArgument, match="delta"):
         median(delta=0)

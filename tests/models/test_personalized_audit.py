@@ -10,23 +10,23 @@ from scipy import stats
 
 import discreet
 from discreet.audit import exact
-from discreet.audit.case import Case
+from discreet.audit.case import AuditCase
 from discreet.audit.runner import FAMILY, audit_case
 from discreet.models.dp_sgd.losses import Logistic
 from discreet.models.dp_sgd.personalized import descend_personal, personal_descent
-from discreet.models.dp_sgd.train import Descent, FeatureMap, Grid
-from discreet.models.pate.aggregators import Confident
+from discreet.models.dp_sgd.train import FeatureMap, SlopeGrid, TrainingRun
+from discreet.models.pate.aggregators import ConfidentGNMax
 from discreet.models.pate.label_plan import LabelPlan
 from discreet.models.pate.staged_plan import TurnPlan
 from discreet.models.pate.teacher_assignment import (
     UNITS,
-    Schedule,
-    counted,
-    upsampling,
+    TeacherSchedule,
+    assign_upsampling,
+    assign_weighting,
+    count_votes,
     vanishing,
-    weighting,
 )
-from discreet.noise.random_source import seeded
+from discreet.noise.random_source import seeded_rng
 
 LEVELS = ("open", "strict")
 
@@ -38,12 +38,12 @@ def audited(case, samples):
 # ── votes ────────────────────────────────────────────────────────────────────────────────────────
 
 # Every item is answered: what is asked tells nothing, and costs next to nothing.
-RULE = Confident(threshold=-(10**5), sigma_threshold=10**3, sigma_votes=4)
+RULE = ConfidentGNMax(threshold=-(10**5), sigma_threshold=10**3, sigma_votes=4)
 TEACHERS, ITEMS = 8, 8
 EVEN = {"open": 1, "strict": 1}
 COLLECTORS = {
-    "weighting": weighting(TEACHERS, people=EVEN, sensitivities={"open": 3, "strict": 1}),
-    "upsampling": upsampling(TEACHERS, copies={"open": 3, "strict": 1}),
+    "weighting": assign_weighting(TEACHERS, people=EVEN, sensitivities={"open": 3, "strict": 1}),
+    "upsampling": assign_upsampling(TEACHERS, copies={"open": 3, "strict": 1}),
     "vanishing": vanishing(TEACHERS, people=EVEN, turns={"open": 4, "strict": 1}),
 }
 
@@ -51,14 +51,14 @@ COLLECTORS = {
 def turns(collector, runs=1):
     """A plan for ``runs`` times eight items, all of them answered."""
     made = COLLECTORS[collector]
-    schedule = made if isinstance(made, Schedule) else Schedule(slots=(made,))
+    schedule = made if isinstance(made, TeacherSchedule) else TeacherSchedule(slots=(made,))
     many = runs * ITEMS // len(schedule.slots)
     return TurnPlan(schedule=schedule, rule=RULE, classes=2, questions=many, answers=many)
 
 
 def claimed(collector, level):
     made = COLLECTORS[collector]
-    if isinstance(made, Schedule):
+    if isinstance(made, TeacherSchedule):
         return turns(collector).guarantee[level]
     plan = LabelPlan(assignment=made, rule=RULE, classes=2, questions=ITEMS, answers=ITEMS)
     return plan.guarantee[level]
@@ -67,7 +67,7 @@ def claimed(collector, level):
 def canary(collector, level, label):
     """The votes on an item, in which the teachers of one owner say what the auditor wants."""
     made = COLLECTORS[collector]
-    first = made.slots[0] if isinstance(made, Schedule) else made
+    first = made.slots[0] if isinstance(made, TeacherSchedule) else made
     place = first.names.index(level)
     start = first.blocks[place][0]
     votes = np.arange(TEACHERS) % 2
@@ -78,7 +78,7 @@ def canary(collector, level, label):
 def ones(collector, votes, n, seed):
     """How many of the items of a run get the label 1."""
     plan = turns(collector, runs=n)
-    found = plan.publish(np.tile(votes, (n * ITEMS, 1)), bits=seeded(seed))
+    found = plan.publish(np.tile(votes, (n * ITEMS, 1)), bits=seeded_rng(seed))
     return found.labels.reshape(n, ITEMS).sum(axis=1)
 
 
@@ -87,7 +87,7 @@ def count_law(collector, votes):
     law = np.ones(1)
     plan = turns(collector)
     for item in range(ITEMS):
-        ((a, b),) = counted(votes[None, :], plan.schedule.at(item), classes=2)
+        ((a, b),) = count_votes(votes[None, :], plan.schedule.at(item), classes=2)
         # Of equal noisy counts the first wins.
         chance = float(stats.norm.cdf((b - a - 0.5) / (math.sqrt(2) * 4 * UNITS)))
         law = np.convolve(law, [1 - chance, chance])
@@ -96,7 +96,7 @@ def count_law(collector, votes):
 
 def vote_case(collector, level, claim, *, broken=False):
     left, right = (canary(collector, level, label) for label in (0, 1))
-    return Case(
+    return AuditCase(
         name=f"{collector}, {level}",
         claimed=claim,
         draw=lambda votes, n, seed: ones(collector, votes, n, seed),
@@ -138,9 +138,9 @@ def test_a_level_that_is_charged_as_a_stricter_one_is_caught(collector):
 # ── descent ──────────────────────────────────────────────────────────────────────────────────────
 
 DELTA = 1e-3
-LIMITS = {"open": discreet.approx(4, DELTA), "strict": discreet.approx(0.2, DELTA)}
+LIMITS = {"open": discreet.approx_dp(4, DELTA), "strict": discreet.approx_dp(0.2, DELTA)}
 COLUMNS = FeatureMap.of((-1, 1), columns=1, names=None, intercept=False, row_norm=1.0)
-RUN = Descent(
+RUN = TrainingRun(
     objective=Logistic(l2=0.0, intercept=False),
     rate=Fraction(3, 4),
     steps=1,
@@ -160,7 +160,7 @@ def planned(way):
 def fitted(plan, levels, n, seed):
     """The parameter after a step; every record's gradient is as long as it may be."""
     steps = COLUMNS.steps(np.ones((len(levels), 1)))
-    targets, bits = np.ones(len(levels)), seeded(seed)
+    targets, bits = np.ones(len(levels)), seeded_rng(seed)
     return np.array(
         [
             descend_personal(steps, targets, np.array(levels), plan=plan, bits=bits)[0]
@@ -176,11 +176,11 @@ def step_laws(plan, level):
     edges = np.concatenate([[-np.inf], np.linspace(-9, 9, 20_001), [np.inf]])
     without = np.diff(stats.norm.cdf(edges))
     present = rate * np.diff(stats.norm.cdf(edges - moved)) + (1 - rate) * without
-    return exact.Pair(outcomes=range(len(without)), left=present, right=without, error=1e-9)
+    return exact.OutputPair(outcomes=range(len(without)), left=present, right=without, error=1e-9)
 
 
 def descent_case(plan, level, claim, *, broken=False):
-    return Case(
+    return AuditCase(
         name=f"descent, {level}",
         claimed=claim,
         draw=lambda levels, n, seed: fitted(plan, levels, n, seed),
@@ -220,7 +220,7 @@ def test_a_strict_level_that_takes_part_like_the_open_is_caught(way):
 def test_the_law_is_that_of_the_run():
     """The mean and the spread of what is drawn, against the mixture."""
     plan = planned("clipping")
-    grid = Grid(clip=RUN.clip)
+    grid = SlopeGrid(clip=RUN.clip)
     scale = grid.unit * grid.sensitivity / (float(RUN.rate) * plan.run.rows)
     drawn = -fitted(plan, ("strict",), 1500, 7) / scale  # in clipping norms
     rate, clip = float(plan.rates["strict"]), float(plan.clips["strict"])

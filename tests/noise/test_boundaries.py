@@ -14,10 +14,10 @@ from discreet.core._rational import exp_minus
 from discreet.noise import gaussian as blocks
 from discreet.noise import laplace as exponential
 from discreet.noise import uniform
-from discreet.noise.bounded_laplace import BoundedLaplace
-from discreet.noise.gaussian import DiscreteGaussian, Magnitude
+from discreet.noise.bounded_laplace import BoundedDiscreteLaplace
+from discreet.noise.gaussian import DiscreteGaussian, GaussianMagnitude
 from discreet.noise.laplace import DiscreteLaplace, Geometric
-from discreet.noise.random_source import seeded
+from discreet.noise.random_source import seeded_rng
 
 NEAR = (1, 2, 3, 10, 100, 1000)
 
@@ -30,7 +30,7 @@ class Given:
 
     def __init__(self, words):
         self._first = [np.array(words, dtype=np.uint64)]
-        self._rest = seeded(91)
+        self._rest = seeded_rng(91)
 
     def words(self, count):
         return self._first.pop() if self._first else self._rest.words(count)
@@ -79,7 +79,7 @@ def test_laplace(scale, k, sign):
 @pytest.mark.parametrize("scale", [Fraction(1, 2), Fraction(5), Fraction(10**6)])
 def test_bounded(scale, k):
     unit = -(-scale.numerator // scale.denominator)
-    law = BoundedLaplace(scale, lower=-4 * unit, upper=7 * unit)
+    law = BoundedDiscreteLaplace(scale, lower=-4 * unit, upper=7 * unit)
     border = partial(law.at_least, k * unit)
     assert decided(lambda bits, n: law.sample(n, bits) >= k * unit, border, 64)
 
@@ -89,7 +89,7 @@ def test_bounded(scale, k):
 def test_gaussian(sigma, k):
     law = DiscreteGaussian(sigma)
     k *= -(-sigma.numerator // sigma.denominator)
-    border = partial(Magnitude(law.square, folded=True).at_least, k)
+    border = partial(GaussianMagnitude(law.square, folded=True).at_least, k)
     last = (1 << 63) - 1  # the table counts from below
     assert decided(
         lambda bits, n: np.abs(law.sample(n, bits)) >= k, border, 63, lambda word: last - word
@@ -159,7 +159,7 @@ def test_a_laplace_margin_that_is_too_small_is_seen(monkeypatch):
 @pytest.mark.parametrize("square", [Fraction(n * n, 9) for n in range(1, 40, 2)], ids=str)
 def test_tables_never_fall(square):
     for folded in (False, True):
-        ends = Magnitude(square, folded=folded).ends
+        ends = GaussianMagnitude(square, folded=folded).ends
         assert ends[0] > 0
         assert np.all(np.diff(ends) >= 0)
 
@@ -170,7 +170,7 @@ def test_acceptance_in_blocks(sigma, exact_place):
     """The coin against exp(-(place (2 edge + place)) / (2 sigma^2)), place by place."""
     law = blocks.BlockGaussian(Fraction(sigma**2))
     place_bits = law.block.bit_length() - 1 if exact_place else 40
-    draw = blocks._Draw.of(law, 400, seeded(92), place_bits=place_bits)
+    draw = blocks._Draw.of(law, 400, seeded_rng(92), place_bits=place_bits)
     scale = 1 if exact_place else Fraction(law.block, 1 << place_bits)
     coins, expected = [], []
     for i, (block, place) in enumerate(zip(draw.blocks, draw.places, strict=True)):

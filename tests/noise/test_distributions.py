@@ -10,15 +10,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from discreet.core.errors import InvalidArgument
-from discreet.noise.bounded_laplace import BoundedLaplace
+from discreet.noise.bounded_laplace import BoundedDiscreteLaplace
 from discreet.noise.gaussian import DiscreteGaussian
 from discreet.noise.laplace import DiscreteLaplace, Geometric
-from discreet.noise.piecewise_constant import TOTAL, Staircase, Stepped
-from discreet.noise.random_source import seeded
+from discreet.noise.piecewise_constant import TOTAL, PiecewiseConstant, Staircase
+from discreet.noise.random_source import seeded_rng
 
 _HALF = [int(2.0**62 * 0.5**k / 3) for k in range(1, 12)]
-STEPPED = Stepped([TOTAL - 2 * sum(_HALF), *_HALF])
-WIDE = Stepped([TOTAL - 2 * sum(_HALF), *_HALF], width=5)
+STEPPED = PiecewiseConstant([TOTAL - 2 * sum(_HALF), *_HALF])
+WIDE = PiecewiseConstant([TOTAL - 2 * sum(_HALF), *_HALF], width=5)
 LAWS = [
     Geometric(Fraction(1, 5)),
     Geometric(40),
@@ -28,9 +28,9 @@ LAWS = [
     DiscreteGaussian(Fraction(1, 3)),
     DiscreteGaussian(1),
     DiscreteGaussian(Fraction(77, 3)),
-    BoundedLaplace(3, lower=-5, upper=12),
-    BoundedLaplace(50, lower=0, upper=9),
-    BoundedLaplace(Fraction(1, 4), lower=-2, upper=0),
+    BoundedDiscreteLaplace(3, lower=-5, upper=12),
+    BoundedDiscreteLaplace(50, lower=0, upper=9),
+    BoundedDiscreteLaplace(Fraction(1, 4), lower=-2, upper=0),
     Staircase(1, shift=1, tread=1),
     Staircase(Fraction(1, 3), shift=7, tread=3),
     Staircase(3, shift=5, tread=1),
@@ -134,4 +134,4 @@ def test_bad_sizes_are_refused_and_zero_draws_nothing():
         assert len(law.sample(0, Forbidden())) == 0
         for bad in (-1, 1.5, True):
             with pytest.raises(InvalidArgument, match="size"):
-                law.sample(bad, seeded(1))
+                law.sample(bad, seeded_rng(1))

@@ -9,18 +9,18 @@ import pytest
 
 from discreet.core.errors import InvalidArgument, OutOfDomain
 from discreet.noise import random_source as bits_module
-from discreet.noise.bounded_laplace import BoundedLaplace
+from discreet.noise.bounded_laplace import BoundedDiscreteLaplace
 from discreet.noise.gaussian import DiscreteGaussian
 from discreet.noise.laplace import DiscreteLaplace, Geometric
-from discreet.noise.piecewise_constant import TOTAL, Staircase, Stepped
-from discreet.noise.random_source import SeededBits, seeded, system
+from discreet.noise.piecewise_constant import TOTAL, PiecewiseConstant, Staircase
+from discreet.noise.random_source import SeededRandomSource, seeded_rng, system_rng
 from discreet.noise.uniform import LazyUniform, below, exponential_choice, permutation, subset
 from tests.distributions import follows
 
 
 def test_sources_are_named():
-    assert repr(system()) == "system()"
-    assert repr(seeded(7)) == "seeded(7)"
+    assert repr(system_rng()) == "system()"
+    assert repr(seeded_rng(7)) == "seeded(7)"
 
 
 @pytest.mark.parametrize(
@@ -49,9 +49,9 @@ def test_parameters_end_where_they_say():
             kind((1 << 55) + 1)
         with pytest.raises(InvalidArgument, match="at least 2"):
             kind(Fraction(1, (1 << 20) + 1))
-    assert BoundedLaplace(1 << 33, lower=0, upper=1).scale == 1 << 33
+    assert BoundedDiscreteLaplace(1 << 33, lower=0, upper=1).scale == 1 << 33
     with pytest.raises(InvalidArgument, match="at most 2"):
-        BoundedLaplace((1 << 33) + 1, lower=0, upper=1)
+        BoundedDiscreteLaplace((1 << 33) + 1, lower=0, upper=1)
 
 
 def test_a_staircase_ends_where_it_says():
@@ -72,34 +72,34 @@ def test_a_staircase_ends_where_it_says():
     ids=["none", "too little", "too much", "rising", "negative"],
 )
 def test_weights_must_fall_and_sum(weights):
-    assert Stepped([TOTAL - 2, 1]).weights == (TOTAL - 2, 1)
+    assert PiecewiseConstant([TOTAL - 2, 1]).weights == (TOTAL - 2, 1)
     with pytest.raises(InvalidArgument, match="weights must never rise"):
-        Stepped(weights)
+        PiecewiseConstant(weights)
 
 
 def test_cells_have_a_middle_and_stay_in_reach():
     with pytest.raises(InvalidArgument, match="width must be odd"):
-        Stepped([TOTAL], width=2)
-    assert Stepped([TOTAL], width=(1 << 62) - 1).support[1] == (1 << 61) - 1
+        PiecewiseConstant([TOTAL], width=2)
+    assert PiecewiseConstant([TOTAL], width=(1 << 62) - 1).support[1] == (1 << 61) - 1
     with pytest.raises(InvalidArgument, match=r"within 2\*\*61"):
-        Stepped([TOTAL - 2, 1], width=(1 << 61) - 1)
+        PiecewiseConstant([TOTAL - 2, 1], width=(1 << 61) - 1)
 
 
 def test_beyond_the_support_there_is_nothing():
-    law = Stepped([TOTAL // 2, TOTAL // 4], width=3)
+    law = PiecewiseConstant([TOTAL // 2, TOTAL // 4], width=3)
     assert law.support == (-4, 4)
     assert law.at_least(5, 40) == (0, 0)
     assert law.at_least(4, 40) == ((1 << 40) // 12, (1 << 40) // 12 + 1)
     assert law.at_least(-4, 40) == (1 << 40, 1 << 40)
-    bounded = BoundedLaplace(3, lower=-2, upper=4)
+    bounded = BoundedDiscreteLaplace(3, lower=-2, upper=4)
     assert bounded.at_least(5, 40) == (0, 0)
     assert bounded.at_least(-2, 40) == (1 << 40, 1 << 40)
     assert bounded.at_least(4, 40)[0] > 0
 
 
 def test_one_place_needs_no_decision():
-    law = BoundedLaplace(5, lower=0, upper=0)
-    assert law.sample(50, SeededBits(3, width=2)).tolist() == [0] * 50
+    law = BoundedDiscreteLaplace(5, lower=0, upper=0)
+    assert law.sample(50, SeededRandomSource(3, width=2)).tolist() == [0] * 50
 
 
 def test_large_gaussians_have_a_law_but_no_exact_tails():
@@ -134,8 +134,8 @@ def test_mean_sizes_equal_their_sums(scale):
 
 def test_large_geometric_samples_follow_the_law():
     law = Geometric(1 << 40)
-    assert follows(law.sample(50_000, seeded(61)), law.cdf)
-    assert not follows(law.sample(50_000, seeded(61)) >> 1, law.cdf)
+    assert follows(law.sample(50_000, seeded_rng(61)), law.cdf)
+    assert not follows(law.sample(50_000, seeded_rng(61)) >> 1, law.cdf)
 
 
 def test_upper_ends_are_found_where_one_minus_the_tail_is_no_double():
@@ -163,39 +163,39 @@ def test_an_unread_number_is_read_before_it_is_compared():
 
 
 def test_uniform_numbers_have_a_largest_bound():
-    narrow = SeededBits(1, width=4)
+    narrow = SeededRandomSource(1, width=4)
     assert set(below(16, 400, narrow).tolist()) == set(range(16))
     with pytest.raises(InvalidArgument, match=r"bound must be at most 2\*\*4"):
         below(17, 1, narrow)
-    assert below(1 << 63, 100, seeded(2)).min() >= 0
+    assert below(1 << 63, 100, seeded_rng(2)).min() >= 0
     with pytest.raises(InvalidArgument, match=r"bound must be at most 2\*\*63"):
-        below((1 << 63) + 1, 1, seeded(2))
+        below((1 << 63) + 1, 1, seeded_rng(2))
 
 
 def test_subsets_and_orders_end_where_they_say():
-    assert subset(5, 0, seeded(1)).tolist() == []
-    assert subset(5, 5, seeded(1)).tolist() == [0, 1, 2, 3, 4]
+    assert subset(5, 0, seeded_rng(1)).tolist() == []
+    assert subset(5, 5, seeded_rng(1)).tolist() == [0, 1, 2, 3, 4]
     with pytest.raises(InvalidArgument, match="chosen must be at most size=5"):
-        subset(5, 6, seeded(1))
-    assert sorted(permutation(4, SeededBits(1, width=2)).tolist()) == [0, 1, 2, 3]
+        subset(5, 6, seeded_rng(1))
+    assert sorted(permutation(4, SeededRandomSource(1, width=2)).tolist()) == [0, 1, 2, 3]
     with pytest.raises(InvalidArgument, match=r"size must be at most 2\*\*2"):
-        permutation(5, SeededBits(1, width=2))
+        permutation(5, SeededRandomSource(1, width=2))
 
 
 def test_a_choice_needs_candidates():
     with pytest.raises(OutOfDomain, match="at least one candidate"):
-        exponential_choice(np.empty(0, dtype=np.int64), 1, seeded(1))
-    assert exponential_choice(np.array([3]), 1, seeded(1)) == 0
+        exponential_choice(np.empty(0, dtype=np.int64), 1, seeded_rng(1))
+    assert exponential_choice(np.array([3]), 1, seeded_rng(1)) == 0
 
 
 def test_long_requests_are_mixed_with_fresh_bits(monkeypatch):
     """No more entropy is claimed than there is; a short request asks the system alone."""
     mixed = []
     monkeypatch.setattr(bits_module.ssl, "RAND_add", lambda *given: mixed.append(given))
-    assert len(system().words(1023)) == 1023
+    assert len(system_rng().words(1023)) == 1023
     assert mixed == []
     for count in (1024, 70_000):
-        words = system().words(count)
+        words = system_rng().words(count)
         assert len(np.unique(words)) == count
     assert [(len(fresh), entropy) for fresh, entropy in mixed] == [(32, 32.0)] * 2
     assert mixed[0][0] != mixed[1][0]

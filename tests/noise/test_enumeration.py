@@ -11,7 +11,7 @@ import pytest
 
 from discreet.noise import gaussian as blocks
 from discreet.noise import uniform
-from discreet.noise.bounded_laplace import BoundedLaplace
+from discreet.noise.bounded_laplace import BoundedDiscreteLaplace
 from discreet.noise.gaussian import BlockGaussian, DiscreteGaussian
 from discreet.noise.laplace import DiscreteLaplace, Geometric, RoundedLaplace
 from tests.choice_tree import enumerate_sampler
@@ -26,10 +26,10 @@ LAWS = [
     DiscreteGaussian(Fraction(1, 3)),
     DiscreteGaussian(1),
     DiscreteGaussian(Fraction(7, 3)),
-    BoundedLaplace(2, lower=-3, upper=3),
-    BoundedLaplace(Fraction(5, 2), lower=-1, upper=9),
-    BoundedLaplace(1, lower=0, upper=7),
-    BoundedLaplace(100, lower=-20, upper=20),
+    BoundedDiscreteLaplace(2, lower=-3, upper=3),
+    BoundedDiscreteLaplace(Fraction(5, 2), lower=-1, upper=9),
+    BoundedDiscreteLaplace(1, lower=0, upper=7),
+    BoundedDiscreteLaplace(100, lower=-20, upper=20),
 ]
 
 

@@ -16,17 +16,17 @@ from discreet.noise import gaussian as blocks
 from discreet.noise import gaussian as magnitude
 from discreet.noise import laplace as exponential
 from discreet.noise import uniform
-from discreet.noise.bounded_laplace import BoundedLaplace, _power_sum
+from discreet.noise.bounded_laplace import BoundedDiscreteLaplace, _power_sum
 from discreet.noise.gaussian import (
     _TABLE_ERROR,
     BlockGaussian,
     DiscreteGaussian,
-    Magnitude,
+    GaussianMagnitude,
     RoundedGaussian,
 )
 from discreet.noise.laplace import DiscreteLaplace, Geometric, RoundedLaplace
-from discreet.noise.piecewise_constant import TOTAL, Staircase, Stepped, power_sums
-from discreet.noise.random_source import SeededBits, seeded
+from discreet.noise.piecewise_constant import TOTAL, PiecewiseConstant, Staircase, power_sums
+from discreet.noise.random_source import SeededRandomSource, seeded_rng
 from discreet.noise.uniform import LazyUniform, invert
 from tests.choice_tree import enumerate_sampler
 from tests.noise.test_distributions import LAWS, lattice
@@ -46,7 +46,9 @@ def test_enclosures_are_narrow_and_agree_at_every_precision(law):
 
 
 @pytest.mark.parametrize(
-    "law", [*LAWS, Geometric(Fraction(7, 2)), BoundedLaplace(2, lower=-1, upper=40)], ids=repr
+    "law",
+    [*LAWS, Geometric(Fraction(7, 2)), BoundedDiscreteLaplace(2, lower=-1, upper=40)],
+    ids=repr,
 )
 def test_means_and_variances_equal_their_sums(law):
     k = lattice(law).astype(float)
@@ -77,7 +79,7 @@ def test_outside_and_between_the_integers(law):
 @pytest.mark.parametrize("square", [Fraction(1, 4), Fraction(100), Fraction(2048**2)], ids=str)
 @pytest.mark.parametrize("folded", [False, True])
 def test_tables_are_as_good_as_they_say(square, folded):
-    table = Magnitude(square, folded=folded)
+    table = GaussianMagnitude(square, folded=folded)
     ends = table.ends
     assert ends[-1] == (1 << 63) - 1
     assert table.at_least(0, 63) == (1 << 63, 1 << 63)
@@ -94,7 +96,7 @@ def test_folded_tables_double_all_but_zero():
     for folded in (False, True):
         doubled = [w * (2 if folded and k else 1) for k, w in enumerate(weights)]
         for k in (1, 3, 9):
-            low, high = Magnitude(Fraction(4), folded=folded).at_least(k, 150)
+            low, high = GaussianMagnitude(Fraction(4), folded=folded).at_least(k, 150)
             true = mpmath.fsum(doubled[k:]) / mpmath.fsum(doubled) * mpmath.mpf(2) ** 150
             assert low <= true <= high
 
@@ -126,7 +128,7 @@ def test_power_sums_are_sums_of_powers(n):
 
 
 @pytest.mark.parametrize(
-    "law", [Staircase(1, shift=7, tread=3), BoundedLaplace(4, lower=-9, upper=20)], ids=repr
+    "law", [Staircase(1, shift=7, tread=3), BoundedDiscreteLaplace(4, lower=-9, upper=20)], ids=repr
 )
 def test_sizes_of_noise_equal_their_sums(law):
     k = lattice(law).astype(float)
@@ -141,7 +143,7 @@ def test_sizes_of_noise_equal_their_sums(law):
 )
 def test_divergences_of_steps_are_those_of_the_masses(width, epsilon):
     mpmath.mp.dps = 60
-    law = Stepped([TOTAL // 2, TOTAL // 8, TOTAL // 16, TOTAL // 16], width=width)
+    law = PiecewiseConstant([TOTAL // 2, TOTAL // 8, TOTAL // 16, TOTAL // 16], width=width)
     reach = int(law.support[1])
     mass = {
         k: mpmath.mpf(law.weights[(abs(k) + width // 2) // width]) / TOTAL / width
@@ -162,7 +164,7 @@ def test_divergences_of_steps_are_those_of_the_masses(width, epsilon):
 def test_every_guess_is_led_to_the_same_number(guess):
     law = Geometric(3)
     for word in range(0, 256, 5):
-        lazy = LazyUniform(seeded(word), value=word, bits=8)
+        lazy = LazyUniform(seeded_rng(word), value=word, bits=8)
         found = invert(lazy, lambda k: partial(law.at_least, k), guess)
         low, high = (Fraction(end, 1 << lazy.bits) for end in (lazy.value, lazy.value + 1))
         least, most = (law.at_least(k, 400) for k in (found, found + 1))
@@ -173,7 +175,7 @@ def test_every_guess_is_led_to_the_same_number(guess):
 def test_comparisons_stop_as_soon_as_they_are_certain():
     half = Fraction(1, 2)
     for value, below in itertools.product(range(4), (half, Fraction(1, 4), Fraction(3, 4))):
-        lazy = LazyUniform(seeded(1), value=value, bits=2)
+        lazy = LazyUniform(seeded_rng(1), value=value, bits=2)
 
         def threshold(precision, below=below):
             exact = below * (1 << precision)
@@ -196,13 +198,15 @@ def test_walks_are_complete():
 
 
 def test_narrow_words_are_the_first_bits_of_wide_ones():
-    wide = seeded(0).words(50)
+    wide = seeded_rng(0).words(50)
     for width in (2, 7, 63):
-        assert np.array_equal(SeededBits(0, width=width).words(50), wide >> np.uint64(64 - width))
-    assert np.array_equal(SeededBits(0, width=64).words(50), wide)
+        assert np.array_equal(
+            SeededRandomSource(0, width=width).words(50), wide >> np.uint64(64 - width)
+        )
+    assert np.array_equal(SeededRandomSource(0, width=64).words(50), wide)
     for bad in ({"seed": -1}, {"seed": 0, "width": 1}):
         with pytest.raises(InvalidArgument, match=f"{list(bad)[-1]} must be at least"):
-            SeededBits(**bad)
+            SeededRandomSource(**bad)
 
 
 @pytest.mark.parametrize(
@@ -214,7 +218,7 @@ def test_narrow_words_are_the_first_bits_of_wide_ones():
         lambda n, bits: [DiscreteLaplace(1000).sample(1, bits) for _ in range(n // 10)],
         lambda n, bits: DiscreteGaussian(1000).sample(n, bits),
         lambda n, bits: DiscreteGaussian(10**6).sample(n, bits),
-        lambda n, bits: BoundedLaplace(1000, lower=-500, upper=3000).sample(n, bits),
+        lambda n, bits: BoundedDiscreteLaplace(1000, lower=-500, upper=3000).sample(n, bits),
         lambda n, bits: RoundedLaplace(Fraction(1000), -3).add(np.linspace(0, 9, n), bits),
         lambda n, bits: RoundedGaussian(Fraction(10**12), -3).add(np.linspace(0, 9, n), bits),
         lambda n, bits: RoundedGaussian(Fraction(4), 1).add(np.linspace(0, 9, n), bits),
@@ -233,28 +237,28 @@ def test_few_draws_need_the_exact_path(monkeypatch, sampler):
 
     for module in (blocks, bounded, exponential, magnitude, uniform):
         monkeypatch.setattr(module, "LazyUniform", Noted)
-    sampler(20_000, seeded(81))
+    sampler(20_000, seeded_rng(81))
     assert len(asked) <= 1
     asked.clear()
-    sampler(4000, SeededBits(81, width=12))
+    sampler(4000, SeededRandomSource(81, width=12))
     assert asked  # narrow words do not
 
 
 def test_coins_that_are_almost_certain():
     almost = partial(exp_minus, Fraction(1, 10**30))
     assert almost(64)[1] == 1 << 64  # no word is that large
-    assert uniform.bernoulli_real(almost, 500, seeded(82)).all()
-    assert uniform.bernoulli_real(almost, 500, SeededBits(82, width=6)).all()
+    assert uniform.bernoulli_real(almost, 500, seeded_rng(82)).all()
+    assert uniform.bernoulli_real(almost, 500, SeededRandomSource(82, width=6)).all()
     never = partial(exp_minus, Fraction(10**3))
-    assert not uniform.bernoulli_real(never, 500, SeededBits(82, width=6)).any()
-    assert uniform.bernoulli(1, 50, seeded(83)).all()
-    assert not uniform.bernoulli(0, 50, seeded(83)).any()
+    assert not uniform.bernoulli_real(never, 500, SeededRandomSource(82, width=6)).any()
+    assert uniform.bernoulli(1, 50, seeded_rng(83)).all()
+    assert not uniform.bernoulli(0, 50, seeded_rng(83)).any()
 
 
 def test_guesses_are_good():
     """A guess is never trusted, but a bad one makes the search long."""
     for width, value in itertools.product((2, 64), (0, 1, 100, 255)):
-        lazy = LazyUniform(SeededBits(84, width=width), value=value, bits=8)
+        lazy = LazyUniform(SeededRandomSource(84, width=width), value=value, bits=8)
         guessed = exponential.guess(lazy, Fraction(50))
         middle = (lazy.value + 0.5) / 2.0 ** (8 + width)
         assert guessed == pytest.approx(-50 * math.log(middle), rel=1e-12)

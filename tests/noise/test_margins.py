@@ -16,10 +16,10 @@ from discreet.noise import gaussian as blocks
 from discreet.noise import gaussian as magnitude
 from discreet.noise import laplace as exponential
 from discreet.noise import uniform
-from discreet.noise.bounded_laplace import BoundedLaplace
-from discreet.noise.gaussian import Magnitude
+from discreet.noise.bounded_laplace import BoundedDiscreteLaplace
+from discreet.noise.gaussian import GaussianMagnitude
 from discreet.noise.laplace import DiscreteLaplace, Geometric, RoundedLaplace
-from discreet.noise.random_source import SeededBits, seeded
+from discreet.noise.random_source import SeededRandomSource, seeded_rng
 from discreet.noise.uniform import LazyUniform, invert
 from tests.noise.test_boundaries import Given
 
@@ -123,7 +123,7 @@ def test_choices_beside_their_borders(compared, candidates):
 def test_bounded_draws_beside_their_borders(compared, scale, right):
     """The place of a draw is known to scale * (2**-47 + 2**-44) + 2**-44 steps."""
     unit = math.ceil(scale)
-    law = BoundedLaplace(scale, lower=-60 * unit, upper=60 * unit)
+    law = BoundedDiscreteLaplace(scale, lower=-60 * unit, upper=60 * unit)
     k = unit if right else -unit
     border = law.at_least(k, 64)[0]
     r, t = math.exp(-1 / scale), float(scale)
@@ -141,7 +141,7 @@ def test_bounded_draws_beside_their_borders(compared, scale, right):
 @pytest.mark.parametrize("right", [True, False])
 def test_bounded_draws_far_out_are_decided_exactly_from_a_good_guess(compared, right):
     """Below 2**-17 the first bits of a number place it too coarsely for its logarithm."""
-    law = BoundedLaplace(10, lower=-(10**6), upper=10**6)
+    law = BoundedDiscreteLaplace(10, lower=-(10**6), upper=10**6)
     total = 1 + math.exp(-0.1)
     for share, exact in ((0.999, 2), (1.001, 0), (0.01, 2)):
         word = round(share * 2**47 / total)
@@ -157,7 +157,7 @@ def test_bounded_draws_far_out_are_decided_exactly_from_a_good_guess(compared, r
 def test_tables_beside_their_ends(monkeypatch, k, folded):
     asked = []
     monkeypatch.setattr(magnitude, "invert", lambda *given: asked.append(1) or invert(*given))
-    table = Magnitude(Fraction(9), folded=folded)
+    table = GaussianMagnitude(Fraction(9), folded=folded)
     end = int(table.ends[k])
     margin = 1 << 18
     for u, exact in (
@@ -167,7 +167,7 @@ def test_tables_beside_their_ends(monkeypatch, k, folded):
         (end + margin + 1, False),
         (0, False),
     ):
-        drawn = table.draw(np.array([u], dtype=np.uint64), seeded(1))
+        drawn = table.draw(np.array([u], dtype=np.uint64), seeded_rng(1))
         assert bool(asked) == exact
         assert drawn.tolist() == [0 if u == 0 else k + (u >= end)]
         asked.clear()
@@ -182,9 +182,9 @@ def test_short_words_beside_the_ends_of_a_table(monkeypatch):
         return invert(number, *rest)
 
     monkeypatch.setattr(magnitude, "invert", noted)
-    table = Magnitude(Fraction(9), folded=True)
+    table = GaussianMagnitude(Fraction(9), folded=True)
     words = np.arange(1 << 11, dtype=np.uint64) << np.uint64(52)
-    table.draw(words, SeededBits(5, width=12))
+    table.draw(words, SeededRandomSource(5, width=12))
     ends = [int(end) for end in table.ends]
     near = (1 << 51) + (1 << 18)
     middles = [(w << 52) + (1 << 51) for w in range(1 << 11)]
@@ -193,15 +193,19 @@ def test_short_words_beside_the_ends_of_a_table(monkeypatch):
 
 def test_guides_find_what_a_search_finds(monkeypatch):
     """Also exactly at an end; and almost never by searching."""
-    table = Magnitude(Fraction(900), folded=True)
+    table = GaussianMagnitude(Fraction(900), folded=True)
     ends = table.ends[:-1]
-    u = np.concatenate([ends, ends - 1, (seeded(4).words(20_000) >> np.uint64(1)).view(np.int64)])
+    u = np.concatenate(
+        [ends, ends - 1, (seeded_rng(4).words(20_000) >> np.uint64(1)).view(np.int64)]
+    )
     u = np.unique(np.minimum(u, ends[-1]))
     expected = np.minimum(np.searchsorted(table.ends, u, side="right"), len(ends))
     searched = []
-    plain = Magnitude._searched
+    plain = GaussianMagnitude._searched
     monkeypatch.setattr(
-        Magnitude, "_searched", lambda self, some: searched.append(len(some)) or plain(self, some)
+        GaussianMagnitude,
+        "_searched",
+        lambda self, some: searched.append(len(some)) or plain(self, some),
     )
     assert np.array_equal(table._guided(u), expected)
     assert np.array_equal(plain(table, u), expected)
@@ -216,7 +220,7 @@ def proposal(law, monkeypatch, *, exact_place, **given):
     )
     draw = blocks._Draw(
         law=law,
-        bits=seeded(1),
+        bits=seeded_rng(1),
         negative=np.zeros(len(given["blocks"]), dtype=bool),
         lazy={},
         **given,
@@ -291,7 +295,7 @@ def test_sums_beside_a_whole_number(monkeypatch, longest, exact, negative):
     magnitudes = np.array([first, longest + unit / 2])
     draw = blocks._Draw(
         law=law,
-        bits=seeded(1),
+        bits=seeded_rng(1),
         blocks=(magnitudes // 16).astype(np.int64),
         negative=np.full(2, negative),
         places=np.floor(magnitudes % 16 / unit).astype(np.int64),
@@ -310,7 +314,7 @@ def test_sums_beside_a_whole_number(monkeypatch, longest, exact, negative):
 @pytest.mark.parametrize("sign", [1, -1])
 @pytest.mark.parametrize("scale", [Fraction(1, 3), Fraction(1), Fraction(1000), Fraction(10**6)])
 def test_a_good_guess_makes_it_two_comparisons(compared, scale, sign):
-    words = seeded(77).words(100) >> np.uint64(1)
+    words = seeded_rng(77).words(100) >> np.uint64(1)
     values = np.array([0.4])
     rounded = RoundedLaplace(scale, 0)
     ways = (
@@ -320,7 +324,7 @@ def test_a_good_guess_makes_it_two_comparisons(compared, scale, sign):
     )
     for way in ways:
         for word in words:
-            way(0, sign, LazyUniform(seeded(int(word) % 1000), value=int(word), bits=63))
+            way(0, sign, LazyUniform(seeded_rng(int(word) % 1000), value=int(word), bits=63))
         assert len(compared) == 2 * len(words)
         compared.clear()
 
@@ -328,7 +332,7 @@ def test_a_good_guess_makes_it_two_comparisons(compared, scale, sign):
 def test_a_bad_guess_is_left_in_doubling_steps(compared):
     law = Geometric(10**9)
     for guess in (-(10**6), 10**12):
-        lazy = LazyUniform(seeded(3), value=1 << 62, bits=63)
+        lazy = LazyUniform(seeded_rng(3), value=1 << 62, bits=63)
         found = invert(lazy, lambda k: lambda precision: law.at_least(k, precision), guess)
         assert found == math.floor(10**9 * math.log(2))
         assert len(compared) < 100
@@ -342,6 +346,6 @@ def test_thresholds_are_first_asked_for_eight_bits_more(compared):
         asked.append(precision)
         return (1 << precision) // 3, (1 << precision) // 3 + 1
 
-    LazyUniform(SeededBits(2, width=4), value=5, bits=4).below(threshold)
+    LazyUniform(SeededRandomSource(2, width=4), value=5, bits=4).below(threshold)
     assert asked[:2] == [12, 16]
     assert compared == [4]

@@ -17,11 +17,11 @@ from discreet.noise import gaussian as magnitude
 from discreet.noise import laplace, uniform
 from discreet.noise import piecewise_constant as staircase
 from discreet.noise import piecewise_constant as stepped
-from discreet.noise.bounded_laplace import BoundedLaplace
-from discreet.noise.gaussian import Magnitude
+from discreet.noise.bounded_laplace import BoundedDiscreteLaplace
+from discreet.noise.gaussian import GaussianMagnitude
 from discreet.noise.laplace import DiscreteLaplace
-from discreet.noise.piecewise_constant import TOTAL, Staircase, Stepped
-from discreet.noise.random_source import seeded
+from discreet.noise.piecewise_constant import TOTAL, PiecewiseConstant, Staircase
+from discreet.noise.random_source import seeded_rng
 
 PRECISION = 30
 TRIES = 300
@@ -71,7 +71,7 @@ def test_laplace(monkeypatch, k, times):
 
 @pytest.mark.parametrize("k", [2, 4])
 def test_bounded(monkeypatch, k):
-    law = BoundedLaplace(4, lower=-6, upper=9)
+    law = BoundedDiscreteLaplace(4, lower=-6, upper=9)
 
     def value(found):
         power, last, one, first = (found[Fraction(n, 4)] for n in (k, 10, 1, 7))
@@ -119,7 +119,7 @@ def test_magnitudes(monkeypatch, k, folded):
     lows, highs, rest = [900, 500, 300, 90], [900, 580, 310, 120], 40
     cumulated = [sum(lows[: i + 1]) for i in range(4)], [sum(highs[: i + 1]) for i in range(4)]
     monkeypatch.setattr(magnitude, "_cumulated", lambda *_: (*cumulated, rest))
-    low, high = Magnitude(Fraction(9), folded=folded).at_least(k, PRECISION)
+    low, high = GaussianMagnitude(Fraction(9), folded=folded).at_least(k, PRECISION)
 
     def mass(weights):
         doubled = [w * (2 if folded and i else 1) for i, w in enumerate(weights)]
@@ -152,7 +152,7 @@ def test_weights_of_magnitudes_hold_their_exponentials():
 
 def test_divergences(monkeypatch):
     """With e^epsilon known to a sixtieth the claim is at least that of the smallest value."""
-    law = Stepped([TOTAL // 2, TOTAL // 8, TOTAL // 16, TOTAL // 16])
+    law = PiecewiseConstant([TOTAL // 2, TOTAL // 8, TOTAL // 16, TOTAL // 16])
     every = (*law.weights[:0:-1], *law.weights)
     epsilon = Fraction(1, 2)
     low = exp_minus(epsilon, 192)[1]
@@ -191,7 +191,7 @@ def test_acceptance_in_blocks(monkeypatch, word, accepted):
     law = blocks.BlockGaussian(Fraction(4096**2))
     for place in range(1, 16):
         power = Fraction(place * (2 * 1600 + place), 2 * 4096**2)
-        draw = blocks._Draw.of(law, 1, seeded(1), place_bits=4)
+        draw = blocks._Draw.of(law, 1, seeded_rng(1), place_bits=4)
         draw.bits = Same(word)
         draw.blocks, draw.places = np.array([100]), np.array([place])
         draw.coins, draw.coin_bits = np.array([exp_minus(power, 20)[0]]), 20

@@ -12,11 +12,11 @@ from discreet.noise import laplace
 from discreet.noise import laplace as exponential
 from discreet.noise import random_source as bits_module
 from discreet.noise._packed_bernoulli import Patterns, dyadic, packed_bernoulli
-from discreet.noise.bounded_laplace import BoundedLaplace
+from discreet.noise.bounded_laplace import BoundedDiscreteLaplace
 from discreet.noise.gaussian import BlockGaussian, DiscreteGaussian
 from discreet.noise.laplace import DiscreteLaplace, Geometric, RoundedLaplace
-from discreet.noise.piecewise_constant import TOTAL, Stepped
-from discreet.noise.random_source import SeededBits, seeded, system
+from discreet.noise.piecewise_constant import TOTAL, PiecewiseConstant
+from discreet.noise.random_source import SeededRandomSource, seeded_rng, system_rng
 from discreet.noise.uniform import LazyUniform
 from tests.choice_tree import enumerate_sampler
 
@@ -28,7 +28,7 @@ class Asked:
     private = False
 
     def __init__(self):
-        self._source = seeded(5)
+        self._source = seeded_rng(5)
         self.counts = []
 
     def words(self, count):
@@ -45,7 +45,7 @@ class Asked:
         DiscreteLaplace(1 << 33).sample,
         DiscreteGaussian(30).sample,
         DiscreteGaussian(2048).sample,
-        BoundedLaplace(7, lower=-9, upper=9).sample,
+        BoundedDiscreteLaplace(7, lower=-9, upper=9).sample,
         lambda n, bits: RoundedLaplace(Fraction(7), 0).add(np.zeros(n), bits),
     ],
 )
@@ -80,7 +80,7 @@ def test_five_eighths_of_a_word_are_a_place_and_the_rest_is_a_coin(monkeypatch):
 
     monkeypatch.setattr(blocks._Draw, "of", of)
     for width in (64, 16, 9, 6, 2):
-        BlockGaussian(Fraction(900)).rounded(np.zeros(1), 0, SeededBits(1, width=width))
+        BlockGaussian(Fraction(900)).rounded(np.zeros(1), 0, SeededRandomSource(1, width=width))
     assert shares == {64: (40, 24), 16: (10, 6), 9: (5, 4), 6: (3, 3), 2: (1, 1)}
 
 
@@ -96,19 +96,19 @@ def test_long_requests_are_fetched_in_pieces(monkeypatch):
     monkeypatch.setattr(
         bits_module.ssl, "RAND_bytes", lambda size: asked.append(size) or plain(size)
     )
-    assert len(np.unique(system().words(70_000))) == 70_000
+    assert len(np.unique(system_rng().words(70_000))) == 70_000
     assert asked == [8 << 15, 8 << 15, 8 * (70_000 - (2 << 15))]
 
 
 def test_sources_have_64_bits():
-    assert system().width == seeded(1).width == SeededBits(1).width == 64
+    assert system_rng().width == seeded_rng(1).width == SeededRandomSource(1).width == 64
 
 
 @pytest.mark.parametrize("size", [0, 1, 2, 3])
 def test_as_many_draws_as_asked_for(size):
     for law in (DiscreteLaplace(3), Geometric(3), DiscreteGaussian(3), DiscreteGaussian(3000)):
-        assert len(law.sample(size, seeded(1))) == size
-    assert len(RoundedLaplace(Fraction(3), 0).add(np.zeros(size), seeded(1))) == size
+        assert len(law.sample(size, seeded_rng(1))) == size
+    assert len(RoundedLaplace(Fraction(3), 0).add(np.zeros(size), seeded_rng(1))) == size
 
 
 def test_noise_out_of_range_is_cut_where_it_says():
@@ -117,19 +117,19 @@ def test_noise_out_of_range_is_cut_where_it_says():
     for far, expected in ((most, most), (most + 1, most), (most - 1, most - 1), (1 << 80, most)):
         for sign in (1, -1):
             decide = lambda _index, _sign, _uniform, v=sign * far: v  # noqa: E731
-            assert exponential._decided(5, 0, seeded(1), decide) == sign * expected
+            assert exponential._decided(5, 0, seeded_rng(1), decide) == sign * expected
 
 
 def test_unread_numbers_start_at_nothing():
-    lazy = LazyUniform(SeededBits(3, width=8))
+    lazy = LazyUniform(SeededRandomSource(3, width=8))
     assert (lazy.value, lazy.bits) == (0, 0)
     lazy.extend()
-    assert (lazy.value, lazy.bits) == (int(SeededBits(3, width=8).words(1)[0]), 8)
+    assert (lazy.value, lazy.bits) == (int(SeededRandomSource(3, width=8).words(1)[0]), 8)
 
 
 def test_single_places_take_one_word_a_draw():
     bits = Asked()
-    Stepped([TOTAL - 2, 1]).sample(300, bits)
+    PiecewiseConstant([TOTAL - 2, 1]).sample(300, bits)
     assert sum(bits.counts) == 300
 
 
@@ -145,14 +145,14 @@ def test_places_in_a_block_are_all_accepted_by_the_same_rate(monkeypatch):
         return np.arange(len(steps)) % 2 == len(asked) % 2
 
     monkeypatch.setattr(laplace, "bernoulli_exp", coins)
-    Geometric(1 << 40).sample(8, seeded(2))
+    Geometric(1 << 40).sample(8, seeded_rng(2))
     assert [count for count, _ in asked][:2] == [8, 4]
     assert {rate for _, rate in asked} == {Fraction(1, 1 << 40)}
 
 
 def test_cells_have_one_place_unless_told():
-    assert Stepped([TOTAL]).width == 1
-    assert Stepped([TOTAL - 2, 1]).support == (-1, 1)
+    assert PiecewiseConstant([TOTAL]).width == 1
+    assert PiecewiseConstant([TOTAL - 2, 1]).support == (-1, 1)
 
 
 def test_walks_go_three_words_of_eight_bits_deep_unless_told():
@@ -175,7 +175,7 @@ def test_the_first_scale_that_is_split():
 def test_patterns_of_few_bits_are_drawn_from_long_words():
     law = Patterns.of(Fraction(1, 4), 3, 6)
     out = np.empty(4000, dtype=np.uint8)
-    law.draw(out, seeded(9))
+    law.draw(out, seeded_rng(9))
     found = np.bincount(out, minlength=8) / 4000
     exact = [0.25 ** k.bit_count() * 0.75 ** (3 - k.bit_count()) for k in range(8)]
     assert found == pytest.approx(exact, abs=0.05)

@@ -8,7 +8,7 @@ import pytest
 
 from discreet.core.errors import InvalidArgument
 from discreet.mechanisms.additive import laplace
-from discreet.noise.random_source import SeededBits, seeded, source_of, system
+from discreet.noise.random_source import SeededRandomSource, seeded_rng, source_of, system_rng
 from tests.distributions import frequency
 
 
@@ -45,7 +45,7 @@ def words_of_two_processes(bits, count):
 
 @pytest.mark.parametrize("count", [256, 100_000], ids=["kernel", "OpenSSL"])
 def test_a_forked_process_draws_other_words(count):
-    mine, theirs = words_of_two_processes(system(), count)
+    mine, theirs = words_of_two_processes(system_rng(), count)
     assert len(theirs) == 256
     assert not np.intersect1d(mine, theirs).size
 
@@ -57,7 +57,7 @@ def test_the_fork_test_catches_a_buffer():
 
 @pytest.mark.parametrize(("count", "times"), [(7, 500), (2_000, 10)], ids=["kernel", "OpenSSL"])
 def test_threads_draw_other_words(count, times):
-    bits = system()
+    bits = system_rng()
     drawn = [None] * 8
     start = threading.Barrier(8)
 
@@ -76,14 +76,14 @@ def test_threads_draw_other_words(count, times):
 
 @pytest.mark.parametrize("count", [1000, 50_000])
 def test_two_releases_draw_other_words(count):
-    bits = system()
+    bits = system_rng()
     assert not np.intersect1d(bits.words(count), bits.words(count)).size
-    assert not np.intersect1d(system().words(count), system().words(count)).size
+    assert not np.intersect1d(system_rng().words(count), system_rng().words(count)).size
 
 
 def test_a_long_request_is_filled_to_its_end():
     # Every bit of every word is fair: 70,001 words cross the size of a piece twice.
-    words = system().words(70_001)
+    words = system_rng().words(70_001)
     ones = np.unpackbits(words.view(np.uint8).reshape(-1, 8), axis=1).sum(axis=0)
     assert all(frequency(number, 70_001, 0.5) for number in ones)
     last = np.unpackbits(words[-2_000:].view(np.uint8))
@@ -91,24 +91,24 @@ def test_a_long_request_is_filled_to_its_end():
 
 
 def test_seeded_words_repeat_and_are_marked():
-    assert np.array_equal(seeded(7).words(100), seeded(7).words(100))
-    assert not np.array_equal(seeded(7).words(100), seeded(8).words(100))
-    assert seeded(7).private is False
-    assert system().private is True
-    assert int(SeededBits(3, width=8).words(1000).max()) <= 255
+    assert np.array_equal(seeded_rng(7).words(100), seeded_rng(7).words(100))
+    assert not np.array_equal(seeded_rng(7).words(100), seeded_rng(8).words(100))
+    assert seeded_rng(7).private is False
+    assert system_rng().private is True
+    assert int(SeededRandomSource(3, width=8).words(1000).max()) <= 255
 
 
 @pytest.mark.parametrize("seed", [-1, 0.5, True, "7"])
 def test_a_bad_seed_is_refused(seed):
     with pytest.raises(InvalidArgument, match="seed"):
-        seeded(seed)
+        seeded_rng(seed)
 
 
 def test_without_bits_the_operating_systems_are_used():
     assert source_of(None).private
-    mine = seeded(3)
+    mine = seeded_rng(3)
     assert source_of(mine) is mine
-    assert source_of(system()).private
+    assert source_of(system_rng()).private
 
 
 class Wordless:
@@ -116,7 +116,9 @@ class Wordless:
     words = 3
 
 
-@pytest.mark.parametrize("bits", [5, "seed", np.random.default_rng(1), Wordless(), seeded, True])
+@pytest.mark.parametrize(
+    "bits", [5, "seed", np.random.default_rng(1), Wordless(), seeded_rng, True]
+)
 def test_what_gives_no_words_is_refused_before_anything_is_drawn(bits):
     said = f"bits must be left out, or seeded(n) for a simulation, not {type(bits).__name__}."
     with pytest.raises(InvalidArgument) as refused:

@@ -12,11 +12,11 @@ import pytest
 
 from discreet.core._rational import exp_minus
 from discreet.noise._packed_bernoulli import packed_bernoulli
-from discreet.noise.bounded_laplace import BoundedLaplace
+from discreet.noise.bounded_laplace import BoundedDiscreteLaplace
 from discreet.noise.gaussian import DiscreteGaussian, RoundedGaussian
 from discreet.noise.laplace import DiscreteLaplace, Geometric, RoundedLaplace
-from discreet.noise.piecewise_constant import TOTAL, Staircase, Stepped
-from discreet.noise.random_source import SeededBits
+from discreet.noise.piecewise_constant import TOTAL, PiecewiseConstant, Staircase
+from discreet.noise.random_source import SeededRandomSource
 from discreet.noise.uniform import (
     below,
     bernoulli,
@@ -43,8 +43,8 @@ SAMPLERS = {
     "Gaussian": lambda bits: DiscreteGaussian(30).sample(SIZE, bits),
     "Gaussian of few draws": lambda bits: DiscreteGaussian(30).sample(200, bits),
     "Gaussian in blocks": lambda bits: DiscreteGaussian(5000).sample(SIZE, bits),
-    "bounded Laplace": lambda bits: BoundedLaplace(3, lower=-4, upper=9).sample(SIZE, bits),
-    "one-sided": lambda bits: BoundedLaplace(100, lower=0, upper=50).sample(SIZE, bits),
+    "bounded Laplace": lambda bits: BoundedDiscreteLaplace(3, lower=-4, upper=9).sample(SIZE, bits),
+    "one-sided": lambda bits: BoundedDiscreteLaplace(100, lower=0, upper=50).sample(SIZE, bits),
     "staircase": lambda bits: Staircase(Fraction(1, 3), shift=7, tread=3).sample(SIZE, bits),
     "rounded Laplace": lambda bits: RoundedLaplace(Fraction(3), -2).add(VALUES, bits),
     "rounded Gaussian": lambda bits: RoundedGaussian(Fraction(90000), -2).add(VALUES, bits),
@@ -71,7 +71,7 @@ class Counted:
     private = False
 
     def __init__(self, seed, width):
-        self._source = SeededBits(seed, width=width)
+        self._source = SeededRandomSource(seed, width=width)
         self.width = width
         self.used = 0
 
@@ -190,5 +190,5 @@ def test_seeded_draws_stay_what_they_were(name, width):
 def test_stepped_draws_stay_what_they_were():
     half = [int(2.0**62 * 0.5**k / 3) for k in range(1, 12)]
     bits = Counted(71, 64)
-    draws = Stepped([TOTAL - 2 * sum(half), *half], width=5).sample(SIZE, bits)
+    draws = PiecewiseConstant([TOTAL - 2 * sum(half), *half], width=5).sample(SIZE, bits)
     assert (zlib.crc32(draws.astype("<i8").tobytes()), bits.used) == STEPPED

@@ -13,12 +13,12 @@ import pytest
 from discreet.core.errors import InvalidArgument
 from discreet.noise import bounded_laplace as bounded
 from discreet.noise._packed_bernoulli import packed_bernoulli
-from discreet.noise.bounded_laplace import BoundedLaplace
-from discreet.noise.distribution import Law
-from discreet.noise.gaussian import DiscreteGaussian, Magnitude
+from discreet.noise.bounded_laplace import BoundedDiscreteLaplace
+from discreet.noise.distribution import Distribution
+from discreet.noise.gaussian import DiscreteGaussian, GaussianMagnitude
 from discreet.noise.laplace import DiscreteLaplace, Geometric
-from discreet.noise.piecewise_constant import TOTAL, Staircase, Stepped
-from discreet.noise.random_source import SeededBits, seeded, system
+from discreet.noise.piecewise_constant import TOTAL, PiecewiseConstant, Staircase
+from discreet.noise.random_source import SeededRandomSource, seeded_rng, system_rng
 from discreet.noise.uniform import _Borders, below, bernoulli_real, subset
 from tests.choice_tree import enumerate_sampler
 
@@ -57,7 +57,7 @@ def test_exact_gaussian_tails_end_at_2048():
 @pytest.mark.parametrize("sigma", [Fraction(1, 1024), Fraction(1, 4), Fraction(5), Fraction(2048)])
 @pytest.mark.parametrize("folded", [True, False])
 def test_nothing_that_counts_is_out_of_reach_of_a_table(sigma, folded):
-    table = Magnitude(sigma**2, folded=folded)
+    table = GaussianMagnitude(sigma**2, folded=folded)
     assert table.at_least(len(table.ends), 80)[1] < 1 << 17  # 2**-63
     assert len(table.ends) <= 1 << 15
 
@@ -65,8 +65,8 @@ def test_nothing_that_counts_is_out_of_reach_of_a_table(sigma, folded):
 NARROW = [
     Staircase(Fraction(1, 1 << 10), shift=1 << 40, tread=1 << 20),
     Staircase(50, shift=1 << 60, tread=1),
-    BoundedLaplace(1 << 33, lower=-(1 << 30), upper=1 << 40),
-    BoundedLaplace(1 << 33, lower=0, upper=1),
+    BoundedDiscreteLaplace(1 << 33, lower=-(1 << 30), upper=1 << 40),
+    BoundedDiscreteLaplace(1 << 33, lower=0, upper=1),
     DiscreteLaplace(1 << 55),
     DiscreteLaplace(Fraction(1, 1 << 10)),
     DiscreteGaussian(2048),
@@ -109,13 +109,13 @@ def test_long_sums_of_short_steps(monkeypatch, order, upper):
 
 @pytest.mark.parametrize("rate", [300, 700])
 def test_moments_of_almost_no_bounded_noise(rate):
-    law = BoundedLaplace(Fraction(1, rate), lower=-2, upper=5)
+    law = BoundedDiscreteLaplace(Fraction(1, rate), lower=-2, upper=5)
     assert law.absolute_moment(1) == pytest.approx(2 * math.exp(-rate), rel=1e-12, abs=0)
 
 
 @pytest.mark.parametrize("width", [1, 3, 7, 21])
 def test_stepped_noise_is_the_sum_of_its_places(width):
-    law = Stepped([TOTAL // 2, TOTAL // 8, TOTAL // 16, TOTAL // 16], width=width)
+    law = PiecewiseConstant([TOTAL // 2, TOTAL // 8, TOTAL // 16, TOTAL // 16], width=width)
     reach = int(law.support[1])
     weights = {
         k: Fraction(law.weights[(abs(k) + width // 2) // width], TOTAL * width)
@@ -137,15 +137,15 @@ def test_stepped_noise_is_the_sum_of_its_places(width):
 def test_stepped_noise_reaches_two_to_the_61():
     width = ((1 << 62) + 1) // 5
     weights = [TOTAL - 4, 1, 1]
-    assert Stepped(weights, width=width).support == (-(1 << 61), 1 << 61)
+    assert PiecewiseConstant(weights, width=width).support == (-(1 << 61), 1 << 61)
     with pytest.raises(InvalidArgument, match=r"within 2\*\*61"):
-        Stepped(weights, width=width + 2)
+        PiecewiseConstant(weights, width=width + 2)
 
 
 @pytest.mark.parametrize("epsilon", [Fraction(30), Fraction(42), Fraction(43), Fraction(400)])
 def test_divergences_at_large_epsilons(epsilon):
     """One unit of weight against all but two: the ratio is just below 2**62, which is e^42.98."""
-    law = Stepped([TOTAL - 2, 1])
+    law = PiecewiseConstant([TOTAL - 2, 1])
     mpmath.mp.dps = 60
     factor = mpmath.exp(mpmath.mpf(epsilon.numerator))
     for shift, others in ((1, (0, 1, TOTAL - 2)), (2, (0, 0, 1))):
@@ -159,16 +159,16 @@ def test_divergences_at_large_epsilons(epsilon):
 @pytest.mark.parametrize(("size", "chosen"), [(5, 4), (1000, 1), (1000, 300), (1000, 999)])
 def test_sets_are_those_of_the_smallest_keys(size, chosen):
     for seed in range(20):
-        keys = seeded(seed).words(size)
+        keys = seeded_rng(seed).words(size)
         smallest = np.sort(np.argsort(keys)[:chosen])
-        assert np.array_equal(subset(size, chosen, seeded(seed)), smallest)
+        assert np.array_equal(subset(size, chosen, seeded_rng(seed)), smallest)
 
 
 def test_numbers_are_drawn_again_from_any_source():
     """A quarter of the words goes back; what the system hands out cannot be written to."""
     bound = (1 << 62) + 1
     for count in (500, 2000):
-        drawn = below(bound, count, system())
+        drawn = below(bound, count, system_rng())
         assert 0 <= drawn.min() <= drawn.max() < bound
 
 
@@ -192,15 +192,15 @@ def test_quantiles_of_large_noise_take_few_steps(monkeypatch, law):
         monkeypatch.setattr(
             type(law), name, lambda self, k, plain=plain: seen.append(k) or plain(self, k)
         )
-    high = Law.quantile(law, 0.999)
+    high = Distribution.quantile(law, 0.999)
     assert law.scale * 6 < high < law.scale * 7
-    assert Law.interval(law, 0.998)[1] == pytest.approx(high, rel=0.2)
+    assert Distribution.interval(law, 0.998)[1] == pytest.approx(high, rel=0.2)
     assert len(seen) < 1000
 
 
 def ties():
     """A law whose cumulated probabilities are doubles."""
-    return Stepped([TOTAL // 4, TOTAL // 4, TOTAL // 16, TOTAL // 32, TOTAL // 32])
+    return PiecewiseConstant([TOTAL // 4, TOTAL // 4, TOTAL // 16, TOTAL // 32, TOTAL // 32])
 
 
 def test_quantiles_of_exactly_a_cumulated_probability():
@@ -235,7 +235,7 @@ def test_no_quantile_or_interval_is_certain(bad):
 
 
 def test_far_outside_the_support_nothing_is_left():
-    for law in (BoundedLaplace(3, lower=-5, upper=12), ties(), Stepped([TOTAL])):
+    for law in (BoundedDiscreteLaplace(3, lower=-5, upper=12), ties(), PiecewiseConstant([TOTAL])):
         low, high = law.support
         for far in (1, 2, 3, 10, 1e6):
             assert law.sf(high + far) == law.pmf(high + far) == 0
@@ -244,7 +244,7 @@ def test_far_outside_the_support_nothing_is_left():
 
 
 def test_the_last_weights_may_be_zero():
-    assert Stepped([TOTAL - 2, 1, 0]).support == (-2, 2)
+    assert PiecewiseConstant([TOTAL - 2, 1, 0]).support == (-2, 2)
 
 
 def test_intervals_of_no_level_hold_one_number():
@@ -255,6 +255,8 @@ def test_intervals_of_no_level_hold_one_number():
 
 def test_coins_of_the_finest_probability():
     fine = Fraction(1, 1 << 64)
-    assert not packed_bernoulli(fine, rows=50, columns=9, bits=SeededBits(1, width=16)).any()
+    assert not packed_bernoulli(
+        fine, rows=50, columns=9, bits=SeededRandomSource(1, width=16)
+    ).any()
     with pytest.raises(InvalidArgument, match=r"multiple of 2\*\*-64"):
-        packed_bernoulli(fine / 2, rows=1, columns=1, bits=seeded(1))
+        packed_bernoulli(fine / 2, rows=1, columns=1, bits=seeded_rng(1))

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
 from discreet.audit.sensitivity import TOLERANCE, Data, Norm, _vector, distance
-from discreet.core.relation import Relation
+from discreet.core.relation import NeighboringRelation
 
 
 @st.composite
@@ -26,7 +26,7 @@ def neighbouring(
     draw: st.DrawFn,
     values: SearchStrategy[Any],
     *,
-    relation: Relation,
+    relation: NeighboringRelation,
     min_size: int = 1,
     max_size: int = 20,
 ) -> tuple[Data, Data]:
@@ -34,7 +34,7 @@ def neighbouring(
     data = draw(st.lists(values, min_size=min_size, max_size=max_size))
     i = draw(st.integers(0, len(data) - 1))
     rest = (*data[:i], *data[i + 1 :])
-    if relation is Relation.ADD_REMOVE:
+    if relation is NeighboringRelation.ADD_REMOVE:
         return tuple(data), rest
     other = draw(values)
     assume(other != data[i])

@@ -13,7 +13,17 @@ import polars as pl
 import pytest
 
 import discreet
-from discreet import Relation, ask, disclosure, intervals, laplace, leakage, learned, local, ranges
+from discreet import (
+    NeighboringRelation,
+    ask,
+    disclosure,
+    intervals,
+    laplace,
+    leakage,
+    learned,
+    local,
+    ranges,
+)
 from discreet.core.errors import PrivacyError
 
 CELLS = ranges.integers(0, 9)
@@ -21,7 +31,7 @@ NOISE = laplace(sensitivity=1, epsilon=1)
 COIN = local.grr(categories=3, epsilon=1)
 VALUES = [1.0, 2, 3, 4, 5, 6, 7, 8]
 FRAME = pl.DataFrame({"zip": ["11", "12"], "ill": ["1", "1"]})
-DIGITS = disclosure.prefixes(2, keep=[1])
+DIGITS = disclosure.prefix_hierarchy(2, keep=[1])
 BETWEEN = {"lower": 0, "upper": 10, "epsilon": 1}
 COLUMN = BETWEEN | {"rows": 101}
 MOVED = {"sensitivity": 1, "epsilon": 1}
@@ -32,23 +42,26 @@ NEAR = {"half_width": 1, "window": 1}
 
 # What is given is right: each argument in turn is replaced.
 CALLS = [
-    (discreet.pure, {"epsilon": 1}),
-    (discreet.approx, {"epsilon": 1, "delta": 1e-6}),
+    (discreet.pure_dp, {"epsilon": 1}),
+    (discreet.approx_dp, {"epsilon": 1, "delta": 1e-6}),
     (discreet.zcdp, {"rho": 1}),
-    (discreet.gdp, {"mu": 1, "relation": Relation.ADD_REMOVE}),
+    (discreet.gdp, {"mu": 1, "relation": NeighboringRelation.ADD_REMOVE}),
     (discreet.above_threshold, MOVED | {"positives": 1, "monotonic": False}),
-    (discreet.advise_bounded, BETWEEN | MOVED | {"delta": 0, "loss": "mse", "prior": "worst"}),
-    (discreet.best_additive, MOVED | {"delta": 0, "loss": "mse", "on": None}),
-    (discreet.bin_counts, BETWEEN | {"bins": 5, "delta": 0, "grid": 1}),
+    (
+        discreet.compare_bounded_noise,
+        BETWEEN | MOVED | {"delta": 0, "loss": "mse", "prior": "worst"},
+    ),
+    (discreet.best_additive_noise, MOVED | {"delta": 0, "loss": "mse", "on": None}),
+    (discreet.private_bin_counts, BETWEEN | {"bins": 5, "delta": 0, "grid": 1}),
     (discreet.boolean, {"missing": False}),
     (discreet.bounded_laplace, BETWEEN | MOVED | {"delta": 0, "on": None}),
     (discreet.category, {"levels": ["a", "b"], "other": True, "missing": None}),
-    (discreet.clamped, {"mechanism": NOISE, "lower": 0, "upper": 10}),
-    (discreet.folded, {"mechanism": NOISE, "lower": 0, "upper": 10}),
+    (discreet.clamp_output, {"mechanism": NOISE, "lower": 0, "upper": 10}),
+    (discreet.reflect_output, {"mechanism": NOISE, "lower": 0, "upper": 10}),
     (discreet.col, {"name": "a"}),
     (discreet.date, {"lower": dt.date(2020, 1, 1), "upper": dt.date(2021, 1, 1), "step": "day"}),
-    (discreet.exponential, MOVED | {"monotonic": False}),
-    (discreet.noisy_max, MOVED | {"monotonic": False}),
+    (discreet.exponential_mechanism, MOVED | {"monotonic": False}),
+    (discreet.report_noisy_max, MOVED | {"monotonic": False}),
     (discreet.permute_and_flip, MOVED | {"monotonic": False}),
     (discreet.gaussian, MOVED | APPROX | {"norm": "l2", "dimension": 2, "grid": None}),
     (discreet.gaussian, {"sensitivity": 1, "rho": 1}),
@@ -64,128 +77,154 @@ CALLS = [
     (ranges.plan_grid, {"domains": [CELLS, 3], "epsilon": 1, "rows": 9, "rows_per_unit": 1}),
     (ranges.plan_grid, {"domains": [2, 2], "workload": "all", "rho": 1, "data_aware": False}),
     (discreet.plan_stream, {"epsilon": 1, "horizon": 16, "rows_per_unit": 1, "keys": None}),
-    (discreet.personal_sample, {"base": discreet.pure(1), "limits": {"a": discreet.pure(1)}}),
+    (
+        discreet.personalized_sampling,
+        {"base": discreet.pure_dp(1), "limits": {"a": discreet.pure_dp(1)}},
+    ),
     (discreet.private_quantile, BETWEEN | {"quantile": 0.5, "method": "exponential", "grid": 1}),
     (discreet.private_quantiles, BETWEEN | {"levels": [0.25, 0.5], "grid": 1}),
-    (discreet.private_sd, COLUMN | {"delta": 0, "method": "clamp", "direct": False}),
+    (discreet.private_std, COLUMN | {"delta": 0, "method": "clamp", "direct": False}),
     (discreet.private_variance, COLUMN | {"delta": 0, "method": "clamp", "grid": None}),
     (discreet.propose_test_release, COLUMN | APPROX | {"statistic": "median", "bound": 1}),
-    (discreet.randomised_response, MANY),
-    (discreet.sample_aggregate, BETWEEN | {"estimator": np.median, "groups": 5}),
-    (discreet.sample_aggregate, BETWEEN | {"estimator": min, "groups": 5, "summary": "mean"}),
-    (discreet.seeded, {"seed": 1}),
-    (discreet.smooth, COLUMN | APPROX | {"statistic": "median", "noise": None, "order": 4}),
+    (discreet.randomized_response, MANY),
+    (discreet.sample_and_aggregate, BETWEEN | {"estimator": np.median, "groups": 5}),
+    (discreet.sample_and_aggregate, BETWEEN | {"estimator": min, "groups": 5, "summary": "mean"}),
+    (discreet.seeded_rng, {"seed": 1}),
+    (
+        discreet.smooth_sensitivity,
+        COLUMN | APPROX | {"statistic": "median", "noise": None, "order": 4},
+    ),
     (discreet.truncated_laplace, MOVED | APPROX),
-    (discreet.unbounded_mean, {"unit": 1, "epsilon": 1, "tail": None, "rows": None}),
-    (discreet.weighted, COLUMN | APPROX | {"statistic": "median", "blur": None}),
+    (discreet.mean_without_bounds, {"unit": 1, "epsilon": 1, "tail": None, "rows": None}),
+    (discreet.weighted_sensitivity, COLUMN | APPROX | {"statistic": "median", "blur": None}),
     (discreet.when, {"condition": discreet.col("a") > 1}),
     (ranges.bins, {"edges": [0, 1, 2]}),
-    (ranges.coarsened, {"domain": CELLS, "block": 2}),
+    (ranges.coarsen, {"domain": CELLS, "block": 2}),
     (ranges.dates, {"lower": "2020-01-01", "upper": "2020-02-01"}),
     (ranges.integers, {"lower": 0, "upper": 5}),
-    (ranges.merged, {"counts": [1, 2, 3, 4], "blocks": [2]}),
+    (ranges.merge_cells, {"counts": [1, 2, 3, 4], "blocks": [2]}),
     (ranges.ordered, {"labels": ["a", "b"]}),
-    (ranges.suggested_cells, {"rows": 100, "epsilon": 1}),
+    (ranges.suggest_cell_count, {"rows": 100, "epsilon": 1}),
     (ask.count, {"where": None, "by": ["a"], "keys": ["x"], "name": "n"}),
     (ask.mean, {"value": "a", "where": None, "by": None, "name": ""}),
     (ask.histogram, {"value": "a", "edges": [0, 1]}),
     (ask.median, {"value": "a", "bins": 10, "method": None}),
     (ask.quantiles, {"value": "a", "levels": [0.5]}),
     (ask.covariance, {"value": "a", "other": "b"}),
-    (ask.units, {"by": "a"}),
-    (intervals.central_and_local, COLUMN | {"std": 1}),
-    (intervals.compare_rows, COLUMN | {"rows": [100, 200], "std": 1}),
+    (ask.count_units, {"by": "a"}),
+    (intervals.compare_central_local, COLUMN | {"std": 1}),
+    (intervals.compare_by_rows, COLUMN | {"rows": [100, 200], "std": 1}),
     (intervals.difference, COLUMN | {"rows": (99, 99), "std": 1, "method": "safe", "level": 0.9}),
     (intervals.mean, COLUMN | {"std": 1, "method": "safe", "assume": "normal", "delta": 0}),
     (intervals.proportion, {"rows": 100, "epsilon": 1, "delta": 0, "level": 0.95}),
     (intervals.quantile, COLUMN | {"quantile": 0.5, "level": 0.95, "std": 1}),
     (intervals.variance, COLUMN | {"delta": 0, "level": 0.95, "std": 1}),
     (intervals.leave_one_out, {"values": VALUES, "statistic": "mean"}),
-    (intervals.reports_difference, {"first": VALUES, "second": VALUES, "level": 0.95}),
+    (intervals.difference_from_reports, {"first": VALUES, "second": VALUES, "level": 0.95}),
     (intervals.reports_mean, {"reports": VALUES, "level": 0.95}),
-    (intervals.reports_proportion, {"reports": [0, 1, 1, 0], "epsilon": 1, "level": 0.95}),
+    (intervals.proportion_from_reports, {"reports": [0, 1, 1, 0], "epsilon": 1, "level": 0.95}),
     (
-        intervals.reports_quantile,
+        intervals.quantile_from_reports,
         {"reports": VALUES * 9, "quantile": 0.5, "lower": 0, "upper": 10, "scale": 1}
         | {"assume": "nothing"},
     ),
     (intervals.reports_variance, {"reports": VALUES, "scale": 1, "level": 0.95}),
-    (local.adaptive, {"domain": CELLS, "epsilon": 1, "branching": 2}),
-    (local.balanced, BETWEEN | {"steps": None, "window": None}),
-    (local.best_mean, BETWEEN),
+    (local.adaptive_hierarchy, {"domain": CELLS, "epsilon": 1, "branching": 2}),
+    (local.balanced_piecewise, BETWEEN | {"steps": None, "window": None}),
+    (local.best_mean_randomizer, BETWEEN),
     (local.best_oracle, MANY | {"oracle": None, "report_bits": None}),
     (local.duchi, BETWEEN),
-    (local.flat, {"domain": CELLS, "epsilon": 1, "oracle": None, "report_bits": None}),
-    (local.from_description, {"description": COIN.describe()}),
+    (local.flat_histogram, {"domain": CELLS, "epsilon": 1, "oracle": None, "report_bits": None}),
+    (local.randomizer_from_json, {"description": COIN.describe()}),
     (local.grr, MANY),
-    (local.haar, {"domain": CELLS, "epsilon": 1, "workload": None}),
+    (local.haar_wavelet, {"domain": CELLS, "epsilon": 1, "workload": None}),
     (local.hadamard_response, MANY),
     (local.heavy_hitters, {"length": 8, "epsilon": 1, "hashes": 4, "first": 4, "step": 4}),
-    (local.hybrid, BETWEEN | {"steps": None, "window": None, "share": None}),
-    (local.l_olh, MANY | {"permanent": 2, "hashes": None}),
+    (local.hybrid_mean, BETWEEN | {"steps": None, "window": None, "share": None}),
+    (local.longitudinal_olh, MANY | {"permanent": 2, "hashes": None}),
     (local.l_osue, MANY | {"permanent": 2}),
-    (local.local_grid, {"attributes": {"a": CELLS, "b": CELLS}, "epsilon": 1, "clients": 1000}),
+    (local.hybrid_grid, {"attributes": {"a": CELLS, "b": CELLS}, "epsilon": 1, "clients": 1000}),
     (local.local_laplace, BETWEEN | {"steps": None}),
     (local.olh, MANY | {"hashes": None, "kept": 1}),
-    (local.optimal_tree, ALL | {"oracle": None}),
+    (local.optimal_hierarchical_histogram, ALL | {"oracle": None}),
     (local.oue, MANY),
-    (local.piecewise, BETWEEN | {"steps": None, "window": None}),
-    (local.plan_local, ALL | {"clients": 1000, "report_bits": None}),
+    (local.piecewise_mean, BETWEEN | {"steps": None, "window": None}),
+    (local.plan_collection, ALL | {"clients": 1000, "report_bits": None}),
     (local.rappor, MANY | {"permanent": 2}),
-    (local.several, {"columns": {"a": (0, 1), "b": (0, 2)}, "epsilon": 1, "sampled": None}),
-    (local.she, MANY | {"steps": None}),
+    (
+        local.multidimensional_mean,
+        {"columns": {"a": (0, 1), "b": (0, 2)}, "epsilon": 1, "sampled": None},
+    ),
+    (local.summation_histogram_encoding, MANY | {"steps": None}),
     (local.shuffled_ranges, ALL | APPROX | {"clients": 10_000, "honest": None}),
     (local.square_wave, {"cells": 8, "epsilon": 1, "lower": 0, "upper": 8, "window": None}),
     (local.subset_selection, MANY | {"chosen": None}),
     (local.sue, MANY),
-    (local.the, MANY | {"threshold": None}),
-    (local.tree, {"domain": CELLS, "epsilon": 1, "branching": 2, "oracle": None}),
-    (local.trust_ladder, ALL | APPROX | {"clients": 10_000, "honest": 1}),
-    (local.Collection, {"randomiser": COIN, "labels": ("a", "b", "c")}),
-    (local.Aggregate, {"randomiser": COIN}),
-    (local.FreshClient, {"randomiser": COIN, "budget": 3}),
+    (local.threshold_histogram_encoding, MANY | {"threshold": None}),
+    (local.hierarchical_histogram, {"domain": CELLS, "epsilon": 1, "branching": 2, "oracle": None}),
+    (local.compare_trust_models, ALL | APPROX | {"clients": 10_000, "honest": 1}),
+    (local.CollectionSpec, {"randomiser": COIN, "labels": ("a", "b", "c")}),
+    (local.Aggregator, {"randomiser": COIN}),
+    (local.BudgetedClient, {"randomiser": COIN, "budget": 3}),
     (disclosure.anonymity_sets, {"values": VALUES, "released": VALUES, "half_width": 1}),
     (
-        disclosure.anonymise,
+        disclosure.k_anonymize,
         {"frame": FRAME, "quasi": {"zip": DIGITS}, "k": 2, "sensitive": ["ill"], "keep": ()}
         | {"suppress": 0, "method": "optimal"},
     ),
-    (disclosure.assess, {"frame": FRAME, "quasi": ["zip"], "sensitive": ["ill"]}),
-    (disclosure.at, {"hierarchy": DIGITS, "level": 1}),
+    (disclosure.disclosure_risk, {"frame": FRAME, "quasi": ["zip"], "sensitive": ["ill"]}),
+    (disclosure.hierarchy_level, {"hierarchy": DIGITS, "level": 1}),
     (disclosure.block_pram, {"blocks": [([0, 1], [[0.5, 0.5], [0.5, 0.5]])]}),
-    (disclosure.crowd, {"values": VALUES, "at": VALUES, "window": 1}),
-    (disclosure.crowd_jitter, NEAR | {"values": VALUES, "cap": 2}),
-    (disclosure.expected_crowd, NEAR | {"values": VALUES, "at": VALUES}),
-    (disclosure.group_sizes, {"codes": [0, 1], "matrix": disclosure.kept_with(1, categories=2)}),
+    (disclosure.anonymity_set_size, {"values": VALUES, "at": VALUES, "window": 1}),
+    (disclosure.adaptive_jitter, NEAR | {"values": VALUES, "cap": 2}),
+    (disclosure.expected_anonymity_set_size, NEAR | {"values": VALUES, "at": VALUES}),
+    (
+        disclosure.group_sizes,
+        {"codes": [0, 1], "matrix": disclosure.symmetric_pram(1, categories=2)},
+    ),
     (disclosure.histogram, {"values": VALUES, "edges": [0, 4, 9]}),
     (disclosure.k_noise, {"values": VALUES, "k": 2}),
     (disclosure.k_noise, {"values": VALUES, "delta": 2, "half_width": None}),
     (disclosure.k_pram, {"values": VALUES, "edges": [0, 4, 9], "k": 2}),
-    (disclosure.kept_with, {"chance": 0.5, "categories": 3}),
+    (disclosure.symmetric_pram, {"chance": 0.5, "categories": 3}),
     (disclosure.ks_distance, {"values": VALUES, "other": VALUES}),
-    (disclosure.likely_crowd, {"expected": VALUES, "level": 0.9}),
+    (disclosure.probable_anonymity_set_size, {"expected": VALUES, "level": 0.9}),
     (disclosure.pram, {"matrix": [[0.5, 0.5], [0.5, 0.5]]}),
-    (disclosure.prefixes, {"length": 3, "keep": [2, 1]}),
+    (disclosure.prefix_hierarchy, {"length": 3, "keep": [2, 1]}),
     (disclosure.private_points, {"edges": [0, 4, 9], "epsilon": 1, "minimum": 0, "small": "keep"}),
-    (disclosure.published_delta, {"k": 5, "rate": 0.1, "epsilon": 1}),
-    (disclosure.required_delta, {"values": VALUES, "k": 2}),
+    (disclosure.safe_k_delta_published, {"k": 5, "rate": 0.1, "epsilon": 1}),
+    (disclosure.k_noise_half_width, {"values": VALUES, "k": 2}),
     (
-        disclosure.sampled_table,
-        {"columns": {"zip": disclosure.at(DIGITS, 1)}, "rate": 0.1, "k": 5, "epsilon": 1},
+        disclosure.safe_k_anonymity,
+        {
+            "columns": {"zip": disclosure.hierarchy_level(DIGITS, 1)},
+            "rate": 0.1,
+            "k": 5,
+            "epsilon": 1,
+        },
     ),
-    (disclosure.sure_crowd, {"values": VALUES, "at": VALUES, "delta": 1, "half_width": 1}),
+    (
+        disclosure.guaranteed_anonymity_set_size,
+        {"values": VALUES, "at": VALUES, "delta": 1, "half_width": 1},
+    ),
     (disclosure.utility, {"original": VALUES, "released": VALUES, "edges": [0, 5, 9]}),
     (disclosure.wasserstein, {"values": VALUES, "other": VALUES, "order": 1}),
-    (disclosure.width_after, {"releases": 3, "half_width": 1}),
-    (disclosure.worst_delta, {"k": 5, "rate": 0.1, "epsilon": 1}),
+    (disclosure.width_after_releases, {"releases": 3, "half_width": 1}),
+    (disclosure.safe_k_delta, {"k": 5, "rate": 0.1, "epsilon": 1}),
     (
-        learned.wrap,
+        learned.make_private,
         {"function": np.median, "public_inputs": np.eye(12), "metric": "record", "epsilon": 1}
         | {"delta": 0, "group": 1, "bounds": (0, 1), "anchors": 9},
     ),
     (
         leakage.check_sensitivity,
-        {"claimed": 1, "rows": 3, "relation": Relation.ADD_REMOVE, "norm": "l1", "ordered": False}
+        {
+            "claimed": 1,
+            "rows": 3,
+            "relation": NeighboringRelation.ADD_REMOVE,
+            "norm": "l1",
+            "ordered": False,
+        }
         | {"query": sum, "values": [0, 1]},
     ),
 ]
@@ -225,7 +264,7 @@ THEIRS = {"query", "values", "function"}
 @pytest.mark.parametrize(("call", "given"), CALLS, ids=[call.__name__ for call, _ in CALLS])
 def test_nonsense_is_refused_in_our_own_words(call, given):
     assert call(**given) is not None
-    own = call in (leakage.check_sensitivity, learned.wrap)
+    own = call in (leakage.check_sensitivity, learned.make_private)
     wrong = broken(call, given)
     assert [line for line in wrong if not (own and line.split("=")[0] in THEIRS)] == []
 
@@ -239,5 +278,5 @@ def test_flags_are_not_words():
     """To Python "False" is true: noise would be half of what it must be."""
     for wrong in ("False", "no", 0, 1, None):
         with pytest.raises(discreet.InvalidArgument, match="monotonic must be True or False"):
-            discreet.noisy_max(sensitivity=1, epsilon=1, monotonic=wrong)
-    discreet.noisy_max(sensitivity=1, epsilon=1, monotonic=np.bool_(1))
+            discreet.report_noisy_max(sensitivity=1, epsilon=1, monotonic=wrong)
+    discreet.report_noisy_max(sensitivity=1, epsilon=1, monotonic=np.bool_(1))

@@ -12,7 +12,17 @@ import numpy as np
 import pytest
 
 import discreet
-from discreet import Relation, ask, col, disclosure, leakage, learned, local, plan_ranges, ranges
+from discreet import (
+    NeighboringRelation,
+    ask,
+    col,
+    disclosure,
+    leakage,
+    learned,
+    local,
+    plan_ranges,
+    ranges,
+)
 
 COLUMNS = {
     "age": discreet.integer(lower=0, upper=120),
@@ -36,7 +46,7 @@ def file(tmp_path_factory):
 @pytest.fixture
 def account(tmp_path):
     with discreet.Ledger(f"sqlite:///{tmp_path}/budget.db") as ledger:
-        yield ledger.account("survey", limit=discreet.approx(3, 1e-6))
+        yield ledger.account("survey", limit=discreet.approx_dp(3, 1e-6))
 
 
 def refused(call, words, account=None):
@@ -60,9 +70,9 @@ def refused(call, words, account=None):
         ({"unit": None}, "unit must name the column that says whose a row is"),
         ({"rows_per_unit": "2"}, "rows_per_unit must be a whole number, got str"),
         ({"account": "survey"}, "account must come from a ledger"),
-        ({"account": discreet.pure(1)}, "account must come from a ledger"),
+        ({"account": discreet.pure_dp(1)}, "account must come from a ledger"),
         ({"relation": "add"}, "relation must be ADD_REMOVE or REPLACE_ONE, got 'add'"),
-        ({"relation": Relation.REPLACE_ONE}, "its account under Relation.ADD_REMOVE"),
+        ({"relation": NeighboringRelation.REPLACE_ONE}, "its account under Relation.ADD_REMOVE"),
         ({"delimiter": None}, "delimiter must be one character"),
         ({"engine": "pandas"}, "engine must be 'spark' or left out"),
     ],
@@ -167,7 +177,7 @@ def test_a_column_that_cannot_be_declared(call, words):
 
 DAY = local.integers(lower=0, upper=63)
 COLOURS = local.grr(categories=4, epsilon=1)
-MEMBERS = local.Collection(randomiser=COLOURS)
+MEMBERS = local.CollectionSpec(randomiser=COLOURS)
 
 
 @pytest.mark.parametrize(
@@ -176,25 +186,43 @@ MEMBERS = local.Collection(randomiser=COLOURS)
         (lambda: local.grr(categories=["a", "b"], epsilon=1), "categories must be a whole number"),
         (lambda: COLOURS.encode(9), "value must hold whole numbers from 0 to 3"),
         (lambda: COLOURS.encode("red"), "value must hold integers"),
-        (lambda: local.Aggregate(None), "randomiser must be one, such as discreet.local.oue"),
-        (lambda: local.Aggregate(COLOURS).add(5), "reports must be a list, got int"),
-        (lambda: local.Aggregate(COLOURS).merge(1), "other must be an aggregate, got int"),
-        (lambda: local.tree(domain=64, epsilon=1), "domain must be declared, such as local.int"),
-        (lambda: local.flat(domain=[1], epsilon=1), "domain must be declared, such as local.int"),
+        (lambda: local.Aggregator(None), "randomiser must be one, such as discreet.local.oue"),
+        (lambda: local.Aggregator(COLOURS).add(5), "reports must be a list, got int"),
+        (lambda: local.Aggregator(COLOURS).merge(1), "other must be an aggregate, got int"),
+        (
+            lambda: local.hierarchical_histogram(domain=64, epsilon=1),
+            "domain must be declared, such as local.int",
+        ),
+        (
+            lambda: local.flat_histogram(domain=[1], epsilon=1),
+            "domain must be declared, such as local.int",
+        ),
         (lambda: local.integers(lower="a", upper=1), "lower must be a number, got str"),
         (lambda: local.integers(lower=5, upper=1), "in increasing order"),
         (lambda: local.dates(lower="2020-01-01", upper="x"), "upper must be a date, such as"),
         (lambda: local.bins(edges=3), "edges must be a list, got int"),
         (lambda: local.ordered(labels="abc"), "labels must be a list, got str"),
-        (lambda: local.plan_local(DAY, "every", epsilon=1, clients=9), "one of all, points"),
-        (lambda: local.plan_local(64, "all", epsilon=1, clients=9), "domain must be declared"),
-        (lambda: local.Collection(randomiser=None), "randomiser must be one, such as"),
-        (lambda: local.Collection(randomiser=COLOURS, labels="rgby"), "labels must be a list"),
-        (lambda: local.MemoisedClient(COLOURS, budget=4), "plan must be of permanent responses"),
-        (lambda: local.State(None, MEMBERS).count("a.dlr"), "inputs must be a list, got str"),
-        (lambda: local.Writer(io.BytesIO(), MEMBERS).write(b"\xff"), "reports must be rows of 1"),
-        (lambda: local.several(columns=["a"], epsilon=1), "columns must be a dict, got list"),
-        (lambda: local.several(columns={"a": 5}, epsilon=1), "columns must be a list, got int"),
+        (lambda: local.plan_collection(DAY, "every", epsilon=1, clients=9), "one of all, points"),
+        (lambda: local.plan_collection(64, "all", epsilon=1, clients=9), "domain must be declared"),
+        (lambda: local.CollectionSpec(randomiser=None), "randomiser must be one, such as"),
+        (lambda: local.CollectionSpec(randomiser=COLOURS, labels="rgby"), "labels must be a list"),
+        (lambda: local.MemoizedClient(COLOURS, budget=4), "plan must be of permanent responses"),
+        (
+            lambda: local.AggregatorState(None, MEMBERS).count("a.dlr"),
+            "inputs must be a list, got str",
+        ),
+        (
+            lambda: local.ReportWriter(io.BytesIO(), MEMBERS).write(b"\xff"),
+            "reports must be rows of 1",
+        ),
+        (
+            lambda: local.multidimensional_mean(columns=["a"], epsilon=1),
+            "columns must be a dict, got list",
+        ),
+        (
+            lambda: local.multidimensional_mean(columns={"a": 5}, epsilon=1),
+            "columns must be a list, got int",
+        ),
     ],
 )
 def test_a_collection_that_cannot_be_made(call, words):
@@ -230,21 +258,21 @@ def test_a_claim_that_cannot_be_attacked():
 
 def test_workloads_have_the_same_names_with_and_without_a_server():
     for name in ("all", "points", "prefixes"):
-        plan = local.plan_local(DAY, name, epsilon=1, clients=100)
+        plan = local.plan_collection(DAY, name, epsilon=1, clients=100)
         assert plan.workload == discreet.plan_ranges(64, name, epsilon=1).workload
 
 
 @pytest.mark.parametrize(
     ("call", "words"),
     [
-        (lambda: disclosure.assess([1], quasi=["age"]), "frame must be a data frame"),
-        (lambda: disclosure.intervals(3), "edges must be a list, got int"),
-        (lambda: disclosure.prefixes(5, keep=3), "keep must be a list, got int"),
-        (lambda: disclosure.categories(["a"]), "maps must be a dict, got list"),
+        (lambda: disclosure.disclosure_risk([1], quasi=["age"]), "frame must be a data frame"),
+        (lambda: disclosure.interval_hierarchy(3), "edges must be a list, got int"),
+        (lambda: disclosure.prefix_hierarchy(5, keep=3), "keep must be a list, got int"),
+        (lambda: disclosure.category_hierarchy(["a"]), "maps must be a dict, got list"),
         (lambda: disclosure.pram(5), "matrix must be a list, got int"),
         (lambda: disclosure.histogram([1.0], edges=3), "edges must be a list, got int"),
         (
-            lambda: disclosure.sampled_table(columns=["age"], rate=0.1, k=5, epsilon=1),
+            lambda: disclosure.safe_k_anonymity(columns=["age"], rate=0.1, k=5, epsilon=1),
             "columns must be a dict, got list",
         ),
     ],
@@ -266,7 +294,7 @@ class TestAnAccount:
     def test_that_expires_on_a_day(self, tmp_path):
         with discreet.Ledger(f"sqlite:///{tmp_path}/budget.db") as ledger:
             refused(
-                lambda: ledger.account("a", limit=discreet.pure(1), expires=dt.date(2030, 1, 1)),
+                lambda: ledger.account("a", limit=discreet.pure_dp(1), expires=dt.date(2030, 1, 1)),
                 "expires must be a datetime with a time zone",
             )
 
@@ -314,4 +342,4 @@ def test_what_is_not_installed_is_named_with_its_extra(file, missing, code, extr
     ],
 )
 def test_a_picture_that_cannot_be_drawn(name, words):
-    refused(lambda: discreet.plot(local.Aggregate(COLOURS), name), words)
+    refused(lambda: discreet.plot(local.Aggregator(COLOURS), name), words)

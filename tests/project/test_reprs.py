@@ -9,7 +9,7 @@ import discreet
 from discreet import ask, local
 
 DAY = local.integers(lower=0, upper=63)
-MEAN = local.best_mean(epsilon=1, lower=0, upper=10)
+MEAN = local.best_mean_randomizer(epsilon=1, lower=0, upper=10)
 
 
 @pytest.mark.parametrize(
@@ -38,7 +38,7 @@ MEAN = local.best_mean(epsilon=1, lower=0, upper=10)
                 "2.23606798, or reals in steps of 1.91e-06 with sigma 2.23606798)"
             ),
         ),
-        (local.Aggregate(MEAN).estimate(), "Mean(5, std at most inf, of 0 reports)"),
+        (local.Aggregator(MEAN).estimate(), "Mean(5, std at most inf, of 0 reports)"),
     ],
 )
 def test_in_one_line(shown, words):
@@ -49,17 +49,17 @@ def test_in_one_line(shown, words):
     "shown",
     [
         discreet.plan_ranges(64, epsilon=1),
-        local.plan_local(DAY, "all", epsilon=1, clients=1000),
-        local.tree(domain=DAY, epsilon=1),
-        local.haar(domain=DAY, epsilon=1),
+        local.plan_collection(DAY, "all", epsilon=1, clients=1000),
+        local.hierarchical_histogram(domain=DAY, epsilon=1),
+        local.haar_wavelet(domain=DAY, epsilon=1),
         local.square_wave(cells=16, epsilon=1),
-        local.several(columns={"a": (0, 1), "b": (0, 1)}, epsilon=1),
-        discreet.advise_bounded(lower=0, upper=10, sensitivity=1, epsilon=1),
+        local.multidimensional_mean(columns={"a": (0, 1), "b": (0, 1)}, epsilon=1),
+        discreet.compare_bounded_noise(lower=0, upper=10, sensitivity=1, epsilon=1),
         discreet.laplace(sensitivity=1, epsilon=1).certify(),
         discreet.plan_ranges(64, epsilon=1).best.release(np.zeros(64, dtype=int)).polished(),
-        local.Aggregate(local.square_wave(cells=16, epsilon=1)).add(b"").estimate(),
-        local.Aggregate(local.heavy_hitters(length=1, epsilon=4)).estimate(),
-        local.State(None, local.Collection(randomiser=MEAN)),
+        local.Aggregator(local.square_wave(cells=16, epsilon=1)).add(b"").estimate(),
+        local.Aggregator(local.heavy_hitters(length=1, epsilon=4)).estimate(),
+        local.AggregatorState(None, local.CollectionSpec(randomiser=MEAN)),
     ],
     ids=lambda shown: type(shown).__name__,
 )
@@ -80,7 +80,7 @@ def test_a_release_is_a_table_in_a_notebook(tmp_path):
                 "sex": discreet.category(["<f>", "m"], other=False),
                 "age": discreet.integer(lower=0, upper=99),
             },
-            account=ledger.account("a", limit=discreet.pure(9)),
+            account=ledger.account("a", limit=discreet.pure_dp(9)),
         )
         count, ages, middle = table.release(
             [ask.count(by="sex"), ask.histogram("age"), ask.median("age", method="exponential")],

@@ -8,17 +8,17 @@ from fractions import Fraction
 import pytest
 
 from discreet.core.errors import InvalidArgument
-from discreet.data.program import Limits
+from discreet.data.program import ContributionLimits
 from discreet.data.schema import category, integer
 from discreet.query import builders as ask
-from discreet.query._release_plan import Setting, design
-from discreet.query.budget import Budget
+from discreet.query._release_plan import TableSpec, design
+from discreet.query.budget import QueryBudget
 from discreet.query.error_forecast import amount_for, forecast
 
-SETTING = Setting(
+SETTING = TableSpec(
     schema={"x": integer(lower=0, upper=1000), "g": category(["a", "b"], other=False)},
     unit="u",
-    limits=Limits(rows_per_unit=2),
+    limits=ContributionLimits(rows_per_unit=2),
 )
 CASES = {
     "count": (ask.count(by="g"), 50),
@@ -42,7 +42,7 @@ def test_the_target_is_met_and_less_would_not_do(kind, currency):
     query, within = CASES[kind]
     found = amount_for(query, setting=SETTING, within=within, rows=2000, currency=currency)
     amount = getattr(found, currency)
-    assert found == Budget(**{currency: amount})
+    assert found == QueryBudget(**{currency: amount})
     assert width(query, found) <= within
     less = replace(found, **{currency: amount * Fraction(995, 1000)})
     assert width(query, less) > within

@@ -13,20 +13,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from discreet.audit.sensitivity import WrongSensitivity, check_sensitivity
-from discreet.core.relation import Relation
+from discreet.audit.sensitivity import SensitivityError, check_sensitivity
+from discreet.core.relation import NeighboringRelation
 from discreet.data.execute import collect
 from discreet.data.expression import col
-from discreet.data.program import Limits
+from discreet.data.program import ContributionLimits
 from discreet.data.schema import category, integer
 from discreet.data.source import open_source
 from discreet.noise.laplace import DiscreteLaplace
-from discreet.noise.random_source import seeded
+from discreet.noise.random_source import seeded_rng
 from discreet.query import _estimate as estimate
 from discreet.query import builders as ask
-from discreet.query._measure import Claim, measured, share_out
-from discreet.query._release_plan import Setting, design
-from discreet.query.budget import Budget
+from discreet.query._measure import BudgetClaim, measured, share_out
+from discreet.query._release_plan import TableSpec, design
+from discreet.query.budget import QueryBudget
 from discreet.query.error_forecast import forecast
 
 SCHEMA = {
@@ -34,14 +34,14 @@ SCHEMA = {
     "y": integer(lower=0, upper=10),
     "g": category(["a", "b"], other=False),
 }
-SETTING = Setting(schema=SCHEMA, unit="u", limits=Limits(rows_per_unit=2))
+SETTING = TableSpec(schema=SCHEMA, unit="u", limits=ContributionLimits(rows_per_unit=2))
 ALL = {
     "count": ask.count(by="g"),
     "sum": ask.sum("x", by="g"),
     "mean": ask.mean("x", by="g"),
     "variance": ask.variance("x", by="g"),
 }
-ONE = Budget(epsilon=Fraction(1))
+ONE = QueryBudget(epsilon=Fraction(1))
 
 
 def shares(*kinds, weights=None):
@@ -72,7 +72,7 @@ def test_other_rows_groups_or_values_share_nothing():
         ask.count(by="g"),
         ask.count(),
         ask.mean("x", by="g", where=col("x") > 0),
-        ask.units(by="g"),
+        ask.count_units(by="g"),
     ]
     assert len(design(asked, setting=SETTING, budget=ONE).measurements) == 5
     both = design([ask.mean("x"), ask.mean("y")], setting=SETTING, budget=ONE)
@@ -84,7 +84,11 @@ def test_other_rows_groups_or_values_share_nothing():
 
 @pytest.mark.parametrize(
     "amount",
-    [ONE, Budget(rho=Fraction(1, 2)), Budget(epsilon=Fraction(1), delta=Fraction(1, 10**6))],
+    [
+        ONE,
+        QueryBudget(rho=Fraction(1, 2)),
+        QueryBudget(epsilon=Fraction(1), delta=Fraction(1, 10**6)),
+    ],
     ids=str,
 )
 @pytest.mark.parametrize("many", [2, 3, 4])
@@ -141,7 +145,7 @@ def test_a_shared_sum_is_read_right():
             name: np.full(RUNS, {"count": 25, "sum": truth}[one.kind], dtype=object)
             for name, one in plan.aggregates.items()
         }
-        count, total, mean = made.noisy([sums], bits=seeded(5))
+        count, total, mean = made.noisy([sums], bits=seeded_rng(5))
         assert count[0] is total[0] is mean[0]  # one draw
         scale = made.questions[1].scale
         values = np.array(estimate.value(scale, total))
@@ -166,7 +170,9 @@ def frame(data):
     return pl.DataFrame(rows, schema={"u": pl.Int64, "x": pl.Int64, "g": pl.String}, orient="row")
 
 
-@pytest.mark.parametrize("relation", [Relation.ADD_REMOVE, Relation.REPLACE_ONE])
+@pytest.mark.parametrize(
+    "relation", [NeighboringRelation.ADD_REMOVE, NeighboringRelation.REPLACE_ONE]
+)
 def test_the_whole_loss_is_within_the_budget(relation):
     """Sum over all that is drawn of distance / scale, over all neighbours."""
     setting = replace(SETTING, relation=relation)
@@ -182,7 +188,7 @@ def test_the_whole_loss_is_within_the_budget(relation):
 
     settings = {"values": UNITS, "rows": 1, "relation": relation}
     check_sensitivity(losses, 1 + 1e-9, slack="not all parts move furthest at once", **settings)
-    with pytest.raises(WrongSensitivity):
+    with pytest.raises(SensitivityError):
         check_sensitivity(lambda d: losses(d, 1.5), 1, slack="too small", **settings)
 
 
@@ -195,7 +201,7 @@ def test_the_whole_loss_is_within_the_budget(relation):
 )
 def test_shares_are_fair(questions):
     claims = [
-        Claim(parts=tuple(parts), portion=Fraction(w), least=Fraction(w, len(parts)))
+        BudgetClaim(parts=tuple(parts), portion=Fraction(w), least=Fraction(w, len(parts)))
         for parts, w in questions
     ]
     found = share_out(claims)

@@ -7,22 +7,22 @@ import pytest
 
 import discreet
 from discreet import ask
-from discreet.core.relation import Relation
+from discreet.core.relation import NeighboringRelation
 from discreet.data.execute import collect
-from discreet.data.program import Limits
+from discreet.data.program import ContributionLimits
 from discreet.data.source import open_source
-from discreet.query._release_plan import Setting, design
+from discreet.query._release_plan import TableSpec, design
 from discreet.query.budget import budget
 
-SETTING = Setting(
+SETTING = TableSpec(
     schema={"k": discreet.category(["a", "b", "c"], other=False)},
     unit="who",
-    limits=Limits(rows_per_unit=3),
+    limits=ContributionLimits(rows_per_unit=3),
 )
 
 
-def planned(*queries, relation=Relation.ADD_REMOVE):
-    setting = Setting(schema=SETTING.schema, unit="who", limits=SETTING.limits, relation=relation)
+def planned(*queries, relation=NeighboringRelation.ADD_REMOVE):
+    setting = TableSpec(schema=SETTING.schema, unit="who", limits=SETTING.limits, relation=relation)
     return design(queries, setting=setting, budget=budget(epsilon=1))
 
 
@@ -31,8 +31,8 @@ def move(query, **more):
 
 
 def test_own_limits_take_the_place_of_the_tables():
-    assert move(ask.units(by="k")).l1 == 3
-    assert move(ask.units(by="k").limited(groups_per_unit=1)).l1 == 1
+    assert move(ask.count_units(by="k")).l1 == 3
+    assert move(ask.count_units(by="k").limited(groups_per_unit=1)).l1 == 1
     assert move(ask.count(by="k").limited(rows_per_unit=1)).l1 == 1
     assert move(ask.count(by="k").limited(rows_per_unit_and_group=1)).l2_squared == 3
     twice = ask.count(by="k").limited(groups_per_unit=2).limited(rows_per_unit_and_group=1)
@@ -43,11 +43,13 @@ def test_questions_with_other_limits_are_read_in_passes_of_their_own():
     one, own = ask.count(by="k"), ask.count(by="k").limited(groups_per_unit=1)
     both = planned(one, own)
     assert [plan.limits.groups_per_unit for plan in both.passes] == [None, 1]
-    assert len(planned(own, ask.units(by="k").limited(groups_per_unit=1)).passes) == 1
+    assert len(planned(own, ask.count_units(by="k").limited(groups_per_unit=1)).passes) == 1
     assert len(both.measurements) == 2
 
 
-@pytest.mark.parametrize("relation", [Relation.ADD_REMOVE, Relation.REPLACE_ONE])
+@pytest.mark.parametrize(
+    "relation", [NeighboringRelation.ADD_REMOVE, NeighboringRelation.REPLACE_ONE]
+)
 @pytest.mark.parametrize(
     "own", [{"groups_per_unit": 1}, {"groups_per_unit": 2, "rows_per_unit_and_group": 1}]
 )
@@ -65,7 +67,7 @@ def test_no_neighbour_moves_further_than_the_own_limits_say(relation, own):
         return next(iter(collect(plan, source=open_source(frame), key=5).columns.values()))
 
     found = {rows: counts(rows) for rows in histories}
-    others = histories if relation is Relation.REPLACE_ONE else [()]
+    others = histories if relation is NeighboringRelation.REPLACE_ONE else [()]
     l1 = max(abs(found[x] - found[y]).sum() for x in histories for y in others)
     squares = max(((found[x] - found[y]) ** 2).sum() for x in histories for y in others)
     assert l1 == stated.l1
@@ -80,10 +82,10 @@ def test_a_release_says_its_own_limits(tmp_path):
             unit="who",
             rows_per_unit=3,
             columns=dict(SETTING.schema),
-            account=ledger.account("a", limit=discreet.pure(10)),
+            account=ledger.account("a", limit=discreet.pure_dp(10)),
         )
         own, plain = table.release(
-            [ask.units(by="k").limited(groups_per_unit=1), ask.units(by="k")], epsilon=5
+            [ask.count_units(by="k").limited(groups_per_unit=1), ask.count_units(by="k")], epsilon=5
         )
     assert "at most 1 group is used" in own.protects
     assert "groups" not in plain.protects

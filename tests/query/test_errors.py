@@ -14,16 +14,16 @@ from scipy import stats
 from discreet.accounting.filters import rho_of
 from discreet.core.errors import InvalidArgument, Unsupported
 from discreet.data.expression import col
-from discreet.data.program import Limits
+from discreet.data.program import ContributionLimits
 from discreet.data.schema import category, integer, real
 from discreet.noise.laplace import DiscreteLaplace
-from discreet.noise.random_source import seeded
+from discreet.noise.random_source import seeded_rng
 from discreet.query import _reading as reading
 from discreet.query import builders as ask
 from discreet.query._estimate import half_width
-from discreet.query._noisy_integers import Noisy
-from discreet.query._release_plan import Setting, design, join
-from discreet.query.budget import Budget, budget
+from discreet.query._noisy_integers import NoisyIntegers
+from discreet.query._release_plan import TableSpec, design, join
+from discreet.query.budget import QueryBudget, budget
 from discreet.query.error_forecast import forecast
 
 RUNS = 4000  # groups of the same data: as many independent answers in one release
@@ -33,11 +33,11 @@ SCHEMA = {
     "g": category(range(RUNS), other=False),
     "s": category(["f", "m"]),
 }
-SETTING = Setting(schema=SCHEMA, unit="u", limits=Limits(rows_per_unit=2))
+SETTING = TableSpec(schema=SCHEMA, unit="u", limits=ContributionLimits(rows_per_unit=2))
 BUDGETS = [
-    Budget(epsilon=1),
-    Budget(rho=Fraction(1, 2)),
-    Budget(epsilon=1, delta=Fraction(1, 10**6)),
+    QueryBudget(epsilon=1),
+    QueryBudget(rho=Fraction(1, 2)),
+    QueryBudget(epsilon=1, delta=Fraction(1, 10**6)),
 ]
 DATA = {
     "x": np.array([-2, 0, 0, 1, 3, 7, 7, 7, 5, 2] * 6),
@@ -51,7 +51,7 @@ def planned(query, amount):
 
 def sums_of(query):
     """What the engine would return if every group held the same rows."""
-    (plan,) = design([query], setting=SETTING, budget=Budget(epsilon=1)).passes
+    (plan,) = design([query], setting=SETTING, budget=QueryBudget(epsilon=1)).passes
     return sums_for(plan)
 
 
@@ -75,7 +75,7 @@ def sums_for(plan):
 
 
 def drawn(question, sums, seed):
-    bits = seeded(seed)
+    bits = seeded_rng(seed)
     return [one.noisy(sums, bits=bits) for one in question.measurements]
 
 
@@ -143,7 +143,7 @@ def test_the_width_of_a_count_is_the_smallest_by_its_exact_law(amount):
 
 
 def test_the_deviation_of_a_mean_is_right_to_first_order():
-    question = planned(ask.mean("x", by="g"), Budget(epsilon=40))
+    question = planned(ask.mean("x", by="g"), QueryBudget(epsilon=40))
     noisy = drawn(question, sums_of(question.query), 13)
     values, stds = reading.values(question.scale, noisy), reading.stds(question.scale, noisy)
     found = np.std(values)
@@ -155,10 +155,10 @@ def test_the_deviation_of_a_mean_is_right_to_first_order():
 
 def test_estimates_without_noise_are_exact():
     for kind in ("mean", "variance", "covariance"):
-        question = planned(asked(kind, "y"), Budget(epsilon=1))
+        question = planned(asked(kind, "y"), QueryBudget(epsilon=1))
         sums = sums_of(question.query)
         quiet = [
-            Noisy(
+            NoisyIntegers(
                 name=one.part.name,
                 noise=one.law,
                 values=tuple(
@@ -176,15 +176,17 @@ def test_costs_are_what_was_asked():
     queries = [ask.count(by="s"), ask.mean("x", by="s"), ask.variance("y", where=col("x") > 0)]
     for weights in (None, [1, 2, 5]):
         pure = design(
-            queries, setting=SETTING, budget=Budget(epsilon=Fraction(1, 3)), weights=weights
+            queries, setting=SETTING, budget=QueryBudget(epsilon=Fraction(1, 3)), weights=weights
         )
         assert pure.guarantee.epsilon(0.0) == pytest.approx(1 / 3, rel=1e-12)
-        rho = design(queries, setting=SETTING, budget=Budget(rho=Fraction(1, 8)), weights=weights)
+        rho = design(
+            queries, setting=SETTING, budget=QueryBudget(rho=Fraction(1, 8)), weights=weights
+        )
         assert rho_of(rho.guarantee.event) == Fraction(1, 8)
         both = design(
             queries,
             setting=SETTING,
-            budget=Budget(epsilon=Fraction(1), delta=Fraction(1, 10**6)),
+            budget=QueryBudget(epsilon=Fraction(1), delta=Fraction(1, 10**6)),
             weights=weights,
         )
         assert 0.999e-6 < both.guarantee.delta(1.0) <= 1e-6
@@ -196,10 +198,10 @@ def test_costs_are_what_was_asked():
 def test_questions_about_the_same_groups_share_a_pass():
     same = [ask.count(by="s"), ask.sum("x", by="s"), ask.mean("y", by="s")]
     other = [ask.count(by="s", where=col("x") > 0), ask.count(by={"sex": col("s")})]
-    assert len(design(same, setting=SETTING, budget=Budget(epsilon=1)).passes) == 1
-    whole = design([*same, *other], setting=SETTING, budget=Budget(epsilon=1))
+    assert len(design(same, setting=SETTING, budget=QueryBudget(epsilon=1)).passes) == 1
+    whole = design([*same, *other], setting=SETTING, budget=QueryBudget(epsilon=1))
     assert len(whole.passes) == 3
-    twice = join([whole, design(same, setting=SETTING, budget=Budget(rho=1))])
+    twice = join([whole, design(same, setting=SETTING, budget=QueryBudget(rho=1))])
     assert [q.measurements[0].place for q in twice.questions] == [0, 0, 0, 1, 2, 3, 3, 3]
 
 
@@ -211,7 +213,7 @@ def test_intervals_are_the_extremes_over_the_whole_box(n, s):
 
     def noisy(question, *values):
         return [
-            Noisy(name=one.part.name, noise=one.law, values=(value,))
+            NoisyIntegers(name=one.part.name, noise=one.law, values=(value,))
             for one, value in zip(question.measurements, values, strict=True)
         ]
 
@@ -222,14 +224,14 @@ def test_intervals_are_the_extremes_over_the_whole_box(n, s):
     def cut(value, limit):
         return min(max(value, -limit), limit)
 
-    mean = planned(ask.mean("x"), Budget(epsilon=4))
+    mean = planned(ask.mean("x"), QueryBudget(epsilon=4))
     rows = [max(k, 1) for k in box(mean, 0, n, 0.95)]
     found = [cut(t / k, width) for k in rows for t in box(mean, 1, s, 0.95)]
     low, high = reading.interval(mean.scale, noisy(mean, n, s), 0.9)
     assert low[0] == pytest.approx((min(found) + middle) / 2, abs=1e-9)
     assert high[0] == pytest.approx((max(found) + middle) / 2, abs=1e-9)
 
-    spread = planned(ask.variance("x"), Budget(epsilon=12))
+    spread = planned(ask.variance("x"), QueryBudget(epsilon=12))
     level = 1 - 0.1 / 3
     rows = sorted({max(k, 1) for k in box(spread, 0, n, level)})
     for t in (-900, 500):
@@ -246,11 +248,11 @@ def test_intervals_are_the_extremes_over_the_whole_box(n, s):
 @pytest.mark.parametrize("n", [-40, 2, 30])
 @pytest.mark.parametrize("s", [-150, 70])
 def test_the_box_of_a_covariance(n, s):
-    question = planned(ask.covariance("x", col("x") - 1), Budget(epsilon=16))
+    question = planned(ask.covariance("x", col("x") - 1), QueryBudget(epsilon=16))
     h = question.scale.width
     for t, p in ((90, 500), (-60, -900)):
         parts = [
-            Noisy(name=one.part.name, noise=one.law, values=(value,))
+            NoisyIntegers(name=one.part.name, noise=one.law, values=(value,))
             for one, value in zip(question.measurements, (n, s, t, p), strict=True)
         ]
         reaches = [half_width(part.law, 1 - 0.1 / 4) for part in parts]
@@ -269,7 +271,7 @@ def test_the_box_of_a_covariance(n, s):
 
 
 def test_means_of_few_rows_stay_within_the_bounds():
-    question = planned(ask.mean("x", by="g"), Budget(epsilon=Fraction(1, 100)))
+    question = planned(ask.mean("x", by="g"), QueryBudget(epsilon=Fraction(1, 100)))
     noisy = drawn(question, sums_of(question.query), 14)
     low, high = reading.interval(question.scale, noisy, 0.95)
     values = reading.values(question.scale, noisy)
@@ -295,14 +297,16 @@ def test_means_of_few_rows_stay_within_the_bounds():
         lambda: ask.count(name="a\nb"),
         lambda: ask.count(name=5),
         lambda: ask.count(by="sex", keys=[["f"]]),
-        lambda: planned(ask.mean("s"), Budget(epsilon=1)),
-        lambda: planned(ask.mean("nobody"), Budget(epsilon=1)),
-        lambda: planned(ask.count(by="s", keys=["x"]), Budget(epsilon=1)),
-        lambda: design([], setting=SETTING, budget=Budget(epsilon=1)),
-        lambda: design(["count"], setting=SETTING, budget=Budget(epsilon=1)),
-        lambda: design([ask.count()], setting=SETTING, budget=Budget(epsilon=1), weights=[1, 1]),
+        lambda: planned(ask.mean("s"), QueryBudget(epsilon=1)),
+        lambda: planned(ask.mean("nobody"), QueryBudget(epsilon=1)),
+        lambda: planned(ask.count(by="s", keys=["x"]), QueryBudget(epsilon=1)),
+        lambda: design([], setting=SETTING, budget=QueryBudget(epsilon=1)),
+        lambda: design(["count"], setting=SETTING, budget=QueryBudget(epsilon=1)),
+        lambda: design(
+            [ask.count()], setting=SETTING, budget=QueryBudget(epsilon=1), weights=[1, 1]
+        ),
         lambda: join([]),
-        lambda: Budget(epsilon=1).mechanisms([], shares=[], relation=SETTING.relation),
+        lambda: QueryBudget(epsilon=1).mechanisms([], shares=[], relation=SETTING.relation),
     ],
 )
 def test_what_makes_no_sense_is_refused(wrong):

@@ -14,31 +14,38 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from discreet.audit.sensitivity import WrongSensitivity, check_sensitivity
+from discreet.audit.sensitivity import SensitivityError, check_sensitivity
 from discreet.core.errors import InvalidArgument, Unsupported
-from discreet.core.relation import Relation
+from discreet.core.relation import NeighboringRelation
 from discreet.data.execute import collect
-from discreet.data.program import Limits
+from discreet.data.program import ContributionLimits
 from discreet.data.schema import category, integer, real
 from discreet.data.source import open_source
 from discreet.noise.gaussian import DiscreteGaussian
 from discreet.noise.laplace import DiscreteLaplace
-from discreet.noise.random_source import seeded
+from discreet.noise.random_source import seeded_rng
 from discreet.query import _reading as reading
 from discreet.query import builders as ask
 from discreet.query._measure import measured
-from discreet.query._quantile_tree import Shape, Spread, best_shape, leaves_of, reach, spread
-from discreet.query._release_plan import Setting, design
-from discreet.query.budget import Budget
+from discreet.query._quantile_tree import (
+    PrefixError,
+    QuantileTree,
+    best_shape,
+    leaves_of,
+    reach,
+    spread,
+)
+from discreet.query._release_plan import TableSpec, design
+from discreet.query.budget import QueryBudget
 from discreet.query.error_forecast import forecast
 
 SCHEMA = {"x": integer(lower=-1, upper=3), "g": category(["a", "b"], other=False)}
 BUDGETS = [
-    Budget(epsilon=Fraction(1)),
-    Budget(rho=Fraction(1, 2)),
-    Budget(epsilon=Fraction(1), delta=Fraction(1, 10**6)),
+    QueryBudget(epsilon=Fraction(1)),
+    QueryBudget(rho=Fraction(1, 2)),
+    QueryBudget(epsilon=Fraction(1), delta=Fraction(1, 10**6)),
 ]
-RELATIONS = [Relation.ADD_REMOVE, Relation.REPLACE_ONE]
+RELATIONS = [NeighboringRelation.ADD_REMOVE, NeighboringRelation.REPLACE_ONE]
 
 
 # ── the tree ─────────────────────────────────────────────────────────────────
@@ -59,7 +66,7 @@ def dense(shape, noise):
 
 @given(st.integers(1, 20), st.integers(2, 6), st.integers(0, 10**6))
 def test_the_tree_is_weighted_least_squares(leaves, branching, seed):
-    shape = Shape(leaves=leaves, branching=branching)
+    shape = QuantileTree(leaves=leaves, branching=branching)
     rng = np.random.default_rng(seed)
     noise = rng.uniform(0.5, 9, shape.height)
     _, v, solve = dense(shape, noise)
@@ -79,7 +86,7 @@ def test_the_branching_is_chosen_by_variance():
     for gaussian in (False, True):
         best = best_shape(300, gaussian=gaussian)
         for branching in (2, 4, 16):
-            other = Shape(leaves=300, branching=branching)
+            other = QuantileTree(leaves=300, branching=branching)
             worst = [
                 spread(s, [float(s.height) ** (2 - gaussian)] * s.height, target=0.5).variance.max()
                 for s in (best, other)
@@ -101,7 +108,7 @@ def test_tails_hold_against_the_exact_law(law, weights):
         total = np.convolve(total, one)
     middle = len(total) // 2
     variance = law.square if isinstance(law, DiscreteGaussian) else law.variance
-    errors = Spread(
+    errors = PrefixError(
         variance=np.array([sum(w * w for w in weights) * float(variance)]),
         largest=np.array([max(map(abs, weights))]),
     )
@@ -121,9 +128,9 @@ UNITS = [
     *combinations_with_replacement([(-1, "a"), (3, "a"), (3, "b")], 4),
 ]
 LIMITS = {
-    "rows": Limits(rows_per_unit=2),
-    "rows and groups": Limits(rows_per_unit=3, groups_per_unit=1),
-    "rows in a group": Limits(rows_per_unit_and_group=1),
+    "rows": ContributionLimits(rows_per_unit=2),
+    "rows and groups": ContributionLimits(rows_per_unit=3, groups_per_unit=1),
+    "rows in a group": ContributionLimits(rows_per_unit_and_group=1),
 }
 
 
@@ -135,8 +142,8 @@ def frame(data):
 
 
 def planned(query, limits, relation):
-    setting = Setting(schema=SCHEMA, unit="u", limits=LIMITS[limits], relation=relation)
-    return design([query], setting=setting, budget=Budget(epsilon=1))
+    setting = TableSpec(schema=SCHEMA, unit="u", limits=LIMITS[limits], relation=relation)
+    return design([query], setting=setting, budget=QueryBudget(epsilon=1))
 
 
 @pytest.mark.parametrize("limits", LIMITS)
@@ -176,28 +183,28 @@ def test_sensitivities_hold(method, grouped, relation, limits):
         pairs = neighbours(relation)
         moved = max(distance(furthest(a, one), furthest(b, one)) for a, b in pairs)
         assert moved <= one.move.l1
-        if not (relation is Relation.REPLACE_ONE and grouped):
+        if not (relation is NeighboringRelation.REPLACE_ONE and grouped):
             assert moved == one.move.l1  # attained
 
 
 def neighbours(relation):
     others = [(), (UNITS[1],) * 9, (UNITS[8],)]
-    if relation is Relation.ADD_REMOVE:
+    if relation is NeighboringRelation.ADD_REMOVE:
         return [(rest, (*rest, unit)) for rest in others for unit in UNITS]
     return [((*rest, a), (*rest, b)) for rest in others[:2] for a in UNITS for b in UNITS]
 
 
 def test_a_tree_that_claims_too_little_is_found():
-    made = planned(ask.median("x", method="tree"), "rows", Relation.ADD_REMOVE)
+    made = planned(ask.median("x", method="tree"), "rows", NeighboringRelation.ADD_REMOVE)
     (one, *_) = made.measurements
 
     def exact(data):
         table = collect(made.passes[0], source=open_source(frame(data)), key=7)
         return measured(one.part, table.columns, shift=0).tolist()
 
-    with pytest.raises(WrongSensitivity):
+    with pytest.raises(SensitivityError):
         check_sensitivity(
-            exact, one.move.l1 - 1, values=UNITS, rows=1, relation=Relation.ADD_REMOVE
+            exact, one.move.l1 - 1, values=UNITS, rows=1, relation=NeighboringRelation.ADD_REMOVE
         )
 
 
@@ -238,7 +245,7 @@ def test_engines_count_the_same_rows_in_bins(limits, tmp_path):
     rows.write_csv(tmp_path / "rows.csv")
     for by, keys in ((None, None), ("g", None), ("g", ["b"])):
         query = ask.quantiles("x", [0.5], by=by, keys=keys, bins=3, method="tree")
-        made = planned(query, limits, Relation.ADD_REMOVE)
+        made = planned(query, limits, NeighboringRelation.ADD_REMOVE)
         (plan,) = made.passes
         (name,) = plan.aggregates
         found = [
@@ -263,7 +270,7 @@ WIDE = {
     "y": real(lower=0, upper=1, grid=2**-30),
     "g": category(range(RUNS), other=False),
 }
-SETTING = Setting(schema=WIDE, unit="u", limits=Limits(rows_per_unit=2))
+SETTING = TableSpec(schema=WIDE, unit="u", limits=ContributionLimits(rows_per_unit=2))
 VALUES = np.sort(np.random.default_rng(1).integers(0, 60, 500))
 LEVELS = [0.05, 0.25, 0.5, 0.9]
 
@@ -277,7 +284,7 @@ def released(amount, *, method, column="x", values=VALUES, seed=5, levels=LEVELS
     bins = plan.program().bins[1]
     width = made.questions[0].scale.width
     counts = np.bincount(np.asarray(values) // width, minlength=bins)
-    (parts,) = made.noisy([{name: np.tile(counts, RUNS)}], bits=seeded(seed))
+    (parts,) = made.noisy([{name: np.tile(counts, RUNS)}], bits=seeded_rng(seed))
     return made.questions[0], parts
 
 
@@ -328,7 +335,7 @@ def test_ranks_are_as_close_as_forecast(amount, method):
 
 @pytest.mark.parametrize("method", ["tree", "exponential"])
 def test_large_budgets_give_the_truth(method):
-    sure = Budget(epsilon=Fraction(10**5))
+    sure = QueryBudget(epsilon=Fraction(10**5))
     question, parts = released(sure, method=method)
     values = reading.values(question.scale, parts)
     assert values[:4] == [quantile(VALUES, q) for q in LEVELS]
@@ -415,7 +422,7 @@ def test_quantiles_survive_json():
         lambda: ask.quantiles("x", [Fraction(1, 10**8)]),
         lambda: ask.median("x", bins=1),
         lambda: ask.median("x", method="sort"),
-        lambda: planned(ask.median("g"), "rows", Relation.ADD_REMOVE),
+        lambda: planned(ask.median("g"), "rows", NeighboringRelation.ADD_REMOVE),
         lambda: design([ask.median("y", bins=2**20)], setting=SETTING, budget=BUDGETS[0]),
     ],
 )

@@ -9,28 +9,28 @@ import pytest
 from scipy import stats
 
 from discreet.core.errors import Unsupported
-from discreet.data.program import Limits
+from discreet.data.program import ContributionLimits
 from discreet.data.schema import category, integer
-from discreet.noise.random_source import seeded
+from discreet.noise.random_source import seeded_rng
 from discreet.query import builders as ask
-from discreet.query._answer import Answer
-from discreet.query._noisy_integers import Noisy
-from discreet.query._release_plan import Setting, design
-from discreet.query.budget import Budget
+from discreet.query._answer import NoisyAnswer
+from discreet.query._noisy_integers import NoisyIntegers
+from discreet.query._release_plan import TableSpec, design
+from discreet.query.budget import QueryBudget
 
 SCHEMA = {"x": integer(lower=-1, upper=3), "g": category(["a", "b"], other=False)}
-SETTING = Setting(schema=SCHEMA)
+SETTING = TableSpec(schema=SCHEMA)
 
 
 def answered(query, *vectors, setting=SETTING, epsilon=Fraction(2)):
     """An answer with these noisy integers, as many groups as they have."""
-    (question,) = design([query], setting=setting, budget=Budget(epsilon=epsilon)).questions
+    (question,) = design([query], setting=setting, budget=QueryBudget(epsilon=epsilon)).questions
     parts = tuple(
-        Noisy(name=one.part.name, noise=one.law, values=tuple(map(int, values)))
+        NoisyIntegers(name=one.part.name, noise=one.law, values=tuple(map(int, values)))
         for one, values in zip(question.measurements, vectors, strict=True)
     )
     keys = tuple((i,) for i in range(len(vectors[0])))
-    answer = Answer(
+    answer = NoisyAnswer(
         title="",
         names=("i",),
         keys=keys,
@@ -100,15 +100,17 @@ RUNS = 600
 def test_quantiles_cover_those_of_the_population(rows):
     schema = {"x": integer(lower=0, upper=63), "g": category(range(RUNS), other=False)}
     query = ask.quantiles("x", [0.1, 0.5], by="g", method="tree")
-    made = design([query], setting=Setting(schema=schema), budget=Budget(epsilon=Fraction(2)))
+    made = design(
+        [query], setting=TableSpec(schema=schema), budget=QueryBudget(epsilon=Fraction(2))
+    )
     (plan,) = made.passes
     (name,) = plan.aggregates
     chances = np.exp(-np.arange(64) / 9.0)
     chances /= chances.sum()
     counts = np.random.default_rng(7).multinomial(rows, chances, size=RUNS).astype(np.int64)
-    (parts,) = made.noisy([{name: counts.ravel()}], bits=seeded(8))
+    (parts,) = made.noisy([{name: counts.ravel()}], bits=seeded_rng(8))
     (question,) = made.questions
-    answer = Answer(
+    answer = NoisyAnswer(
         title="",
         names=question.names,
         keys=question.keys,
@@ -127,21 +129,21 @@ def test_quantiles_cover_those_of_the_population(rows):
 
 def test_only_independent_rows():
     count = [5]
-    alone = Limits(rows_per_unit=1)
-    several = Limits(rows_per_unit=2)
-    in_group = Limits(rows_per_unit_and_group=1)
+    alone = ContributionLimits(rows_per_unit=1)
+    several = ContributionLimits(rows_per_unit=2)
+    in_group = ContributionLimits(rows_per_unit_and_group=1)
     for limits, fine in ((alone, True), (several, False), (in_group, True)):
-        setting = Setting(schema=SCHEMA, unit="u", limits=limits)
+        setting = TableSpec(schema=SCHEMA, unit="u", limits=limits)
         answer, _ = answered(ask.count(), count, setting=setting)
-        again = Answer.read(answer.content())
+        again = NoisyAnswer.read(answer.content())
         assert again == answer
         if fine:
             assert answer.interval(0.9, sampling=True)
         else:
             with pytest.raises(Unsupported, match="rows_per_unit=1"):
                 answer.interval(0.9, sampling=True)
-    setting = Setting(schema=SCHEMA, unit="u", limits=several)
-    assert answered(ask.units(), count, setting=setting)[0].interval(0.9, sampling=True)
+    setting = TableSpec(schema=SCHEMA, unit="u", limits=several)
+    assert answered(ask.count_units(), count, setting=setting)[0].interval(0.9, sampling=True)
 
 
 @pytest.mark.parametrize(

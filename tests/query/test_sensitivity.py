@@ -12,29 +12,29 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from discreet.audit.sensitivity import WrongSensitivity, check_sensitivity
+from discreet.audit.sensitivity import SensitivityError, check_sensitivity
 from discreet.core.errors import InvalidArgument
-from discreet.core.relation import Relation
+from discreet.core.relation import NeighboringRelation
 from discreet.data.execute import collect
 from discreet.data.expression import col
-from discreet.data.program import Limits
+from discreet.data.program import ContributionLimits
 from discreet.data.schema import category, integer
 from discreet.data.source import open_source
 from discreet.query import _measure as parts
 from discreet.query import builders as ask
 from discreet.query._measure import coarsened, measured
-from discreet.query._release_plan import Setting, design
-from discreet.query.budget import Budget, Move
+from discreet.query._release_plan import TableSpec, design
+from discreet.query.budget import BudgetChange, QueryBudget
 
 SCHEMA = {"x": integer(lower=-1, upper=3), "g": category(["a", "b"], other=False)}
 LIMITS = {
-    "rows": Limits(rows_per_unit=2),
-    "rows and groups": Limits(rows_per_unit=3, groups_per_unit=1),
-    "rows in a group": Limits(rows_per_unit_and_group=1),
+    "rows": ContributionLimits(rows_per_unit=2),
+    "rows and groups": ContributionLimits(rows_per_unit=3, groups_per_unit=1),
+    "rows in a group": ContributionLimits(rows_per_unit_and_group=1),
 }
 QUESTIONS = {
     "count": ask.count,
-    "units": ask.units,
+    "units": ask.count_units,
     "sum": lambda **k: ask.sum("x", **k),
     "mean": lambda **k: ask.mean("x", **k),
     "variance": lambda **k: ask.variance("x", **k),
@@ -47,7 +47,7 @@ UNITS = [
     *combinations_with_replacement([(-1, "a"), (3, "a"), (3, "b")], 4),
     ((1, "a"),) * 4,
 ]
-RELATIONS = [Relation.ADD_REMOVE, Relation.REPLACE_ONE]
+RELATIONS = [NeighboringRelation.ADD_REMOVE, NeighboringRelation.REPLACE_ONE]
 
 
 def frame(data):
@@ -63,14 +63,14 @@ def frame(data):
 
 def asked(kind, grouped, relation, limits):
     query = QUESTIONS[kind](by="g" if grouped else None)
-    setting = Setting(schema=SCHEMA, unit="u", limits=LIMITS[limits], relation=relation)
-    return design([query], setting=setting, budget=Budget(rho=1))
+    setting = TableSpec(schema=SCHEMA, unit="u", limits=LIMITS[limits], relation=relation)
+    return design([query], setting=setting, budget=QueryBudget(rho=1))
 
 
 @cache
 def exact(kind, grouped, limits, data):
     """What is measured on a data set, before noise."""
-    planned = asked(kind, grouped, Relation.ADD_REMOVE, limits)
+    planned = asked(kind, grouped, NeighboringRelation.ADD_REMOVE, limits)
     question = planned.questions[0]
     sums = collect(planned.passes[0], source=open_source(frame(data)), key=7).columns
     return tuple(
@@ -80,9 +80,9 @@ def exact(kind, grouped, limits, data):
 
 def slack(kind, grouped, relation, limits, part, norm):
     """Where the claim is not attained, and why."""
-    if relation is Relation.REPLACE_ONE and part == "sum" and grouped and norm == "l2":
+    if relation is NeighboringRelation.REPLACE_ONE and part == "sum" and grouped and norm == "l2":
         return "bounds of both signs: the two extremes do not meet in one group"
-    if relation is Relation.REPLACE_ONE and kind == "covariance" and grouped:
+    if relation is NeighboringRelation.REPLACE_ONE and kind == "covariance" and grouped:
         return "the other value is that of the group"
     return None
 
@@ -121,35 +121,35 @@ def test_other_units_do_not_matter(relation):
 
 
 def test_a_claim_that_is_too_small_is_found():
-    question = asked("sum", False, Relation.REPLACE_ONE, "rows").questions[0]
-    with pytest.raises(WrongSensitivity, match="too small"):
+    question = asked("sum", False, NeighboringRelation.REPLACE_ONE, "rows").questions[0]
+    with pytest.raises(SensitivityError, match="too small"):
         check_sensitivity(
             lambda data: exact("sum", False, "rows", data)[0],
             question.measurements[0].move.l1 - 1,
             values=UNITS,
             rows=1,
-            relation=Relation.REPLACE_ONE,
+            relation=NeighboringRelation.REPLACE_ONE,
         )
 
 
 def test_rows_that_are_units_of_their_own():
-    setting = Setting(schema=SCHEMA)
+    setting = TableSpec(schema=SCHEMA)
     for query, moves in (
         (ask.count(by="g"), [(1, 1)]),
-        (ask.units(), [(1, 1)]),
+        (ask.count_units(), [(1, 1)]),
         (ask.sum("x"), [(3, 9)]),
         (ask.mean("x"), [(1, 1), (4, 16)]),
         (ask.variance("x"), [(1, 1), (4, 16), (16, 256)]),
         (ask.covariance("x", col("g") == "a"), [(1, 1), (4, 16), (1, 1), (4, 16)]),
     ):
-        (question,) = design([query], setting=setting, budget=Budget(epsilon=1)).questions
+        (question,) = design([query], setting=setting, budget=QueryBudget(epsilon=1)).questions
         assert [(m.move.l1, m.move.l2_squared) for m in question.measurements] == moves
 
 
 def test_the_local_relation_has_no_table():
-    setting = Setting(schema=SCHEMA, relation=Relation.LOCAL)
+    setting = TableSpec(schema=SCHEMA, relation=NeighboringRelation.LOCAL)
     with pytest.raises(InvalidArgument, match="ADD_REMOVE"):
-        design([ask.count()], setting=setting, budget=Budget(epsilon=1))
+        design([ask.count()], setting=setting, budget=QueryBudget(epsilon=1))
 
 
 @given(
@@ -165,7 +165,8 @@ def test_rounding_down_moves_no_further_than_claimed(values, changes, largest):
     change = np.array(changes[:many])
     l1, l2 = int(np.abs(change).sum()), int(np.square(change).sum())
     move, shift = coarsened(
-        Move(l1=max(l1, 1), l2_squared=max(l2, 1)), entries=int(np.count_nonzero(change)) or 1
+        BudgetChange(l1=max(l1, 1), l2_squared=max(l2, 1)),
+        entries=int(np.count_nonzero(change)) or 1,
     )
     patch.undo()
     moved = ((left + change) >> shift) - (left >> shift)
@@ -178,10 +179,10 @@ def test_rows_in_many_blocks_of_a_group_move_no_further_than_claimed():
     """Each block that a unit is in is rounded by itself, not each group."""
     rows, groups, bins = 2**20, 2**10, 2**16
     schema = {"x": integer(lower=0, upper=bins - 1), "g": integer(lower=0, upper=groups - 1)}
-    limits = Limits(rows_per_unit_and_group=rows)
-    setting = Setting(schema=schema, unit="u", limits=limits)
+    limits = ContributionLimits(rows_per_unit_and_group=rows)
+    setting = TableSpec(schema=schema, unit="u", limits=limits)
     asked = ask.median("x", by="g", bins=bins, method="tree")
-    leaves = design([asked], setting=setting, budget=Budget(epsilon=1)).measurements[-1]
+    leaves = design([asked], setting=setting, budget=QueryBudget(epsilon=1)).measurements[-1]
     assert leaves.part.per_group == bins
     assert leaves.shift == 1
     # In half of the bins the unit has 15 rows, in half 17; the others have one in each.
@@ -194,7 +195,7 @@ def test_rows_in_many_blocks_of_a_group_move_no_further_than_claimed():
 def test_fine_grids_are_made_coarser():
     fine = {"x": integer(lower=0, upper=2**40)}
     (question,) = design(
-        [ask.variance("x")], setting=Setting(schema=fine), budget=Budget(epsilon=1)
+        [ask.variance("x")], setting=TableSpec(schema=fine), budget=QueryBudget(epsilon=1)
     ).questions
     assert question.scale.shifts[0] == 0
     assert question.scale.shifts[2] > question.scale.shifts[1] > 0

@@ -7,16 +7,16 @@ import numpy as np
 import pytest
 
 from discreet.core.errors import InvalidArgument, OutOfDomain, Unsupported
-from discreet.core.relation import Relation
+from discreet.core.relation import NeighboringRelation
 from discreet.noise.laplace import DiscreteLaplace
-from discreet.noise.random_source import seeded
+from discreet.noise.random_source import seeded_rng
 from discreet.query.budget import budget
 from discreet.ranges.domain import integers
-from discreet.ranges.release import AwareRelease
+from discreet.ranges.release import DataDependentRelease
 from discreet.ranges.strategies.base import Contribution
-from discreet.ranges.strategies.data_dependent import DELTA, Dawa, Partition, cheapest
+from discreet.ranges.strategies.data_dependent import DAWA, DELTA, BucketSelection, cheapest
 
-ADD, REPLACE = Relation.ADD_REMOVE, Relation.REPLACE_ONE
+ADD, REPLACE = NeighboringRelation.ADD_REMOVE, NeighboringRelation.REPLACE_ONE
 
 
 def partitions(size):
@@ -53,7 +53,7 @@ def deviation(x):
 
 
 def test_costs_are_exact_deviations():
-    partition = Partition(
+    partition = BucketSelection(
         size=11, epsilon=budget(epsilon=1).epsilon, penalty=budget(epsilon=3).epsilon
     )
     x = np.random.default_rng(2).integers(0, 50, size=11)
@@ -100,7 +100,7 @@ def chances(partition, x):
 
 
 def test_the_law_of_the_partition_is_the_one_that_is_drawn():
-    partition = Partition(
+    partition = BucketSelection(
         size=3, epsilon=budget(epsilon=4).epsilon, penalty=budget(epsilon=1).epsilon
     )
     x = np.array([0, 1, 3])
@@ -108,7 +108,7 @@ def test_the_law_of_the_partition_is_the_one_that_is_drawn():
     drawn = np.zeros(3)
     number = 2000
     for seed in range(number):
-        drawn[names[tuple(partition.release(x, bits=seeded(seed)).tolist())]] += 1
+        drawn[names[tuple(partition.release(x, bits=seeded_rng(seed)).tolist())]] += 1
     exact = chances(partition, x)
     assert (np.abs(drawn / number - exact) < 6 * np.sqrt(exact / number)).all()
     assert exact.min() > 0.02
@@ -117,7 +117,7 @@ def test_the_law_of_the_partition_is_the_one_that_is_drawn():
 def test_the_first_stage_keeps_its_promise_exactly():
     worst = 0.0
     for epsilon in (1, 4):
-        partition = Partition(
+        partition = BucketSelection(
             size=3, epsilon=budget(epsilon=epsilon).epsilon, penalty=budget(epsilon=1).epsilon
         )
         for x in product(range(4), repeat=3):
@@ -164,41 +164,43 @@ def test_without_noise_on_single_cells_the_promise_breaks():
 )
 def test_more_steps_get_more_noise(relation, rows, factor):
     epsilon = budget(epsilon=1).epsilon
-    partition = Partition(size=8, epsilon=epsilon, penalty=epsilon, relation=relation, rows=rows)
+    partition = BucketSelection(
+        size=8, epsilon=epsilon, penalty=epsilon, relation=relation, rows=rows
+    )
     assert partition.noise == DiscreteLaplace(epsilon * 2 * DELTA * 8 * factor)
 
 
 def test_a_release_costs_its_budget_and_says_that_it_knows_no_error():
     domain = integers(0, 63)
-    dawa = Dawa(domain=domain, budget=budget(epsilon=1))
+    dawa = DAWA(domain=domain, budget=budget(epsilon=1))
     counts = np.repeat([100, 3], 32)
-    release = dawa.release(counts, bits=seeded(1))
+    release = dawa.release(counts, bits=seeded_rng(1))
     assert release.guarantee.epsilon() == pytest.approx(1)
     assert release.guarantee.relation is ADD
     assert release.answer((0, 31)) == pytest.approx(3200, abs=300)
     assert release.answer((np.array([0, 32]), np.array([31, 63]))).shape == (2,)
     assert "no prior error" in str(release)
     assert not hasattr(release, "std")
-    again = AwareRelease.from_json(release.to_json())
+    again = DataDependentRelease.from_json(release.to_json())
     assert again.answer((3, 40)) == release.answer((3, 40))
     with pytest.raises(InvalidArgument):
-        AwareRelease.from_json("{}")
+        DataDependentRelease.from_json("{}")
 
 
 def test_huge_budgets_bring_back_what_is_constant_in_buckets():
     counts = np.repeat([100, 3, 50, 0], 16)
-    dawa = Dawa(domain=integers(0, 63), budget=budget(epsilon=200))
-    assert dawa.release(counts, bits=seeded(1)).cells == pytest.approx(counts, abs=1e-6)
+    dawa = DAWA(domain=integers(0, 63), budget=budget(epsilon=200))
+    assert dawa.release(counts, bits=seeded_rng(1)).cells == pytest.approx(counts, abs=1e-6)
 
 
 def test_dawa_refuses():
     with pytest.raises(Unsupported):
-        Dawa(domain=integers(0, 63), budget=budget(rho=1))
+        DAWA(domain=integers(0, 63), budget=budget(rho=1))
     with pytest.raises(InvalidArgument, match="at most"):
-        Dawa(domain=integers(0, 1 << 17), budget=budget(epsilon=1))
+        DAWA(domain=integers(0, 1 << 17), budget=budget(epsilon=1))
     with pytest.raises(InvalidArgument, match="relation"):
-        Dawa(domain=integers(0, 63), budget=budget(epsilon=1), relation=Relation.LOCAL)
-    dawa = Dawa(domain=integers(0, 63), budget=budget(epsilon=1), contribution=Contribution(rows=2))
+        DAWA(domain=integers(0, 63), budget=budget(epsilon=1), relation=NeighboringRelation.LOCAL)
+    dawa = DAWA(domain=integers(0, 63), budget=budget(epsilon=1), contribution=Contribution(rows=2))
     with pytest.raises(OutOfDomain):
         dawa.release(np.zeros(63, dtype=int))
     assert math.isclose(dawa.guarantee.epsilon(), 1)

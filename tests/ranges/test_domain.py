@@ -20,7 +20,7 @@ DOMAINS = [
 def test_labels_and_places_are_inverse(domain):
     for cell in range(domain.size):
         label = domain.label(cell)
-        low, high = label if isinstance(domain, d.Bins) else (label, label)
+        low, high = label if isinstance(domain, d.BinnedDomain) else (label, label)
         assert [int(end) for end in d.span(domain, low, high)] == [cell, cell]
     assert d.read(domain.content()) == domain
     a, b = d.span(domain, None, None)

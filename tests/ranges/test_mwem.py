@@ -4,24 +4,24 @@ import numpy as np
 import pytest
 
 from discreet.core.errors import InvalidArgument, OutOfDomain, Unsupported
-from discreet.core.relation import Relation
-from discreet.noise.random_source import seeded
+from discreet.core.relation import NeighboringRelation
+from discreet.noise.random_source import seeded_rng
 from discreet.query.budget import budget
 from discreet.ranges import workload as w
 from discreet.ranges.domain import integers
 from discreet.ranges.grid import domain as g
-from discreet.ranges.grid.domain import Grid
+from discreet.ranges.grid.domain import GridDomain
 from discreet.ranges.grid.plan import plan_grid
 from discreet.ranges.plan import plan_ranges
 from discreet.ranges.strategies.base import Contribution
-from discreet.ranges.strategies.data_dependent import Mwem
+from discreet.ranges.strategies.data_dependent import MWEM
 
-GRID = Grid(domains=(integers(0, 7), integers(0, 5)))
+GRID = GridDomain(domains=(integers(0, 7), integers(0, 5)))
 
 
 def mwem(**options):
     given = {"grid": GRID, "workload": g.all_rectangles(), "budget": budget(epsilon=1)}
-    return Mwem(**(given | options))
+    return MWEM(**(given | options))
 
 
 def spiky():
@@ -40,7 +40,7 @@ def test_all_rounds_together_cost_the_budget(rounds):
 
 def test_scores_and_counts_move_by_the_rows_of_a_unit():
     # A rectangle's count moves by one when a row comes or goes, and also when one is replaced.
-    for relation in (Relation.ADD_REMOVE, Relation.REPLACE_ONE):
+    for relation in (NeighboringRelation.ADD_REMOVE, NeighboringRelation.REPLACE_ONE):
         made = mwem(relation=relation)
         assert made.measuring.integers.noise.scale == 1 / made.each
         assert made.choosing.rate == made.each / 2
@@ -65,7 +65,7 @@ def test_it_learns():
     def error(cells):
         return np.sqrt(np.square(g.signed_sums(g.corners(cells), ends) - truth).mean())
 
-    release = mwem(budget=budget(epsilon=20), rounds=20).release(counts, bits=seeded(1))
+    release = mwem(budget=budget(epsilon=20), rounds=20).release(counts, bits=seeded_rng(1))
     even = np.full((8, 6), 8000 / 48)
     assert error(release.cells) < error(even) / 2
     assert release.total == pytest.approx(8000, abs=30)
@@ -75,7 +75,7 @@ def test_it_learns():
 
 
 def test_wild_noise_does_no_harm():
-    release = mwem(budget=budget(epsilon=1e-6)).release(spiky(), bits=seeded(2))
+    release = mwem(budget=budget(epsilon=1e-6)).release(spiky(), bits=seeded_rng(2))
     assert np.isfinite(release.cells).all()
 
 
@@ -83,9 +83,9 @@ def test_mwem_refuses():
     with pytest.raises(Unsupported):
         mwem(budget=budget(epsilon=1, delta=1e-6))
     with pytest.raises(InvalidArgument, match="relation"):
-        mwem(relation=Relation.LOCAL)
+        mwem(relation=NeighboringRelation.LOCAL)
     with pytest.raises(InvalidArgument, match="list fewer"):
-        mwem(grid=Grid(domains=(integers(0, 99), integers(0, 99))))
+        mwem(grid=GridDomain(domains=(integers(0, 99), integers(0, 99))))
     with pytest.raises(OutOfDomain):
         mwem().release(np.zeros((6, 8), dtype=int))
 
@@ -98,7 +98,7 @@ def test_planners_offer_it_only_on_request():
     assert [type(offer).__name__ for offer in asked.aware] == ["Dawa", "Mwem"]
     assert str(asked).count("no prior error") == 2
     assert [one.mean for one in asked.candidates] == [one.mean for one in plan.candidates]
-    release = asked.aware[0].release(np.full(32, 30), bits=seeded(1))
+    release = asked.aware[0].release(np.full(32, 30), bits=seeded_rng(1))
     assert release.guarantee.epsilon() == pytest.approx(1)
     grid = plan_grid(GRID.domains, g.points(), price, data_aware=True)
     assert [type(offer).__name__ for offer in grid.aware] == ["Mwem"]

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from discreet.core.errors import InvalidArgument
-from discreet.core.relation import Relation
+from discreet.core.relation import NeighboringRelation
 from discreet.noise.laplace import DiscreteLaplace
-from discreet.noise.random_source import seeded
+from discreet.noise.random_source import seeded_rng
 from discreet.query.budget import budget
 from discreet.ranges import plan
 from discreet.ranges import workload as w
@@ -18,7 +18,7 @@ from discreet.ranges.strategies import explicit_matrix as dense
 from discreet.ranges.strategies.base import Contribution, price
 from discreet.ranges.strategies.haar import haar
 from discreet.ranges.strategies.hierarchical import flat, tree
-from discreet.ranges.strategies.square_root import Roots
+from discreet.ranges.strategies.square_root import SquareRootStrategy
 from tests.distributions import ALPHA
 
 WORKLOADS = [w.points(), w.short(), w.long(), w.prefixes(), w.all_ranges()]
@@ -51,7 +51,7 @@ def decompositions(a, b, branching, height):
 
 def drawn(workload, size):
     """Every range of a workload, or many of them with a fixed seed."""
-    if size <= 1024 or isinstance(workload, w.Prefixes):
+    if size <= 1024 or isinstance(workload, w.PrefixWorkload):
         return w.listed(workload, size)[:2]
     source = np.random.default_rng(1)
     low, high = workload.bounds(size)
@@ -162,7 +162,7 @@ def check_ratios(sizes):
         assert found[3] >= 3
         assert found[4] >= 2.7
         assert found[5] >= 2.3
-        if not isinstance(workload, w.Prefixes):
+        if not isinstance(workload, w.PrefixWorkload):
             assert found[5] >= (2.42 if size == 65536 else 2.48)
 
 
@@ -186,8 +186,8 @@ def rivals(size, family):
             yield tree(size, branching=branching)
             yield tree(size, branching=branching, root=True)
     if family == "gaussian":
-        yield Roots(size=size)
-        yield Roots(size=size, normalised=False)
+        yield SquareRootStrategy(size=size)
+        yield SquareRootStrategy(size=size, normalised=False)
 
 
 def check_best(size, workload, cost):
@@ -195,7 +195,7 @@ def check_best(size, workload, cost):
     for family in ("laplace",) if cost.rho is None else ("gaussian",):
         paid = price(cost, family=family)
         for rival in rivals(size, family):
-            moves = rival.moves(Contribution(), Relation.ADD_REMOVE)
+            moves = rival.moves(Contribution(), NeighboringRelation.ADD_REMOVE)
             error = rival.mean_variance(workload, paid.variances(rival.shares, moves))
             assert best.mean <= 1.01 * error, rival.describe()
 
@@ -250,7 +250,7 @@ def test_the_forecast_is_what_happens():
     for one in (found.candidates[0], found.candidates[-1]):
         errors = [
             np.square(
-                one.design.release(counts, bits=seeded(seed)).answer_many(a + 1, b + 1)
+                one.design.release(counts, bits=seeded_rng(seed)).answer_many(a + 1, b + 1)
                 - (truth[b + 1] - truth[a])
             ).mean()
             for seed in range(times)
@@ -297,17 +297,17 @@ def test_the_table_is_printed_without_reading_anything():
 
 def test_a_public_number_of_rows_is_used_where_it_is_public():
     size, cost = 64, budget(epsilon=1)
-    replaced = planned(size, w.all_ranges(), cost, relation=Relation.REPLACE_ONE)
-    known = planned(size, w.all_ranges(), cost, relation=Relation.REPLACE_ONE, rows=500)
+    replaced = planned(size, w.all_ranges(), cost, relation=NeighboringRelation.REPLACE_ONE)
+    known = planned(size, w.all_ranges(), cost, relation=NeighboringRelation.REPLACE_ONE, rows=500)
     assert known.candidates[0].mean < replaced.candidates[0].mean
-    assert known.best.release(np.full(size, 5), bits=seeded(1)).guarantee.epsilon() == 1
+    assert known.best.release(np.full(size, 5), bits=seeded_rng(1)).guarantee.epsilon() == 1
     guess = planned(size, w.all_ranges(), cost, rows=500)
     assert guess.candidates[0].mean == planned(size, w.all_ranges(), cost).candidates[0].mean
     several = planned(
         size,
         w.all_ranges(),
         cost,
-        relation=Relation.REPLACE_ONE,
+        relation=NeighboringRelation.REPLACE_ONE,
         rows=500,
         contribution=Contribution(rows=2),
     )
@@ -328,14 +328,14 @@ def test_more_rows_of_a_unit_cost_more():
 def test_single_cells(cost):
     found = planned(1, w.all_ranges(), cost)
     assert {one.design.strategy for one in found.candidates} == {flat(1)}
-    assert found.best.release(np.array([7]), bits=seeded(1)).answer() != 0
+    assert found.best.release(np.array([7]), bits=seeded_rng(1)).answer() != 0
     with pytest.raises(InvalidArgument, match="nothing to measure"):
-        planned(1, w.points(), cost, relation=Relation.REPLACE_ONE, rows=5)
+        planned(1, w.points(), cost, relation=NeighboringRelation.REPLACE_ONE, rows=5)
 
 
 def test_what_cannot_be_planned():
     with pytest.raises(InvalidArgument, match="REPLACE_ONE"):
-        planned(8, w.points(), BUDGETS[0], relation=Relation.LOCAL)
+        planned(8, w.points(), BUDGETS[0], relation=NeighboringRelation.LOCAL)
     with pytest.raises(InvalidArgument, match="rows must be"):
         planned(8, w.points(), BUDGETS[0], rows=0)
     with pytest.raises(InvalidArgument, match="outside"):
@@ -357,4 +357,4 @@ def test_a_thorough_plan_may_optimise_larger_matrices(monkeypatch):
     quick = plan_ranges(days, w.all_ranges(), budget(rho=1))
     thorough = plan_ranges(days, w.all_ranges(), budget(rho=1), thorough=True)
     assert len(thorough.candidates) == len(quick.candidates) + 1
-    assert isinstance(thorough.best.strategy, dense.Dense)
+    assert isinstance(thorough.best.strategy, dense.ExplicitMatrix)

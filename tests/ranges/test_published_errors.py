@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from discreet.core.relation import Relation
-from discreet.noise.random_source import seeded
+from discreet.core.relation import NeighboringRelation
+from discreet.noise.random_source import seeded_rng
 from discreet.query.budget import budget
 from discreet.ranges import workload as w
 from discreet.ranges._strategy_design import RangeDesign
@@ -20,14 +20,19 @@ from discreet.ranges.strategies import explicit_matrix as dense
 from discreet.ranges.strategies import square_root as roots
 from discreet.ranges.strategies.base import Contribution, price, rounded_shares
 from discreet.ranges.strategies.haar import haar, optimal_haar
-from discreet.ranges.strategies.hierarchical import Blocks, flat, optimal_blocks, tree
-from discreet.ranges.strategies.square_root import Roots
-from discreet.ranges.strategies.weighted_sums import Problem, covered, optimal_sums
+from discreet.ranges.strategies.hierarchical import (
+    HierarchicalHistogram,
+    flat,
+    optimal_blocks,
+    tree,
+)
+from discreet.ranges.strategies.square_root import SquareRootStrategy
+from discreet.ranges.strategies.weighted_sums import WeightProblem, covered, optimal_sums
 from tests.distributions import ALPHA
 
 SMALL = 2**-10
 ALL, PREFIXES = w.all_ranges(), w.prefixes()
-ONE = {"relation": Relation.ADD_REMOVE, "contribution": Contribution()}
+ONE = {"relation": NeighboringRelation.ADD_REMOVE, "contribution": Contribution()}
 
 
 def budgets(family, size=SMALL):
@@ -87,12 +92,12 @@ GAUSSIAN = {
     ),
     "haar": (haar, {64: 3.652, 256: 6.143, 1024: 9.325}, {64: 3.139, 256: 4.759, 1024: 6.725}),
     "square root": (
-        lambda size: Roots(size=size, normalised=False),
+        lambda size: SquareRootStrategy(size=size, normalised=False),
         {64: 3.462, 256: 5.324, 1024: 7.588},
         {64: 2.486, 256: 3.561, 1024: 4.835},
     ),
     "normalised square root": (
-        lambda size: Roots(size=size),
+        lambda size: SquareRootStrategy(size=size),
         {64: 3.038, 256: 4.762, 1024: 6.887, 4096: 9.406},
         {64: 2.264, 256: 3.270, 1024: 4.474},
     ),
@@ -119,7 +124,7 @@ def test_printed_variances(make, size, workload, family, printed):
 
 def test_the_largest_prefix_variances():
     for normalised, printed in ((False, 5.3549), (True, 4.7455)):
-        strategy = Roots(size=1024, normalised=normalised)
+        strategy = SquareRootStrategy(size=1024, normalised=normalised)
         (move,) = strategy.moves(**ONE)
         stops = np.arange(1024)
         found = strategy.variance(0 * stops, stops, np.array([move.l2_squared / 2]))
@@ -141,7 +146,7 @@ def test_the_largest_prefix_variances():
     ids=str,
 )
 def test_square_roots_of_large_domains_are_interpolated(monkeypatch, workload, normalised):
-    strategy = Roots(size=2048, normalised=normalised)
+    strategy = SquareRootStrategy(size=2048, normalised=normalised)
     quick = strategy.mean_variance(workload, np.ones(1))
     monkeypatch.setattr(roots, "_ALL_COLUMNS", 2048)
     assert quick == pytest.approx(strategy.mean_variance(workload, np.ones(1)), rel=3e-3)
@@ -278,7 +283,7 @@ def test_weighted_sums_of_blocks_for_laplace_noise(size, workload, limit):
 @pytest.mark.parametrize(("sizes", "block"), [((1,), 1), ((1,), 4), ((1, 2), 2), ((1, 2, 4), 8)])
 def test_its_gradient(sizes, block):
     gram, energies = covered(ALL, 24, (*sizes, block))
-    problem = Problem(
+    problem = WeightProblem(
         gram=gram / block, drops=-np.diff(energies, axis=0), sizes=sizes, block=block, rows=3
     )
     x = np.random.default_rng(2).uniform(0.1, 0.5, 3 * len(gram) + len(sizes) - 1)
@@ -298,7 +303,7 @@ def test_printed_two_passes():
     assert found == pytest.approx([3.619048, 5.619048, 1.952381, 7.952381], abs=1e-6)
     found = strategy.estimate(noisy, np.array([4.0, 1.0, 1.0]))
     assert found == pytest.approx([3.764444, 5.764444, 1.875556, 7.875556], abs=1e-6)
-    known = Blocks(size=4, sizes=(1, 2), shares=rounded_shares(np.ones(2)), total=20)
+    known = HierarchicalHistogram(size=4, sizes=(1, 2), shares=rounded_shares(np.ones(2)), total=20)
     found = known.estimate(noisy[:2], np.ones(2))
     assert found == pytest.approx([3.833333, 5.833333, 2.166667, 8.166667], abs=1e-6)
 
@@ -342,7 +347,7 @@ SIMULATED = {
     "blocks": (optimal(optimal_blocks, 256, ALL, "laplace"), "laplace"),
     "blocks, gaussian": (optimal(optimal_blocks, 64, ALL, "gaussian"), "gaussian"),
     "haar": (haar(64), "laplace"),
-    "square root": (Roots(size=64), "gaussian"),
+    "square root": (SquareRootStrategy(size=64), "gaussian"),
     "weighted sums": (optimal_sums(32, workload=ALL, block=4), "laplace"),
 }
 
@@ -355,7 +360,8 @@ def squared_errors(design, times, ranges):
     truth = np.concatenate([[0], np.cumsum(counts)])
     exact = truth[b + 1] - truth[a]
     rows = [
-        design.release(counts, bits=seeded(seed)).answer_many(a, b) - exact for seed in range(times)
+        design.release(counts, bits=seeded_rng(seed)).answer_many(a, b) - exact
+        for seed in range(times)
     ]
     return np.square(rows) / design.variance(a, b)
 

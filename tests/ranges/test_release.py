@@ -9,8 +9,8 @@ import pytest
 
 from discreet.accounting.guarantee import Guarantee
 from discreet.core.errors import InvalidArgument, OutOfDomain
-from discreet.core.relation import Relation
-from discreet.noise.random_source import seeded
+from discreet.core.relation import NeighboringRelation
+from discreet.noise.random_source import seeded_rng
 from discreet.query.budget import budget
 from discreet.ranges import workload as w
 from discreet.ranges._strategy_design import RangeDesign
@@ -19,22 +19,24 @@ from discreet.ranges.release import RangeRelease
 from discreet.ranges.strategies import explicit_matrix as dense
 from discreet.ranges.strategies.base import Contribution
 from discreet.ranges.strategies.haar import haar
-from discreet.ranges.strategies.hierarchical import Blocks, flat, tree
-from discreet.ranges.strategies.square_root import Roots
+from discreet.ranges.strategies.hierarchical import HierarchicalHistogram, flat, tree
+from discreet.ranges.strategies.square_root import SquareRootStrategy
 from discreet.ranges.strategies.weighted_sums import optimal_sums
 from tests.distributions import frequency
 
 SIZE = 60
 COUNTS = np.random.default_rng(1).poisson(40, size=SIZE)
 TRUTH = np.concatenate([[0], np.cumsum(COUNTS)])
-MIXED = Blocks(size=SIZE, sizes=(1, 8, 32), shares=(Fraction(1, 2), Fraction(1, 4), Fraction(1, 4)))
+MIXED = HierarchicalHistogram(
+    size=SIZE, sizes=(1, 8, 32), shares=(Fraction(1, 2), Fraction(1, 4), Fraction(1, 4))
+)
 DESIGNS = {
     "flat": (flat(SIZE), "laplace", budget(epsilon=1)),
     "blocks": (MIXED, "laplace", budget(epsilon=1)),
     "blocks, rho": (MIXED, "gaussian", budget(rho=1)),
     "blocks, approximate": (MIXED, "gaussian", budget(epsilon=1, delta=1e-6)),
     "haar": (haar(SIZE), "laplace", budget(epsilon=1)),
-    "square root": (Roots(size=SIZE), "gaussian", budget(rho=1)),
+    "square root": (SquareRootStrategy(size=SIZE), "gaussian", budget(rho=1)),
     "optimal": (dense.optimal_gaussian(SIZE, workload=w.all_ranges()), "gaussian", budget(rho=1)),
     "sums of cells": (optimal_sums(SIZE, workload=w.points()), "laplace", budget(epsilon=1)),
     "sums of blocks": (
@@ -70,7 +72,7 @@ def test_the_cost_is_the_budget(planned):
 
 
 def test_answers_agree_with_each_other(planned):
-    release = planned.release(COUNTS, bits=seeded(1))
+    release = planned.release(COUNTS, bits=seeded_rng(1))
     whole = release.answer_many(np.arange(1, SIZE + 1), np.arange(1, SIZE + 1))
     assert whole == pytest.approx(release.cells)
     assert release.answer(5, 9) == pytest.approx(release.cells[4:9].sum())
@@ -82,7 +84,7 @@ def test_answers_agree_with_each_other(planned):
 
 
 def test_the_artefact_stands_alone(planned):
-    release = planned.release(COUNTS, bits=seeded(2))
+    release = planned.release(COUNTS, bits=seeded_rng(2))
     again = RangeRelease.from_json(release.to_json())
     assert again.to_json() == release.to_json()
     assert again.guarantee == release.guarantee == planned.guarantee
@@ -138,11 +140,11 @@ def test_intervals_cover(planned):
     few = np.random.default_rng(3).integers(0, len(a), 12)
     a, b = a[few], b[few]
     times = 150
-    low, high = planned.release(COUNTS, bits=seeded(0)).interval(a + 1, b + 1, level=0.9)
+    low, high = planned.release(COUNTS, bits=seeded_rng(0)).interval(a + 1, b + 1, level=0.9)
     width = (high - low) / 2
     errors = np.array(
         [
-            planned.release(COUNTS, bits=seeded(seed)).answer_many(a + 1, b + 1)
+            planned.release(COUNTS, bits=seeded_rng(seed)).answer_many(a + 1, b + 1)
             - (TRUTH[b + 1] - TRUTH[a])
             for seed in range(times)
         ]
@@ -156,7 +158,7 @@ def test_intervals_cover(planned):
 
 
 def test_more_ranges_get_wider_intervals_that_still_hold():
-    release = design("blocks").release(COUNTS, bits=seeded(4))
+    release = design("blocks").release(COUNTS, bits=seeded_rng(4))
     a, b, _ = w.listed(w.all_ranges(), SIZE)
     low, high = release.interval(a + 1, b + 1)
     close_low, close_high = release.interval(a[:9] + 1, b[:9] + 1)
@@ -166,7 +168,7 @@ def test_more_ranges_get_wider_intervals_that_still_hold():
 
 
 def test_covariances_and_unions(planned):
-    release = planned.release(COUNTS, bits=seeded(5))
+    release = planned.release(COUNTS, bits=seeded_rng(5))
     assert release.covariance((3, 9), (3, 9)) == pytest.approx(release.std(3, 9) ** 2)
     # The variance of a sum of two neighbours is that of the joined range.
     parts = release.std(3, 9) ** 2 + release.std(10, 20) ** 2
@@ -186,7 +188,7 @@ def test_covariances_and_unions(planned):
 
 def test_the_distribution_function_has_a_band_for_all_cells(planned):
     for seed in range(5):
-        curve = planned.release(COUNTS, bits=seeded(seed)).cdf(level=0.999)
+        curve = planned.release(COUNTS, bits=seeded_rng(seed)).cdf(level=0.999)
         assert (curve.low <= TRUTH[1:]).all()
         assert (curve.high >= TRUTH[1:]).all()
         assert (np.diff(curve.values) >= 0).all()
@@ -198,7 +200,7 @@ def test_the_distribution_function_has_a_band_for_all_cells(planned):
 def test_quantiles_hold_the_true_one(planned):
     hits, width = 0, 0
     for seed in range(40):
-        release = planned.release(COUNTS, bits=seeded(seed))
+        release = planned.release(COUNTS, bits=seeded_rng(seed))
         for share in (0.1, 0.5, 0.9):
             found = release.quantile(share, level=0.95)
             true = int(np.searchsorted(TRUTH[1:], share * TRUTH[-1])) + 1
@@ -212,7 +214,7 @@ def test_quantiles_hold_the_true_one(planned):
 def test_heavy_cells_are_heavy():
     counts = COUNTS.copy()
     counts[[7, 30]] = 400, 900
-    release = design("flat").release(counts, bits=seeded(6))
+    release = design("flat").release(counts, bits=seeded_rng(6))
     found = release.heavy(100)
     assert [one.label for one in found] == [31, 8]
     assert found[0].low <= 900 <= found[0].high
@@ -222,7 +224,7 @@ def test_heavy_cells_are_heavy():
 def test_polished_answers_are_counts_of_the_estimated_total(planned):
     sparse = np.zeros(SIZE, dtype=np.int64)
     sparse[[3, 40]] = 200, 50
-    release = planned.release(sparse, bits=seeded(7))
+    release = planned.release(sparse, bits=seeded_rng(7))
     polished = release.polished()
     assert polished.cells.min() >= 0
     assert polished.cells.sum() == pytest.approx(max(release.total, 0))
@@ -238,11 +240,11 @@ def test_polishing_is_least_squares():
     """Against a general solver: the same point."""
     from scipy.optimize import minimize
 
-    strategy = Blocks(size=6, sizes=(1, 3), shares=(Fraction(1, 2),) * 2)
+    strategy = HierarchicalHistogram(size=6, sizes=(1, 3), shares=(Fraction(1, 2),) * 2)
     planned = RangeDesign(
         domain=integers(0, 5), strategy=strategy, budget=budget(epsilon=0.2), family="laplace"
     )
-    release = planned.release(np.array([0, 9, 0, 0, 0, 30]), bits=seeded(8))
+    release = planned.release(np.array([0, 9, 0, 0, 0, 30]), bits=seeded_rng(8))
     polished = release.polished()
     normal = np.stack([strategy.precision(e, planned.noise) for e in np.eye(6)])
     solved = minimize(
@@ -257,13 +259,15 @@ def test_polishing_is_least_squares():
 
 def test_a_public_total_is_for_replacement_only():
     with pytest.raises(InvalidArgument, match="REPLACE_ONE"):
-        design("flat").release(COUNTS, bits=seeded(9)).polished(total=100)
-    replaced = design("flat", relation=Relation.REPLACE_ONE)
-    polished = replaced.release(COUNTS, bits=seeded(9)).polished(total=int(COUNTS.sum()))
+        design("flat").release(COUNTS, bits=seeded_rng(9)).polished(total=100)
+    replaced = design("flat", relation=NeighboringRelation.REPLACE_ONE)
+    polished = replaced.release(COUNTS, bits=seeded_rng(9)).polished(total=int(COUNTS.sum()))
     assert polished.cells.sum() == pytest.approx(COUNTS.sum())
-    many = design("flat", relation=Relation.REPLACE_ONE, contribution=Contribution(rows=2))
+    many = design(
+        "flat", relation=NeighboringRelation.REPLACE_ONE, contribution=Contribution(rows=2)
+    )
     with pytest.raises(InvalidArgument, match="one row"):
-        many.release(COUNTS, bits=seeded(9)).polished(total=100)
+        many.release(COUNTS, bits=seeded_rng(9)).polished(total=100)
 
 
 def test_a_public_total_is_answered_exactly():
@@ -272,10 +276,10 @@ def test_a_public_total_is_answered_exactly():
         strategy=flat(SIZE, total=int(COUNTS.sum())),
         budget=budget(epsilon=1),
         family="laplace",
-        relation=Relation.REPLACE_ONE,
+        relation=NeighboringRelation.REPLACE_ONE,
     )
     assert [float(law.scale) for law in planned.laws] == [2]
-    release = planned.release(COUNTS, bits=seeded(10))
+    release = planned.release(COUNTS, bits=seeded_rng(10))
     assert release.total == pytest.approx(COUNTS.sum())
     assert release.std() == 0
     lengths = np.arange(1, SIZE + 1)
@@ -292,7 +296,7 @@ def test_less_noise_than_doubles_can_tell_leaves_exact_answers(strategy, price):
         strategy=strategy,
         budget=budget(**price),
         family="laplace" if "epsilon" in price else "gaussian",
-    ).release(COUNTS, bits=seeded(3))
+    ).release(COUNTS, bits=seeded_rng(3))
     assert made.cells == pytest.approx(COUNTS, abs=1e-9)
     low, high = made.interval(2, 40)
     assert low <= TRUTH[40] - TRUTH[1] <= high
@@ -316,7 +320,7 @@ def test_wrong_counts_are_refused_without_showing_them():
 
 
 def test_one_range_or_many():
-    release = design("flat").release(COUNTS, bits=seeded(11))
+    release = design("flat").release(COUNTS, bits=seeded_rng(11))
     with pytest.raises(InvalidArgument, match="answer_many"):
         release.answer([1, 2], [3, 4])
     with pytest.raises(InvalidArgument, match="level"):
@@ -326,7 +330,7 @@ def test_one_range_or_many():
 
 
 def test_texts_that_are_no_release():
-    good = json.loads(design("blocks").release(COUNTS, bits=seeded(12)).to_json())
+    good = json.loads(design("blocks").release(COUNTS, bits=seeded_rng(12)).to_json())
     assert RangeRelease.from_json(json.dumps(good)).total
     wrong = [
         "",
@@ -354,7 +358,7 @@ def test_dates_are_asked_by_dates():
         budget=budget(epsilon=1),
         family="laplace",
     )
-    release = planned.release(COUNTS, bits=seeded(13))
+    release = planned.release(COUNTS, bits=seeded_rng(13))
     assert release.answer("2024-01-31", "2024-02-01") == pytest.approx(release.cells[30:32].sum())
     assert str(release.quantile(0).label) == "2024-01-01"
     assert Guarantee.from_json(json.dumps(json.loads(release.to_json())["guarantee"]))

@@ -8,28 +8,28 @@ import numpy as np
 import pytest
 
 from discreet.core.errors import InvalidArgument, Unsupported
-from discreet.core.relation import Relation
+from discreet.core.relation import NeighboringRelation
 from discreet.ranges import workload as w
 from discreet.ranges._measurements import read_strategy
 from discreet.ranges.strategies import explicit_matrix as dense
 from discreet.ranges.strategies.base import Contribution, group_move, rounded_shares
 from discreet.ranges.strategies.haar import Haar, haar
-from discreet.ranges.strategies.hierarchical import Blocks, flat, tree
-from discreet.ranges.strategies.square_root import Roots
-from discreet.ranges.strategies.weighted_sums import Sums, optimal_sums
+from discreet.ranges.strategies.hierarchical import HierarchicalHistogram, flat, tree
+from discreet.ranges.strategies.square_root import SquareRootStrategy
+from discreet.ranges.strategies.weighted_sums import WeightedSums, optimal_sums
 
-ADD, REPLACE = Relation.ADD_REMOVE, Relation.REPLACE_ONE
+ADD, REPLACE = NeighboringRelation.ADD_REMOVE, NeighboringRelation.REPLACE_ONE
 
 
 def blocks(size, *sizes, total=None):
     shares = rounded_shares(np.arange(1.0, len(sizes) + 1))
-    return Blocks(size=size, sizes=sizes, shares=shares, total=total)
+    return HierarchicalHistogram(size=size, sizes=sizes, shares=shares, total=total)
 
 
 def sums(size, sizes, block, *, rows):
     source = np.random.default_rng(7)
     many = -(-size // block)
-    return Sums(
+    return WeightedSums(
         size=size,
         sizes=sizes,
         block=block,
@@ -51,8 +51,8 @@ STRUCTURES = {
     "haar, padded": haar(13),
     "haar, public total": haar(7, total=9),
     "haar, single cell": haar(1),
-    "square root": Roots(size=9, normalised=False),
-    "normalised square root": Roots(size=9),
+    "square root": SquareRootStrategy(size=9, normalised=False),
+    "normalised square root": SquareRootStrategy(size=9),
     "optimal matrix": dense.optimal_gaussian(9, workload=w.all_ranges()),
     "weighted sums of cells": optimal_sums(9, workload=w.all_ranges(), rows=2),
     "weighted sums of blocks": optimal_sums(16, workload=w.long(), rows=2, block=4),
@@ -191,8 +191,8 @@ SMALL = {
     "blocks": blocks(6, 1, 3),
     "haar": haar(4),
     "haar, padded": haar(5),
-    "square root": Roots(size=4, normalised=False),
-    "normalised": Roots(size=4),
+    "square root": SquareRootStrategy(size=4, normalised=False),
+    "normalised": SquareRootStrategy(size=4),
     "optimal": dense.optimal_gaussian(4, workload=w.all_ranges()),
     "optimised": optimal_sums(4, workload=w.prefixes(), rows=1),
     "sums of blocks": sums(5, (1,), 2, rows=2),
@@ -265,22 +265,24 @@ def test_a_public_total_needs_one_row_of_each_unit_and_replacement(strategy):
 @pytest.mark.parametrize("strategy", SMALL.values(), ids=SMALL)
 def test_the_local_relation_is_refused(strategy):
     with pytest.raises(InvalidArgument, match="ADD_REMOVE"):
-        strategy.moves(Contribution(), Relation.LOCAL)
+        strategy.moves(Contribution(), NeighboringRelation.LOCAL)
 
 
 @pytest.mark.parametrize(
     "make",
     [
-        lambda: Blocks(size=4, sizes=(2,), shares=(Fraction(1),)),
-        lambda: Blocks(size=4, sizes=(1, 2, 3), shares=(Fraction(1, 3),) * 3),
-        lambda: Blocks(size=4, sizes=(1, 1), shares=(Fraction(1, 2),) * 2),
-        lambda: Blocks(size=4, sizes=(1, 2), shares=(Fraction(1, 2), Fraction(1, 3))),
-        lambda: Blocks(size=4, sizes=(1, 2), shares=(Fraction(1), Fraction(0))),
-        lambda: Blocks(size=0, sizes=(1,), shares=(Fraction(1),)),
+        lambda: HierarchicalHistogram(size=4, sizes=(2,), shares=(Fraction(1),)),
+        lambda: HierarchicalHistogram(size=4, sizes=(1, 2, 3), shares=(Fraction(1, 3),) * 3),
+        lambda: HierarchicalHistogram(size=4, sizes=(1, 1), shares=(Fraction(1, 2),) * 2),
+        lambda: HierarchicalHistogram(
+            size=4, sizes=(1, 2), shares=(Fraction(1, 2), Fraction(1, 3))
+        ),
+        lambda: HierarchicalHistogram(size=4, sizes=(1, 2), shares=(Fraction(1), Fraction(0))),
+        lambda: HierarchicalHistogram(size=0, sizes=(1,), shares=(Fraction(1),)),
         lambda: Haar(size=4, shares=(Fraction(1),)),
         lambda: haar(1, total=3),
-        lambda: dense.Dense(name="short", matrix=np.ones((1, 2), dtype=np.int64)),
-        lambda: dense.Dense(name="wide", matrix=np.eye(2, dtype=np.int64) << 30),
+        lambda: dense.ExplicitMatrix(name="short", matrix=np.ones((1, 2), dtype=np.int64)),
+        lambda: dense.ExplicitMatrix(name="wide", matrix=np.eye(2, dtype=np.int64) << 30),
         lambda: sums(4, (2,), 2, rows=1),
         lambda: sums(4, (1, 2, 3), 6, rows=1),
         lambda: sums(4, (1, 2), 3, rows=1),
@@ -306,7 +308,7 @@ def test_large_dense_domains_are_refused():
         optimal_sums((1 << 17) + 1, workload=w.points())
     ends = np.zeros(1 << 15, dtype=np.int64)
     with pytest.raises(Unsupported, match="too long"):
-        Roots(size=1 << 16).variance(ends, ends, np.ones(1))
+        SquareRootStrategy(size=1 << 16).variance(ends, ends, np.ones(1))
 
 
 def test_huge_counts_are_clamped_and_do_not_wrap():
@@ -315,7 +317,7 @@ def test_huge_counts_are_clamped_and_do_not_wrap():
         flat(9),
         tree(9, branching=2),
         haar(9),
-        Roots(size=9),
+        SquareRootStrategy(size=9),
         STRUCTURES["optimal matrix"],
         STRUCTURES["weighted sums of cells"],
     ):

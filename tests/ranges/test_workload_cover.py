@@ -14,7 +14,7 @@ WORKLOADS = [
     w.long(),
     w.prefixes(),
     w.all_ranges(),
-    w.Lengths(name="some", shortest=2, longest=7),
+    w.LengthWorkload(name="some", shortest=2, longest=7),
     LISTED,
 ]
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import discreet
-from discreet.intervals.central_vs_local import compare_rows
+from discreet.intervals.central_vs_local import compare_by_rows
 from discreet.report.comparison_charts import against_rows
 
 
 def test_curves_are_the_rows_of_the_plan(tmp_path):
-    found = compare_rows(lower=0, upper=110, rows=[100, 1000, 10_000], epsilon=1, std=12)
+    found = compare_by_rows(lower=0, upper=110, rows=[100, 1000, 10_000], epsilon=1, std=12)
     panels = against_rows(found)
     assert [len(panel.lines) for panel in panels] == [2, 3, 3]
     mean, variance, median = panels
@@ -24,6 +24,6 @@ def test_curves_are_the_rows_of_the_plan(tmp_path):
 
 
 def test_a_constant_column_has_no_median(tmp_path):
-    found = compare_rows(lower=0, upper=1, rows=[10, 20], epsilon=1, std=0)
+    found = compare_by_rows(lower=0, upper=1, rows=[10, 20], epsilon=1, std=0)
     assert len(against_rows(found)) == 2
     assert discreet.plot(found, tmp_path / "constant.png").stat().st_size > 1000

@@ -13,15 +13,15 @@ import pytest
 from matplotlib.figure import Figure
 
 import discreet
-from discreet import local, seeded
+from discreet import local, seeded_rng
 from discreet.core.errors import InvalidArgument
-from discreet.intervals.central_vs_local import compare_rows
-from discreet.local import Aggregate, Collection, State, bins, dates, ordered
-from discreet.local._heavy_hitters import Found
-from discreet.local.ranges.haar import Halves
+from discreet.intervals.central_vs_local import compare_by_rows
+from discreet.local import Aggregator, AggregatorState, CollectionSpec, bins, dates, ordered
+from discreet.local._heavy_hitters import HeavyHittersEstimate
+from discreet.local.ranges.haar import HaarResponse
 from discreet.ranges import workload
 from discreet.ranges.domain import integers
-from discreet.report.drawing.panel import Bars, Lines, stacked
+from discreet.report.drawing.panel import BarPanel, LinePanel, stacked
 from discreet.report.local_section import KINDS, TABLES, panels
 
 CLIENTS = 3000
@@ -41,27 +41,27 @@ DOMAINS = {
 
 
 def counted(randomiser, values):
-    return Aggregate(randomiser).add(randomiser.encode(values, bits=seeded(3)))
+    return Aggregator(randomiser).add(randomiser.encode(values, bits=seeded_rng(3)))
 
 
 def learnt():
-    tree = local.adaptive(domain=DOMAIN, epsilon=2)
+    tree = local.adaptive_hierarchy(domain=DOMAIN, epsilon=2)
     return tree.learn(counted(tree.randomiser, VALUES))
 
 
 def state():
-    kept = State(None, Collection(randomiser=OUE, labels=tuple("abcdefgh")))
+    kept = AggregatorState(None, CollectionSpec(randomiser=OUE, labels=tuple("abcdefgh")))
     kept.aggregate.merge(counted(OUE, VALUES % 8))
     return kept
 
 
 OUE = local.oue(categories=8, epsilon=1)
 WAVE = local.square_wave(cells=20, epsilon=1, lower=1950, upper=2020)
-MEAN = local.best_mean(epsilon=1, lower=0, upper=30)
-SEVERAL = local.several(columns={"x": (0, 30), "$y<": (0, 60)}, epsilon=1)
-TREE = local.tree(domain=DOMAIN, epsilon=1)
-GRID = local.local_grid({"a": DOMAIN, "b": integers(0, 15)}, epsilon=1, clients=CLIENTS)
-FOUND = Found(
+MEAN = local.best_mean_randomizer(epsilon=1, lower=0, upper=30)
+SEVERAL = local.multidimensional_mean(columns={"x": (0, 30), "$y<": (0, 60)}, epsilon=1)
+TREE = local.hierarchical_histogram(domain=DOMAIN, epsilon=1)
+GRID = local.hybrid_grid({"a": DOMAIN, "b": integers(0, 15)}, epsilon=1, clients=CLIENTS)
+FOUND = HeavyHittersEstimate(
     items=("café".encode(), rb"$x^{$\frac", b"<b>&\x00\xff", "\u202eabc".encode()),
     shares=np.array([0.3, 0.2, 0.1, 0.05]),
     std=np.full(4, 0.01),
@@ -82,15 +82,15 @@ def fixture_shown():
         "LocalRanges": counted(TREE, VALUES).estimate(),
         "Polished": counted(TREE, VALUES).estimate().polished(),
         "Distribution": told,
-        "Bootstrap": WAVE.bootstrap(told, replicates=5, bits=seeded(4)),
+        "Bootstrap": WAVE.bootstrap(told, replicates=5, bits=seeded_rng(4)),
         "Mean": counted(MEAN, VALUES).estimate(),
         "a dict of means": counted(SEVERAL, {"x": VALUES, "$y<": VALUES}).estimate(),
         "Found": FOUND,
         "GridEstimate": counted(GRID, {"a": VALUES, "b": VALUES // 2}).estimate(),
-        "LocalPlan": local.plan_local(DOMAIN, ALL, epsilon=1, clients=CLIENTS),
-        "Ladder": local.trust_ladder(DOMAIN, ALL, epsilon=1, delta=1e-6, clients=CLIENTS),
-        "BestAdditive": discreet.best_additive(sensitivity=1, epsilon=1),
-        "Comparisons": compare_rows(lower=0, upper=9, rows=[9, 99], epsilon=1, std=2),
+        "LocalPlan": local.plan_collection(DOMAIN, ALL, epsilon=1, clients=CLIENTS),
+        "Ladder": local.compare_trust_models(DOMAIN, ALL, epsilon=1, delta=1e-6, clients=CLIENTS),
+        "BestAdditive": discreet.best_additive_noise(sensitivity=1, epsilon=1),
+        "Comparisons": compare_by_rows(lower=0, upper=9, rows=[9, 99], epsilon=1, std=2),
     }
 
 
@@ -128,8 +128,8 @@ def test_the_list_of_kinds_is_complete(shown):
     [
         local.grr(categories=8, epsilon=1),
         local.sue(categories=8, epsilon=1),
-        local.the(categories=8, epsilon=1),
-        local.she(categories=8, epsilon=1),
+        local.threshold_histogram_encoding(categories=8, epsilon=1),
+        local.summation_histogram_encoding(categories=8, epsilon=1),
         local.olh(categories=8, epsilon=1),
         local.hadamard_response(categories=8, epsilon=1),
         local.subset_selection(categories=8, epsilon=1),
@@ -137,13 +137,13 @@ def test_the_list_of_kinds_is_complete(shown):
         local.l_osue(categories=8, epsilon=1, permanent=2),
         local.best_oracle(8, epsilon=1),
         local.duchi(epsilon=1, lower=0, upper=8),
-        local.piecewise(epsilon=1, lower=0, upper=8),
-        local.balanced(epsilon=1, lower=0, upper=8),
-        local.hybrid(epsilon=1, lower=0, upper=8),
+        local.piecewise_mean(epsilon=1, lower=0, upper=8),
+        local.balanced_piecewise(epsilon=1, lower=0, upper=8),
+        local.hybrid_mean(epsilon=1, lower=0, upper=8),
         local.local_laplace(epsilon=1, lower=0, upper=8),
         local.square_wave(cells=8, epsilon=1, lower=0, upper=8),
-        local.haar(domain=DOMAIN, epsilon=1),
-        local.flat(domain=DOMAIN, epsilon=1),
+        local.haar_wavelet(domain=DOMAIN, epsilon=1),
+        local.flat_histogram(domain=DOMAIN, epsilon=1),
         local.heavy_hitters(length=1, epsilon=4),
     ],
     ids=lambda one: one.kind,
@@ -162,10 +162,10 @@ def test_counts_of_every_randomiser_are_drawn(randomiser, many, tmp_path):
     [
         None,
         OUE,
-        Collection(randomiser=OUE),
+        CollectionSpec(randomiser=OUE),
         {},
         {"x": 1},
-        Aggregate(Halves(pairs=2, epsilon=Fraction(1))),
+        Aggregator(HaarResponse(pairs=2, epsilon=Fraction(1))),
     ],
     ids=["None", "randomiser", "collection", "empty", "dict", "numbers"],
 )
@@ -189,7 +189,7 @@ def test_the_level_must_be_a_probability(shown, tmp_path):
 def test_shares_are_the_largest_in_percent_with_their_intervals():
     oracle = local.oue(categories=40, epsilon=1)
     found = counted(oracle, VALUES).estimate()
-    bars = only(panels(found, level=0.9), Bars)
+    bars = only(panels(found, level=0.9), BarPanel)
     order = [share.category for share in found.top(20)]
     low, high = found.interval(0.9)
     assert bars.labels == list(map(str, order))
@@ -199,22 +199,22 @@ def test_shares_are_the_largest_in_percent_with_their_intervals():
     assert bars.title == "The 20 largest of 40 shares (3,000 reports of epsilon 1)"
     assert "90 times of 100" in bars.note
     assert "too large" in bars.note
-    assert "too large" not in only(panels(counted(OUE, VALUES % 8)), Bars).note
+    assert "too large" not in only(panels(counted(OUE, VALUES % 8)), BarPanel).note
 
 
 def test_labels_come_from_the_collection_and_the_cost_from_the_randomiser(shown):
-    bars = only(panels(shown["State"]), Bars)
+    bars = only(panels(shown["State"]), BarPanel)
     order = [share.category for share in shown["State"].aggregate.estimate().top(8)]
     assert bars.labels == ["abcdefgh"[i] for i in order]
     kept = counted(local.rappor(categories=8, epsilon=1, permanent=2), VALUES % 8)
-    assert "of epsilon 1, epsilon 2 a period)" in only(panels(kept), Bars).title
+    assert "of epsilon 1, epsilon 2 a period)" in only(panels(kept), BarPanel).title
 
 
 def test_adjusted_shares_have_no_whiskers(shown):
     found = shown["Frequencies"]
-    assert None not in only(panels(found.pinned()), Bars).low
+    assert None not in only(panels(found.pinned()), BarPanel).low
     for adjusted in (found.projected(), found.norm_cut()):
-        bars = only(panels(adjusted), Bars)
+        bars = only(panels(adjusted), BarPanel)
         assert set(bars.low) == set(bars.high) == {None}
         assert "no error is known" in bars.note
 
@@ -222,7 +222,7 @@ def test_adjusted_shares_have_no_whiskers(shown):
 @pytest.mark.parametrize("name", DOMAINS)
 def test_ranges_are_split_into_parts_and_summed_up(name):
     domain, values = DOMAINS[name]
-    release = counted(local.tree(domain=domain, epsilon=1), values).estimate()
+    release = counted(local.hierarchical_histogram(domain=domain, epsilon=1), values).estimate()
     bars, lines = panels(release)
     assert len(bars.values) == min(domain.size, 16)
     assert sum(bars.values) == pytest.approx(CLIENTS)
@@ -240,7 +240,7 @@ def test_ranges_are_split_into_parts_and_summed_up(name):
 
 def test_labels_are_no_formulas(tmp_path):
     domain, values = DOMAINS["ordered"]
-    release = counted(local.tree(domain=domain, epsilon=1), values)
+    release = counted(local.hierarchical_histogram(domain=domain, epsilon=1), values)
     discreet.plot(release, tmp_path / "a.png")  # "c$d" at a tick and at a bar
     figure = Figure()
     panels(release)[1].draw(axes := figure.add_subplot())
@@ -249,14 +249,14 @@ def test_labels_are_no_formulas(tmp_path):
 
 
 def test_without_reports_there_are_no_whiskers():
-    bars, lines = panels(Aggregate(TREE))
+    bars, lines = panels(Aggregator(TREE))
     assert set(bars.low) == set(bars.high) == {None}
     assert set(lines.band.low) == set(lines.band.high) == {0.0}  # nobody is known to be there
 
 
 def test_a_plan_shows_every_candidate_and_the_chosen_one_first(shown, tmp_path):
-    plan = local.plan_local(integers(0, 1023), ALL, epsilon=1, clients=CLIENTS)
-    lines = only(panels(plan), Lines)
+    plan = local.plan_collection(integers(0, 1023), ALL, epsilon=1, clients=CLIENTS)
+    lines = only(panels(plan), LinePanel)
     assert lines.lines[0].label == plan.chosen.name != plan.candidates[0].name
     assert {line.label for line in lines.lines} == {one.name for one in plan.candidates}
     lengths, _ = plan.curves()
@@ -268,12 +268,12 @@ def test_a_plan_shows_every_candidate_and_the_chosen_one_first(shown, tmp_path):
     drawn = " ".join(words(discreet.plot(plan, tmp_path / "a.svg").read_text()))
     for one in plan.candidates:
         assert one.name in drawn  # on two lines, but whole
-    assert "epsilon 1)" in only(panels(shown["LocalPlan"]), Lines).title
+    assert "epsilon 1)" in only(panels(shown["LocalPlan"]), LinePanel).title
 
 
 def test_the_ladder_is_drawn_by_logarithms(shown):
     ladder = shown["Ladder"]
-    bars = only(panels(ladder), Bars)
+    bars = only(panels(ladder), BarPanel)
     assert bars.values == [rung.rmse for rung in ladder.rungs]
     assert [label.split(":")[0] for label in bars.labels] == [r.model for r in ladder.rungs]
     assert bars.svg().count("(log scale), all ranges of 0 .. 31.") == 1
@@ -292,7 +292,7 @@ def test_bars_by_logarithms_begin_at_a_power_of_ten(shown):
 
 
 def test_a_density_holds_one_and_begins_where_its_numbers_do(shown):
-    lines = only(panels(shown["Distribution"]), Lines)
+    lines = only(panels(shown["Distribution"]), LinePanel)
     x, y = np.array(lines.lines[0].x), np.array(lines.lines[0].y)
     assert np.trapezoid(y, x) == pytest.approx(1)
     assert (x[0], x[-1]) == (1950, 2020)
@@ -300,12 +300,12 @@ def test_a_density_holds_one_and_begins_where_its_numbers_do(shown):
     assert "1,950" in ticks
     assert "1,000" not in ticks
     assert "bootstrap" in lines.note
-    drawn = only(panels(shown["Bootstrap"]), Lines)
+    drawn = only(panels(shown["Bootstrap"]), LinePanel)
     low, high = shown["Bootstrap"].interval(lambda one: one.density)
     assert drawn.band.low == pytest.approx(np.repeat(np.maximum(low, 0), 2))
     assert drawn.band.high == pytest.approx(np.repeat(high, 2))
     unsettled = replace(shown["Distribution"], converged=False)
-    assert "Not settled" in only(panels(unsettled), Lines).note
+    assert "Not settled" in only(panels(unsettled), LinePanel).note
 
 
 def test_means_are_dots_each_on_its_own_axis(shown):
@@ -328,7 +328,7 @@ def test_several_attributes_are_drawn_one_by_one(shown):
 
 def test_noises_are_compared_by_their_loss(shown):
     best = shown["BestAdditive"]
-    bars = only(panels(best), Bars)
+    bars = only(panels(best), BarPanel)
     assert dict(zip(bars.labels, bars.values, strict=True)) == {
         one.name: one.loss for one in best.candidates
     }
@@ -338,7 +338,7 @@ def test_noises_are_compared_by_their_loss(shown):
 
 
 def test_texts_from_strangers_cannot_break_a_picture(tmp_path):
-    bars = only(panels(FOUND), Bars)
+    bars = only(panels(FOUND), BarPanel)
     assert bars.values == pytest.approx(100 * FOUND.shares)
     drawn = discreet.plot(FOUND, tmp_path / "a.svg").read_text()
     told = words(drawn)
@@ -349,7 +349,7 @@ def test_texts_from_strangers_cannot_break_a_picture(tmp_path):
     bars.draw(axes)
     assert axes.get_yticklabels()[1].get_text() == r"\$x^{\$\frac"
     nothing = replace(FOUND, items=(), shares=np.empty(0), std=np.empty(0))
-    assert "Nothing stands out" in only(panels(nothing), Bars).note
+    assert "Nothing stands out" in only(panels(nothing), BarPanel).note
     discreet.plot(nothing, tmp_path / "b.png")
 
 
@@ -363,7 +363,7 @@ def drawn_axes(panel):
 
 
 def test_matplotlib_draws_the_same_bars(shown):
-    bars = only(panels(shown["Frequencies"]), Bars)
+    bars = only(panels(shown["Frequencies"]), BarPanel)
     axes = drawn_axes(bars)
     assert [patch.get_width() for patch in axes.patches] == pytest.approx(bars.values)
     whiskers = [line.get_xdata() for line in axes.lines if len(line.get_xdata()) == 2][-8:]
@@ -372,7 +372,7 @@ def test_matplotlib_draws_the_same_bars(shown):
 
 
 def test_matplotlib_draws_the_same_ladder(shown):
-    bars = only(panels(shown["Ladder"]), Bars)
+    bars = only(panels(shown["Ladder"]), BarPanel)
     axes = drawn_axes(bars)
     left, right = axes.get_xlim()
     assert axes.get_xscale() == "log"
@@ -382,7 +382,7 @@ def test_matplotlib_draws_the_same_ladder(shown):
 
 
 def test_matplotlib_draws_the_same_curves_without_what_logarithms_have_not(shown):
-    lines = only(panels(shown["LocalPlan"]), Lines)
+    lines = only(panels(shown["LocalPlan"]), LinePanel)
     axes = drawn_axes(lines)
     assert lines.lines[0].y[-1] == 0  # the whole is known
     for line, curve in zip(axes.lines, lines.lines, strict=True):

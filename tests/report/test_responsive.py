@@ -7,11 +7,11 @@ import re
 
 import pytest
 
-from discreet.report.drawing.line_chart import Axis, Band, Curve
-from discreet.report.drawing.panel import Bars, Lines
+from discreet.report.drawing.line_chart import ChartAxis, ChartBand, ChartCurve
+from discreet.report.drawing.panel import BarPanel, LinePanel
 from discreet.report.drawing.responsive import drawn, meter, number
 
-BARS = Bars(
+BARS = BarPanel(
     labels=["<b>free</b>", "25 percent"],
     values=[50.0, 100.0],
     low=[25.0, None],
@@ -22,10 +22,14 @@ BARS = Bars(
 )
 
 
-def lines(**more) -> Lines:
-    curve = Curve(label="<i>one</i>", x=[1.0, 10.0, 100.0], y=[100.0, 10.0, 1.0])
-    given = {"x": Axis(label="epsilon", log=True), "y": Axis(label="error", log=True), **more}
-    return Lines(lines=[curve], title="Error", note="", **given)
+def lines(**more) -> LinePanel:
+    curve = ChartCurve(label="<i>one</i>", x=[1.0, 10.0, 100.0], y=[100.0, 10.0, 1.0])
+    given = {
+        "x": ChartAxis(label="epsilon", log=True),
+        "y": ChartAxis(label="error", log=True),
+        **more,
+    }
+    return LinePanel(lines=[curve], title="Error", note="", **given)
 
 
 def test_a_bar_and_its_whiskers_are_shares_of_the_widest():
@@ -39,7 +43,7 @@ def test_a_bar_and_its_whiskers_are_shares_of_the_widest():
 
 def test_bars_below_zero_hang_from_zero():
     html = drawn(
-        Bars(
+        BarPanel(
             labels=["a", "b"],
             values=[-50.0, 150.0],
             low=[None, None],
@@ -55,7 +59,7 @@ def test_bars_below_zero_hang_from_zero():
 
 def test_dots_are_places_and_need_no_zero():
     html = drawn(
-        Bars(
+        BarPanel(
             labels=["a", "b"],
             values=[10.0, 11.0],
             low=[None] * 2,
@@ -70,7 +74,7 @@ def test_dots_are_places_and_need_no_zero():
 
 
 def test_what_does_not_fit_is_counted():
-    many = Bars(
+    many = BarPanel(
         labels=[str(i) for i in range(45)],
         values=[1.0] * 45,
         low=[None] * 45,
@@ -91,15 +95,17 @@ def test_a_power_law_is_a_straight_line_on_logarithms():
 
 
 def test_what_is_infinite_is_left_out():
-    curve = Curve(label="", x=[1.0, 2.0, 3.0], y=[math.inf, 1.0, 2.0])
-    html = drawn(Lines(lines=[curve], x=Axis(label="x"), y=Axis(label="y"), title="", note=""))
+    curve = ChartCurve(label="", x=[1.0, 2.0, 3.0], y=[math.inf, 1.0, 2.0])
+    html = drawn(
+        LinePanel(lines=[curve], x=ChartAxis(label="x"), y=ChartAxis(label="y"), title="", note="")
+    )
     assert html.count("<circle") == 2
     assert "inf" not in html
     assert "nan" not in html
 
 
 def test_a_band_goes_there_and_back():
-    band = Band(x=[1.0, 100.0], low=[1.0, 1.0], high=[100.0, 100.0])
+    band = ChartBand(x=[1.0, 100.0], low=[1.0, 1.0], high=[100.0, 100.0])
     html = drawn(lines(band=band))
     assert 'class="band" points="0.0,0.0 1000.0,0.0 1000.0,1000.0 0.0,1000.0"' in html
 

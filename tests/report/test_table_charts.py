@@ -19,7 +19,7 @@ def people(tmp_path_factory):
                 "age": discreet.integer(lower=0, upper=99),
                 "sex": discreet.category(["f", "m"], other=False),
             },
-            account=ledger.account("survey", limit=discreet.pure(100)),
+            account=ledger.account("survey", limit=discreet.pure_dp(100)),
         )
 
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from discreet.client.remote_table import connect
 from discreet.ledger.ledger import Ledger
 from discreet.server.store import open_store
-from discreet.server.users import People
+from discreet.server.users import UserStore
 
 COLUMNS = """
 [table.columns]
@@ -215,14 +215,14 @@ class Running:
     def token(self, name, role="analyst", *, life=timedelta(days=1)):
         store = open_store(self.store)
         try:
-            return People(store).add(name, role, life=life)[0]
+            return UserStore(store).add(name, role, life=life)[0]
         finally:
             store.close()
 
     def revoke(self, name):
         store = open_store(self.store)
         try:
-            People(store).revoke(name)
+            UserStore(store).revoke(name)
         finally:
             store.close()
 

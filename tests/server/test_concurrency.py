@@ -7,7 +7,7 @@ import pytest
 from discreet.core.errors import InvalidArgument
 from discreet.server import config as configs
 from discreet.server import plans as planning
-from discreet.server.jobs.concurrency import Memory, Turns
+from discreet.server.jobs.concurrency import BoundedCache, ConcurrencyLimit
 from discreet.server.middleware.errors import Busy
 
 CONFIG = """
@@ -31,7 +31,7 @@ def table(tmp_path):
 
 
 def test_few_wait_and_the_rest_is_sent_away_at_once():
-    turns = Turns("later", waiting=1, seconds=60)
+    turns = ConcurrencyLimit("later", waiting=1, seconds=60)
     inside, go_on, answers = threading.Event(), threading.Event(), []
 
     def work():
@@ -57,7 +57,7 @@ def test_few_wait_and_the_rest_is_sent_away_at_once():
 
 
 def test_whoever_is_patient_is_not_sent_away():
-    turns = Turns("later", waiting=0, seconds=0.01)
+    turns = ConcurrencyLimit("later", waiting=0, seconds=0.01)
     done = threading.Event()
 
     def work():
@@ -75,7 +75,7 @@ def test_whoever_is_patient_is_not_sent_away():
 
 
 def test_memory_forgets_what_was_not_used_for_longest():
-    memory = Memory(most=10)
+    memory = BoundedCache(most=10)
     memory.put("a", 1, weight=4)
     memory.put("b", 2, weight=4)
     assert memory.get("a") == 1
@@ -93,7 +93,7 @@ def test_large_questions_do_not_stay_for_ever(table):
     """A question of 65,536 groups takes five megabytes: forty of them stay, not thousands."""
     before = planning._KNOWN
     try:
-        planning._KNOWN = Memory(most=2_500_000)
+        planning._KNOWN = BoundedCache(most=2_500_000)
         for number in range(1, 61):
             asked = [{"kind": "count", "by": ["age", "hour"], "epsilon": number}]
             planning.question(table, asked)

@@ -10,7 +10,7 @@ from discreet.core.errors import InvalidArgument, PrivacyError
 from discreet.server import config as configs
 from discreet.server import plans as planning
 from discreet.server.middleware import rate_limit as rates
-from discreet.server.middleware.monitoring import Metrics
+from discreet.server.middleware.monitoring import ServerMetrics
 
 TABLE = """
 [[table]]
@@ -101,7 +101,7 @@ def test_secrets_are_not_shown(read):
 def test_a_bucket_empties_and_fills(monkeypatch):
     clock = [0.0]
     monkeypatch.setattr(rates.time, "monotonic", lambda: clock[0])
-    rate = rates.Rate(per_second=2, burst=3)
+    rate = rates.RateLimit(per_second=2, burst=3)
     assert [rate.take("a") for _ in range(4)] == [0, 0, 0, 1]
     assert rate.take("b") == 0
     clock[0] = 0.5
@@ -112,7 +112,7 @@ def test_a_bucket_empties_and_fills(monkeypatch):
 
 def test_memory_of_callers_is_bounded(monkeypatch):
     monkeypatch.setattr(rates, "_MOST", 10)
-    rate = rates.Rate(per_second=0.001, burst=1)
+    rate = rates.RateLimit(per_second=0.001, burst=1)
     for i in range(100):
         assert rate.take(str(i)) == 0
     assert rate.take("99") > 0
@@ -174,7 +174,7 @@ def test_comparisons_are_the_forecast_at_other_amounts(read):
 
 def test_metrics_count(read):
     del read
-    seen = Metrics()
+    seen = ServerMetrics()
     seen.begin()
     seen.end("GET", "/tables/{name}", 200, 0.03)
     seen.begin()

@@ -10,7 +10,7 @@ from discreet.cli.main import main
 from discreet.core.errors import InvalidArgument
 from discreet.server.demo import prepare
 from discreet.server.store import open_store
-from discreet.server.users import People
+from discreet.server.users import UserStore
 from tests.server.running import Running, free_port, write_config, write_people
 
 
@@ -62,7 +62,7 @@ def test_tokens_are_made_and_revoked_from_the_shell(config):
     made = call(main, ["serve", "token", str(config), "olga", "--role", "owner", "--days", "2"])
     assert made.exit_code == 0
     token = made.stdout.strip()
-    people = People(open_store(f"sqlite:///{config.parent / 'service.db'}"))
+    people = UserStore(open_store(f"sqlite:///{config.parent / 'service.db'}"))
     assert people.by_token(token).role == "owner"
     other = call(main, ["serve", "token", str(config), "olga", "--role", "analyst"])
     assert other.exit_code == 2

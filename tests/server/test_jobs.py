@@ -6,20 +6,20 @@ from datetime import timedelta
 
 import pytest
 
-from discreet.accounting.guarantee import pure
+from discreet.accounting.guarantee import pure_dp
 from discreet.core.errors import BudgetExceeded, InvalidArgument
 from discreet.server import config as configs
 from discreet.server.jobs import runner as runners
 from discreet.server.middleware.errors import Busy, Conflict, Forbidden, NotFound
 from discreet.server.service import Service
 from discreet.server.store import open_store
-from discreet.server.users import People, Person
+from discreet.server.users import User, UserStore
 from tests.server.running import write_people
 
-ANA = Person(name="ana", role="analyst")
-BEN = Person(name="ben", role="analyst")
-OLGA = Person(name="olga", role="owner")
-VERA = Person(name="vera", role="auditor")
+ANA = User(name="ana", role="analyst")
+BEN = User(name="ben", role="analyst")
+OLGA = User(name="olga", role="owner")
+VERA = User(name="vera", role="auditor")
 COUNT = [{"kind": "count", "epsilon": 0.5}]
 CONFIG = """
 [server]
@@ -315,7 +315,7 @@ def test_a_limit_whose_worker_died_does_not_stand_in_the_way(start):
     service = start()
     relation = service.budgets.of_table(service.config.tables["people"]).relation
     service.ledger_book.account(
-        "people/ana", limit=pure(0.125, relation=relation), parent="people"
+        "people/ana", limit=pure_dp(0.125, relation=relation), parent="people"
     )  # and no note of it in the store
     shown = service.set_limit(OLGA, "ana", "people", {"epsilon": 0.25})
     assert (shown.account, shown.limit) == ("people/ana/2", 0.25)
@@ -372,7 +372,7 @@ def test_roles(start):
 
 def test_others_on_the_machine_cannot_read_the_store(tmp_path):
     store = open_store(f"sqlite:///{tmp_path / 'service.db'}")
-    People(store).add("ana", "analyst")
+    UserStore(store).add("ana", "analyst")
     modes = {path.name: path.stat().st_mode & 0o077 for path in tmp_path.glob("service.db*")}
     store.close()
     assert modes

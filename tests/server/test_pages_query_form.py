@@ -7,23 +7,23 @@ import datetime as dt
 import pytest
 
 from discreet.core.errors import InvalidArgument
-from discreet.core.relation import Relation
+from discreet.core.relation import NeighboringRelation
 from discreet.data import schema
-from discreet.data.program import Limits
-from discreet.query._release_plan import Setting
+from discreet.data.program import ContributionLimits
+from discreet.query._release_plan import TableSpec
 from discreet.server.pages.query_form import FIRST, KINDS, fields_of, kept, question, words
-from discreet.server.schemas import ColumnShown
+from discreet.server.schemas import ColumnInfo
 from discreet.spec.statistics import asked
 
 COLUMNS = (
-    ColumnShown(name="age", kind="integer", lower=0, upper=99),
-    ColumnShown(name="pay", kind="real", lower=0, upper=100, step=0.25),
-    ColumnShown(name="site", kind="category", levels=(1, 2, 3)),
-    ColumnShown(name="sex", kind="category", levels=("female", "male")),
-    ColumnShown(name="ill", kind="boolean"),
-    ColumnShown(name="day", kind="date", lower="2020-01-01", upper="2020-12-31", step="day"),
+    ColumnInfo(name="age", kind="integer", lower=0, upper=99),
+    ColumnInfo(name="pay", kind="real", lower=0, upper=100, step=0.25),
+    ColumnInfo(name="site", kind="category", levels=(1, 2, 3)),
+    ColumnInfo(name="sex", kind="category", levels=("female", "male")),
+    ColumnInfo(name="ill", kind="boolean"),
+    ColumnInfo(name="day", kind="date", lower="2020-01-01", upper="2020-12-31", step="day"),
 )
-SETTING = Setting(
+SETTING = TableSpec(
     schema={
         "age": schema.integer(lower=0, upper=99),
         "pay": schema.real(lower=0, upper=100, grid=0.25),
@@ -33,8 +33,8 @@ SETTING = Setting(
         "day": schema.date(lower=dt.date(2020, 1, 1), upper=dt.date(2020, 12, 31)),
     },
     unit="person",
-    limits=Limits(rows_per_unit=2),
-    relation=Relation.ADD_REMOVE,
+    limits=ContributionLimits(rows_per_unit=2),
+    relation=NeighboringRelation.ADD_REMOVE,
 )
 AMOUNT = {"aim": ["amount"], "measure": ["epsilon"], "amount": ["0.5"]}
 OF = {"of": ["pay"], "also": ["age"]}

@@ -51,4 +51,4 @@ def test_without_encryption_there_is_no_other_address(read, block):
 
 
 def test_all_rates_are_named():
-    assert all(f"`{name}`" in PAGE for name in config.Rates.__dataclass_fields__)
+    assert all(f"`{name}`" in PAGE for name in config.RateConfig.__dataclass_fields__)

@@ -8,8 +8,8 @@ import pytest
 
 from discreet import ask, boolean, category, col, date, integer, keys, real
 from discreet.core.errors import InvalidArgument, Unsupported
-from discreet.data.program import Limits
-from discreet.query._release_plan import Setting, design
+from discreet.data.program import ContributionLimits
+from discreet.query._release_plan import TableSpec, design
 from discreet.query.budget import budget
 from discreet.ranges import workload
 from discreet.ranges.grid.table_query import planned_grid, rectangles
@@ -17,7 +17,7 @@ from discreet.ranges.table_query import planned, ranges
 from discreet.spec.query_json import question
 from discreet.spec.statistics import asked
 
-SETTING = Setting(
+SETTING = TableSpec(
     schema={
         "age": integer(lower=0, upper=120),
         "pay": real(lower=0, upper=1024, grid=0.25),
@@ -26,14 +26,14 @@ SETTING = Setting(
         "well": boolean(),
     },
     unit="who",
-    limits=Limits(rows_per_unit=4),
+    limits=ContributionLimits(rows_per_unit=4),
 )
 OLD = (col("age") >= 65) & ~col("well")
 QUERIES = [
     ask.count(),
     ask.count(where=OLD, name="Old"),
-    ask.units(by="place").limited(groups_per_unit=1),
-    ask.units(by={"year": col("day").year()}),
+    ask.count_units(by="place").limited(groups_per_unit=1),
+    ask.count_units(by={"year": col("day").year()}),
     ask.sum("pay", by=["place", "well"]),
     ask.mean(col("pay") / 4, where=col("day") < dt.date(2026, 6, 1)),
     ask.variance("age"),
@@ -85,7 +85,11 @@ def test_questions_that_share_a_budget(amount, weights):
 
 def test_ranges_and_rectangles():
     one = ranges(
-        "pay", edges=[Fraction(1, 2), 100], where=OLD, name="Pay", limits=Limits(rows_per_unit=1)
+        "pay",
+        edges=[Fraction(1, 2), 100],
+        where=OLD,
+        name="Pay",
+        limits=ContributionLimits(rows_per_unit=1),
     )
     two = ranges("day", workload=[("2025-01-01", "2025-12-31")])
     three = rectangles(["age", "place"], bins={"age": 10}, workload="margins")

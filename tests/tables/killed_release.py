@@ -16,7 +16,7 @@ import time
 import numpy as np
 
 import discreet
-from discreet.ranges.stream.file import Held
+from discreet.ranges.stream.file import KeyValueFile
 from discreet.tables.stream import stream
 
 
@@ -39,7 +39,7 @@ def work(folder, amount, channel):
 
 def tell_before_it_is_on_disk(channel):
     """A deliberately wrong version."""
-    put = Held.put
+    put = KeyValueFile.put
 
     def careless(self, name, value):
         if name == "last":
@@ -48,7 +48,7 @@ def tell_before_it_is_on_disk(channel):
             time.sleep(0.02)  # most kills fall between the telling and the writing, on any machine
         put(self, name, value)
 
-    Held.put = careless
+    KeyValueFile.put = careless
 
 
 def _paid(folder):

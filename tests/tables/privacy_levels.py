@@ -8,7 +8,7 @@ import duckdb
 import polars as pl
 
 import discreet
-from discreet.core.relation import Relation
+from discreet.core.relation import NeighboringRelation
 
 LEVELS = {"strict": Fraction(1, 5), "open": 1}
 COLUMNS = {
@@ -29,8 +29,10 @@ def duck(rows):
     return duckdb.connect().from_arrow(rows.to_arrow())
 
 
-def opened(people, ledger, *, relation=Relation.ADD_REMOVE, unit="who", source=lambda rows: rows):
-    limit = discreet.pure(10**9, relation=relation)
+def opened(
+    people, ledger, *, relation=NeighboringRelation.ADD_REMOVE, unit="who", source=lambda rows: rows
+):
+    limit = discreet.pure_dp(10**9, relation=relation)
     account = None if ledger is None else ledger.account(relation.name, limit=limit)
     source = source(frame(people))
     limits = {} if unit is None else {"unit": unit, "rows_per_unit": 2}

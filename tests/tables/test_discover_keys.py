@@ -13,14 +13,14 @@ import pytest
 import discreet
 from discreet import ask, col
 from discreet.core.errors import BudgetExceeded, InvalidArgument, RelationMismatch, Unsupported
-from discreet.core.relation import Relation
+from discreet.core.relation import NeighboringRelation
 from discreet.data.schema import OTHER
 from discreet.mechanisms.partition_selection import partition_selection
 from discreet.noise.laplace import DiscreteLaplace
-from discreet.noise.random_source import seeded
-from discreet.query._answer import Answer
-from discreet.query._measure import Scale
-from discreet.query._noisy_integers import Noisy
+from discreet.noise.random_source import seeded_rng
+from discreet.query._answer import NoisyAnswer
+from discreet.query._measure import SumEstimator
+from discreet.query._noisy_integers import NoisyIntegers
 from discreet.query.key_sets import KeySet
 from discreet.report import release_report as page
 from discreet.tables.discover_keys import discover
@@ -50,7 +50,7 @@ def columns():
 
 @pytest.fixture
 def table(ledger):
-    account = ledger.account("a", limit=discreet.approx(200, 1e-3))
+    account = ledger.account("a", limit=discreet.approx_dp(200, 1e-3))
     return discreet.table(frame(), unit="p", rows_per_unit=2, columns=columns(), account=account)
 
 
@@ -89,7 +89,9 @@ def test_nothing_is_found(table, tmp_path):
     assert found.rows() == []
     assert found == discreet.Release.from_json(found.to_json())
     assert "none" in str(found)
-    report = page.Report(title="t", releases=(found,), guarantee=found.guarantee, account="charged")
+    report = page.ReleaseReport(
+        title="t", releases=(found,), guarantee=found.guarantee, account="charged"
+    )
     texts = [page.as_html(report), page.as_csv(report.releases), page.as_json(report), str(found)]
     assert not any(SECRET in text for text in texts)
     discreet.plot(found, tmp_path / "none.svg")
@@ -130,9 +132,9 @@ def test_the_release_is_the_mechanism_on_counts_of_units(table):
     free = replace(table, account=Receipts())
     shown = []
     for seed in range(20):
-        found = discover(free, by="city", mechanism=mechanism, where=None, bits=seeded(seed))
+        found = discover(free, by="city", mechanism=mechanism, where=None, bits=seeded_rng(seed))
         names = sorted([*COUNTS, SECRET], key=str.encode)
-        bits = seeded(seed)
+        bits = seeded_rng(seed)
         bits.words(2)
         places, noisy = mechanism.release([COUNTS.get(n, 1) for n in names], bits=bits)
         assert found.keys == tuple((names[place],) for place in places)
@@ -179,10 +181,12 @@ def test_keys_from_many_sources(tmp_path):
 
 def test_what_it_costs(ledger):
     settings = {"unit": "p", "rows_per_unit": 1, "columns": columns()}
-    pure = discreet.table(frame(), account=ledger.account("p", limit=discreet.pure(5)), **settings)
+    pure = discreet.table(
+        frame(), account=ledger.account("p", limit=discreet.pure_dp(5)), **settings
+    )
     with pytest.raises(Unsupported):
         pure.discover("city", groups_per_unit=1, epsilon=1, delta=1e-6)
-    small = ledger.account("s", limit=discreet.approx(1, 1e-6))
+    small = ledger.account("s", limit=discreet.approx_dp(1, 1e-6))
     short = discreet.table(frame(), account=small, **settings)
     with pytest.raises(BudgetExceeded):
         short.discover("city", groups_per_unit=1, epsilon=1, delta=1e-5)
@@ -190,7 +194,7 @@ def test_what_it_costs(ledger):
     with pytest.raises(BudgetExceeded):
         short.discover("city", groups_per_unit=1, epsilon=0.1, delta=1e-7)
     basic = discreet.table(
-        frame(), account=ledger.account("b", limit=discreet.approx(9, 1e-4)), **settings
+        frame(), account=ledger.account("b", limit=discreet.approx_dp(9, 1e-4)), **settings
     )
     basic.discover("city", groups_per_unit=1, method="laplace", epsilon=1, delta=1e-6)
     found = basic.discover("city", groups_per_unit=20, epsilon=1, delta=1e-6)
@@ -200,14 +204,16 @@ def test_what_it_costs(ledger):
         basic.discover("city", groups_per_unit=20, epsilon=1, delta=1e-6, method="gaussian")
     swap = discreet.table(
         frame(),
-        account=ledger.account("r", limit=discreet.approx(3, 1e-5, relation=Relation.REPLACE_ONE)),
-        relation=Relation.REPLACE_ONE,
+        account=ledger.account(
+            "r", limit=discreet.approx_dp(3, 1e-5, relation=NeighboringRelation.REPLACE_ONE)
+        ),
+        relation=NeighboringRelation.REPLACE_ONE,
         **settings,
     )
     found = swap.discover("city", groups_per_unit=2, rho=0.1, delta=1e-6)
-    assert found.guarantee.relation is Relation.REPLACE_ONE
+    assert found.guarantee.relation is NeighboringRelation.REPLACE_ONE
     with pytest.raises(RelationMismatch):
-        found.guarantee + discreet.pure(1)
+        found.guarantee + discreet.pure_dp(1)
 
 
 def test_refusals(table):
@@ -231,9 +237,9 @@ def test_refusals(table):
 
 def released(table, values, law, *, kind="count", exponent=0, shift=0):
     keys = tuple((f"k{i}",) for i in range(len(values)))
-    scale = Scale(kind=kind, lower=0, upper=1, exponent=exponent, shifts=(shift,))
-    part = Noisy(name="rows", values=tuple(values), noise=law)
-    answer = Answer(title="t", names=("k",), keys=keys, scale=scale, parts=(part,))
+    scale = SumEstimator(kind=kind, lower=0, upper=1, exponent=exponent, shifts=(shift,))
+    part = NoisyIntegers(name="rows", values=tuple(values), noise=law)
+    answer = NoisyAnswer(title="t", names=("k",), keys=keys, scale=scale, parts=(part,))
     found = table.count(epsilon=1)
     return replace(found, answer=answer, value=tuple(answer.values))
 
@@ -268,7 +274,9 @@ def test_the_interval_of_the_merged_group_holds(table):
     outside = naive = 0
     release = released(table, truth, law)
     for seed in range(400):
-        noisy = [t + z for t, z in zip(truth, law.sample(n, seeded(seed)).tolist(), strict=True)]
+        noisy = [
+            t + z for t, z in zip(truth, law.sample(n, seeded_rng(seed)).tolist(), strict=True)
+        ]
         folded = reread(release, noisy, law).fold(below=10)
         k = len(folded.merged)
         low, high = folded.interval(0.95)
@@ -279,7 +287,7 @@ def test_the_interval_of_the_merged_group_holds(table):
 
 
 def reread(release, values, law):
-    part = Noisy(name="rows", values=tuple(values), noise=law)
+    part = NoisyIntegers(name="rows", values=tuple(values), noise=law)
     answer = replace(release.answer, parts=(part,))
     return replace(release, answer=answer, value=tuple(answer.values))
 

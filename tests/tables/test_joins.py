@@ -11,10 +11,10 @@ import pytest
 
 import discreet
 from discreet.core.errors import InvalidArgument, RelationMismatch, Unsupported
-from discreet.core.relation import Relation
+from discreet.core.relation import NeighboringRelation
 from discreet.data.execute import collect, engine_of
 from discreet.data.expression import col
-from discreet.data.program import Limits, Plan, count, total, units
+from discreet.data.program import ContributionLimits, TableScan, count, total, units
 from discreet.data.schema import category, integer, real, text
 from tests.data import reference, sources
 
@@ -31,7 +31,7 @@ PUBLIC = pl.DataFrame(
     }
 )
 ENGINES = [sources.polars, sources.pandas, sources.csv_file, sources.relation]
-LIMITS = Limits(rows_per_unit=2)
+LIMITS = ContributionLimits(rows_per_unit=2)
 
 
 def visits(rng, n=40):
@@ -81,7 +81,7 @@ def test_a_public_table(make, folder):
     found = {row["plz"]: row for row in PUBLIC.to_dicts() if row["plz"]}
     wide = [{**row, **found.get(row["zip"], {"region": None, "rate": None})} for row in rows]
     schema = {"cost": COST, "region": REGION, "rate": RATE}
-    plan = Plan(
+    plan = TableScan(
         schema=schema,
         unit="person",
         aggregates={"rows": count(), "people": units(), "paid": total(col("cost"), col("rate"))},
@@ -101,7 +101,7 @@ def attach(rows, others, key):
             codes = 0, reference.encode(row["age"], AGE), reference.encode(row["sex"], SEX)
             owned.setdefault(row["id"], []).append(codes)
     chosen = {
-        unit: reference.limited(Limits(rows_per_unit=1), mine, unit=unit, key=key)[0]
+        unit: reference.limited(ContributionLimits(rows_per_unit=1), mine, unit=unit, key=key)[0]
         for unit, mine in owned.items()
     }
     missing = 0, AGE.missing, SEX.missing
@@ -113,7 +113,7 @@ def attach(rows, others, key):
     ]
 
 
-UNIT_PLAN = Plan(
+UNIT_PLAN = TableScan(
     schema={"cost": COST, "age": AGE, "sex": SEX},
     unit="person",
     aggregates={"rows": count(), "people": units(), "x": total(col("cost"), col("age"))},
@@ -134,7 +134,7 @@ def test_a_private_table_of_the_same_unit(make, folder):
         expected = reference.collect(UNIT_PLAN, attach(rows, others, seed), key=seed)
         assert measured(both, UNIT_PLAN, seed) == expected
         # A question that needs none of it does not read the other table.
-        alone = Plan(schema={}, unit="person", aggregates={"n": count()}, limits=LIMITS)
+        alone = TableScan(schema={}, unit="person", aggregates={"n": count()}, limits=LIMITS)
         assert measured(both, alone, seed) == measured(table, alone, seed)
 
 
@@ -147,7 +147,7 @@ def test_units_that_are_text(folder):
     for make in ENGINES:
         other = opened(others, known, make, folder, unit="id", columns={"age": AGE, "sex": SEX})
         both = table.join_units(other, columns=["age"])
-        plan = Plan(
+        plan = TableScan(
             schema={"age": AGE},
             unit="person",
             aggregates={"age": total(col("age"))},
@@ -180,7 +180,7 @@ def test_one_unit_in_both_tables_moves_only_what_is_claimed(folder):
 
 def test_the_whole_way_with_an_account(tmp_path):
     ledger = discreet.Ledger(f"sqlite:///{tmp_path}/budget.db")
-    account = ledger.account("clinic", limit=discreet.pure(10))
+    account = ledger.account("clinic", limit=discreet.pure_dp(10))
     left = pl.DataFrame({"person": [1, 1, 2, 3], "cost": [1, 2, 3, 4]})
     right = pl.DataFrame({"id": [1, 2], "sex": ["f", "m"]})
     table = discreet.table(
@@ -195,7 +195,7 @@ def test_the_whole_way_with_an_account(tmp_path):
     assert both.account.remaining == 1
     with pytest.raises(InvalidArgument, match="same account"):
         table.join_units(replace(other, account=None), columns=["sex"])
-    elsewhere = ledger.account("elsewhere", limit=discreet.pure(10))
+    elsewhere = ledger.account("elsewhere", limit=discreet.pure_dp(10))
     with pytest.raises(InvalidArgument, match="same account"):
         table.join_units(replace(other, account=elsewhere), columns=["sex"])
     ledger.close()
@@ -253,7 +253,7 @@ def test_refusals(make):
 
 def test_relations_must_agree():
     with pytest.raises(RelationMismatch):
-        base().join_units(person(relation=Relation.REPLACE_ONE), columns=["age"])
+        base().join_units(person(relation=NeighboringRelation.REPLACE_ONE), columns=["age"])
 
 
 def test_many_public_rows():
@@ -268,19 +268,19 @@ def test_many_public_rows():
         table = discreet.table(make(private, None), columns={}).join(
             public, on="zip", columns={"rate": RATE}
         )
-        plan = Plan(schema={"rate": RATE}, aggregates={"x": total(col("rate"))})
+        plan = TableScan(schema={"rate": RATE}, aggregates={"x": total(col("rate"))})
         assert measured(table, plan, 1) == {"x": [expected]}
 
 
 def test_a_cluster_is_not_sent_private_codes():
     from discreet.data.execute import JoinedEngine
-    from discreet.data.source import Joined, SparkFrame
+    from discreet.data.source import JoinedSource, SparkSource
 
     table = base()
-    spark = SparkFrame(frame=None, columns=table.source.columns)
-    source = Joined(source=spark, other=person().source, unit="id", attached={"age": AGE})
+    spark = SparkSource(frame=None, columns=table.source.columns)
+    source = JoinedSource(source=spark, other=person().source, unit="id", attached={"age": AGE})
     here = engine_of(table.source)
-    twice = Joined(source=source, other=person().source, unit="id", attached={"age": AGE})
+    twice = JoinedSource(source=source, other=person().source, unit="id", attached={"age": AGE})
     plan = replace(
         UNIT_PLAN,
         schema=base().join_units(person(), columns=["age"]).setting.schema,

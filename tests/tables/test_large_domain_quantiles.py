@@ -13,11 +13,11 @@ import pytest
 import discreet
 from discreet import col
 from discreet.core.errors import BudgetExceeded, InvalidArgument, NotCertified
-from discreet.core.relation import Relation
+from discreet.core.relation import NeighboringRelation
 from discreet.data.execute import collect
-from discreet.data.program import Limits
-from discreet.noise.random_source import seeded
-from discreet.query._measure import Setting
+from discreet.data.program import ContributionLimits
+from discreet.noise.random_source import seeded_rng
+from discreet.query._measure import TableSpec
 from discreet.query.budget import budget
 from discreet.ranges._strategy_design import law_of
 from discreet.ranges.hierarchical_search import descent, planned_descent
@@ -55,7 +55,7 @@ def frame():
 @pytest.fixture
 def account(tmp_path):
     with discreet.Ledger(f"sqlite:///{tmp_path}/budget.db") as ledger:
-        yield ledger.account("survey", limit=discreet.pure(10**6))
+        yield ledger.account("survey", limit=discreet.pure_dp(10**6))
 
 
 @pytest.fixture
@@ -108,10 +108,15 @@ def test_what_is_told(table):
 
 
 def design(
-    levels=(Fraction(1, 2),), column="huge", *, unit=None, relation=Relation.ADD_REMOVE, **more
+    levels=(Fraction(1, 2),),
+    column="huge",
+    *,
+    unit=None,
+    relation=NeighboringRelation.ADD_REMOVE,
+    **more,
 ):
-    limits = more.pop("limits", Limits())
-    setting = Setting(schema=COLUMNS, unit=unit, limits=limits, relation=relation)
+    limits = more.pop("limits", ContributionLimits())
+    setting = TableSpec(schema=COLUMNS, unit=unit, limits=limits, relation=relation)
     return planned_descent(descent(column, levels), setting=setting, budget=budget(**more))
 
 
@@ -126,7 +131,7 @@ def test_ranks_are_within_the_width(cost):
             lambda edges: np.bincount(
                 np.searchsorted(np.array(edges), codes, side="right"), minlength=len(edges) + 1
             ),
-            bits=seeded(seed),
+            bits=seeded_rng(seed),
         )
         for q, value in zip((0.25, 0.5), values, strict=True):
             below, upto = np.searchsorted(codes, value), np.searchsorted(codes, value, side="right")
@@ -136,10 +141,15 @@ def test_ranks_are_within_the_width(cost):
     assert worst > width / 30  # the width is no fantasy: a thirtieth of it would not do
 
 
-@pytest.mark.parametrize("relation", [Relation.ADD_REMOVE, Relation.REPLACE_ONE])
+@pytest.mark.parametrize(
+    "relation", [NeighboringRelation.ADD_REMOVE, NeighboringRelation.REPLACE_ONE]
+)
 @pytest.mark.parametrize(
     "limits",
-    [Limits(rows_per_unit=3), Limits(groups_per_unit=2, rows_per_unit_and_group=2)],
+    [
+        ContributionLimits(rows_per_unit=3),
+        ContributionLimits(groups_per_unit=2, rows_per_unit_and_group=2),
+    ],
     ids=["rows", "cells"],
 )
 def test_no_unit_moves_a_level_further_than_stated(limits, relation):
@@ -164,7 +174,7 @@ def test_no_unit_moves_a_level_further_than_stated(limits, relation):
         edges = tuple(sorted(first + int(cut) for cut in cuts))
         whole = counts(edges, who >= 0, days)
         for unit in range(5):
-            if relation is Relation.ADD_REMOVE:
+            if relation is NeighboringRelation.ADD_REMOVE:
                 other = counts(edges, who != unit, days)
             else:
                 elsewhere = np.where(who == unit, (days + 7_000) % 14_000, days)
@@ -193,8 +203,8 @@ def test_more_is_better():
     assert design(epsilon=2).rank_width() < design(epsilon=1).rank_width()
     assert design(epsilon=1).rank_width(level=0.99) > design(epsilon=1).rank_width()
     assert design(column="day", epsilon=1).rank_width() < design(epsilon=1).rank_width() / 2
-    one = design(unit="who", limits=Limits(rows_per_unit=1), epsilon=1).rank_width()
-    four = design(unit="who", limits=Limits(rows_per_unit=4), epsilon=1).rank_width()
+    one = design(unit="who", limits=ContributionLimits(rows_per_unit=1), epsilon=1).rank_width()
+    four = design(unit="who", limits=ContributionLimits(rows_per_unit=4), epsilon=1).rank_width()
     assert four == pytest.approx(4 * one, rel=0.02)
 
 
@@ -229,4 +239,4 @@ def test_what_makes_no_sense_is_refused_and_nothing_is_spent(table, account, ask
 def test_seeds_are_refused(table):
     found = table.plan_fine_quantiles("huge", [0.5], epsilon=1)
     with pytest.raises(NotCertified, match="private"):
-        descend(table, found, bits=seeded(1))
+        descend(table, found, bits=seeded_rng(1))

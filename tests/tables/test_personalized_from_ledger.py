@@ -18,8 +18,8 @@ from discreet.core.errors import (
     RelationMismatch,
     Unsupported,
 )
-from discreet.core.relation import Relation
-from discreet.noise.random_source import seeded
+from discreet.core.relation import NeighboringRelation
+from discreet.noise.random_source import seeded_rng
 from tests.tables.privacy_levels import COLUMNS, LEVELS, duck, frame, opened
 
 # ── crowds ───────────────────────────────────────────────────────────────────
@@ -62,7 +62,7 @@ def test_a_crowd_and_an_account_are_both_charged(ledger):
     assert table.account.spent.epsilon() == pytest.approx(0.5)
     assert found.release.receipt.account == table.account.name
     assert crowd.spent().any()
-    poor = replace(table, account=ledger.account("poor", limit=discreet.pure(0.1)))
+    poor = replace(table, account=ledger.account("poor", limit=discreet.pure_dp(0.1)))
     spent = crowd.spent()
     with pytest.raises(BudgetExceeded):
         poor.personal(crowd=crowd, levels={"strict": 0.1, "open": 0.5}).count(cap="open")
@@ -116,7 +116,7 @@ def test_seeded_bits_are_refused(ledger):
     for one in (table, replace(table, account=None)):
         view = one.personal(crowd=crowd, levels={"strict": 0.1})
         with pytest.raises(NotCertified):
-            view._run(view._planned([ask.count()], "strict"), label=None, bits=seeded(1))
+            view._run(view._planned([ask.count()], "strict"), label=None, bits=seeded_rng(1))
     assert not crowd.spent().any()
 
 
@@ -147,7 +147,7 @@ def test_what_is_refused(ledger):
         table.personal(budget="consent", levels={"strict": 1, "open": discreet.zcdp(1)})
     with pytest.raises(InvalidArgument, match="pure, zcdp or approx"):
         table.personal(budget="consent", levels={"open": discreet.gdp(1)})
-    limit = discreet.pure(1, relation=Relation.REPLACE_ONE)
+    limit = discreet.pure_dp(1, relation=NeighboringRelation.REPLACE_ONE)
     with pytest.raises(RelationMismatch):
         table.personal(budget="consent", levels={"open": limit})
     view = table.personal(budget="consent", levels=LEVELS)
@@ -172,7 +172,7 @@ def test_a_limit_with_a_delta_becomes_the_rho_it_allows(ledger):
         opened(((1, "open", ((3, "a"),)),), ledger),
         account=ledger.account("rho", limit=discreet.zcdp(10)),
     )
-    menu = {"strict": discreet.approx(0.5, 1e-6), "open": discreet.approx(2, 1e-6)}
+    menu = {"strict": discreet.approx_dp(0.5, 1e-6), "open": discreet.approx_dp(2, 1e-6)}
     found = table.personal(budget="consent", levels=menu).mean("x", cap="open")
     assert 0.4 < found.guarantee["strict"].epsilon(1e-6) <= 0.5
     assert 1.6 < found.guarantee["open"].epsilon(1e-6) <= 2

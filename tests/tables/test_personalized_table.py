@@ -18,23 +18,23 @@ import pytest
 import discreet
 from discreet import ask, col
 from discreet.audit import exact
-from discreet.audit.case import Case
+from discreet.audit.case import AuditCase
 from discreet.audit.runner import audit_case
 from discreet.core import events
 from discreet.core.errors import InvalidArgument
-from discreet.core.relation import Relation
+from discreet.core.relation import NeighboringRelation
 from discreet.ledger.account import Receipt
-from discreet.noise.random_source import seeded
+from discreet.noise.random_source import seeded_rng
 from discreet.query import personalized_queries as weights
 from discreet.query._measure import measured
 from discreet.query._release_plan import Measurement
-from discreet.tables.personalized_table import PersonalRelease
+from discreet.tables.personalized_table import PersonalizedRelease
 from tests.tables.privacy_levels import COLUMNS, LEVELS, duck, frame, opened
 
 QUESTIONS = {
     "count": ask.count(),
     "count by g": ask.count(by="g"),
-    "units": ask.units(by="g"),
+    "units": ask.count_units(by="g"),
     "sum": ask.sum("x"),
     "mean": ask.mean("x"),
     "variance": ask.variance("x"),
@@ -50,7 +50,7 @@ HELD = [
     ((3, "b"),) * 2,
     ((3, "a"), (3, "b")),
 ]
-RELATIONS = [Relation.ADD_REMOVE, Relation.REPLACE_ONE]
+RELATIONS = [NeighboringRelation.ADD_REMOVE, NeighboringRelation.REPLACE_ONE]
 
 
 @pytest.fixture
@@ -75,7 +75,7 @@ def free(monkeypatch):
         account="none",
         sequence=1,
         hash="",
-        guarantee=discreet.pure(1),
+        guarantee=discreet.pure_dp(1),
         label="",
         time=dt.datetime.now(dt.UTC),
         request_id=None,
@@ -91,16 +91,16 @@ def loss(before, after):
     for (a, noise), (b, same) in zip(before, after, strict=True):
         assert noise == same
         match noise:
-            case events.DiscreteLaplace(scale, _):
+            case events.DiscreteLaplaceEvent(scale, _):
                 total += Fraction(int(np.abs(a - b).sum())) / scale
-            case events.DiscreteGaussian(variance, _, _):
+            case events.DiscreteGaussianEvent(variance, _, _):
                 total += Fraction(int(np.square(a - b).sum())) / (2 * variance)
     return total
 
 
 def neighbours(relation):
     """Pairs of what one person has; the other person stays."""
-    if relation is Relation.ADD_REMOVE:
+    if relation is NeighboringRelation.ADD_REMOVE:
         return [(held, ()) for held in HELD[1:]]
     return list(itertools.combinations(HELD[1:], 2))
 
@@ -136,7 +136,12 @@ def test_every_neighbour_keeps_its_level(kind, relation, seen, free):
     assert found["none"] == 0
     assert found["strict"] <= LEVELS["strict"]
     assert found["open"] <= LEVELS["open"]
-    if relation is Relation.ADD_REMOVE and kind in ("count", "count by g", "units", "sum"):
+    if relation is NeighboringRelation.ADD_REMOVE and kind in (
+        "count",
+        "count by g",
+        "units",
+        "sum",
+    ):
         # Attained: only the rounding of weights is lost.
         assert found["open"] == 1
         assert found["strict"] > LEVELS["strict"] * (1 - Fraction(1, 2**17))
@@ -182,13 +187,17 @@ def test_answers_by_level_keep_every_level(relation, seen, free):
 def test_weights_that_are_all_one_are_caught(seen, free, monkeypatch):
     """With noise for the open level and equal weights, the strict pay what the open pay."""
     whole = 1 << weights.WEIGHT_BITS
-    monkeypatch.setattr(weights.Menu, "factors", lambda self, _: dict.fromkeys(self.levels, whole))
-    monkeypatch.setattr(weights.Menu, "share", lambda self, _level, _cap: Fraction(1))
+    monkeypatch.setattr(
+        weights.PrivacySpecification, "factors", lambda self, _: dict.fromkeys(self.levels, whole)
+    )
+    monkeypatch.setattr(
+        weights.PrivacySpecification, "share", lambda self, _level, _cap: Fraction(1)
+    )
 
     def one(table):
         table.personal(budget="consent", levels=LEVELS).count(cap="open")
 
-    assert worst(one, seen, Relation.ADD_REMOVE)["strict"] == 1 > LEVELS["strict"]
+    assert worst(one, seen, NeighboringRelation.ADD_REMOVE)["strict"] == 1 > LEVELS["strict"]
 
 
 @pytest.mark.parametrize("source", [duck, lambda rows: rows], ids=["duckdb", "polars"])
@@ -207,7 +216,7 @@ def test_levels_are_read_together_as_they_are_one_by_one(seen, free, monkeypatch
     for query, cap in (
         (ask.mean("x").limited(rows_per_unit=1), "open"),
         (ask.count(by="g").limited(groups_per_unit=1, rows_per_unit=1), "open"),
-        (ask.units(by=["g", "consent"], where=col("x") > 0), "open"),
+        (ask.count_units(by=["g", "consent"], where=col("x") > 0), "open"),
         (ask.sum("x", by="g", keys=["b"]), "open"),
         (ask.sum("x", by="g", keys=ask.keys(["b"], other=True)), "open"),
         (ask.median("x", by="g", method="tree"), "strict"),
@@ -246,12 +255,12 @@ def attacked(level, claim, *, broken=False, factors=None):
     def draw(people, n, seed):
         # The sums as an engine would give them, one for each level.
         tables = {x: [{name: np.array([people.get(x, 0)])}] for x in LEVELS}
-        sums, bits = made.combined(tables), seeded(seed)
+        sums, bits = made.combined(tables), seeded_rng(seed)
         return np.array([made.design.noisy(sums, bits=bits)[0][0].values[0] for _ in range(n)])
 
     scale = float(made.design.questions[0].measurements[0].mechanism.guarantee.event.scale)
     moved = 2 * made.factors[level]  # two rows of each person
-    case = Case(
+    case = AuditCase(
         name=f"personal count from a table, {level}",
         claimed=claim,
         draw=draw,
@@ -265,7 +274,7 @@ def attacked(level, claim, *, broken=False, factors=None):
 
 @pytest.mark.parametrize("level", LEVELS)
 def test_an_attack_on_a_level(level):
-    case, row = attacked(level, discreet.pure(LEVELS[level]))
+    case, row = attacked(level, discreet.pure_dp(LEVELS[level]))
     assert row.ok, row
     true = exact.epsilon(case.laws(), 1e-9)
     assert true.lower == pytest.approx(float(LEVELS[level]), rel=1e-4)
@@ -307,13 +316,13 @@ def test_rows_that_are_people(ledger):
     assert "own level" in mean.release.protects
     assert mean.release.title == "mean of x, weighted by level"
     assert "strict 0.2, open 1" in mean.release.question
-    again = PersonalRelease.from_json(found.to_json())
+    again = PersonalizedRelease.from_json(found.to_json())
     assert again.value == found.value
     assert again.release.std == found.release.std
     assert again == found
     for wrong in ("{}", "[", found.to_json().replace('release": 1', 'release": 2')):
         with pytest.raises(InvalidArgument):
-            PersonalRelease.from_json(wrong)
+            PersonalizedRelease.from_json(wrong)
 
 
 def test_everybody_counts_unless_something_is_known(ledger):
@@ -387,7 +396,7 @@ def test_large_values_are_rounded_within_the_interval(ledger):
         table = discreet.table(
             people,
             columns={**COLUMNS, "pay": discreet.integer(lower=0, upper=upper)},
-            account=ledger.account("pay", limit=discreet.pure(10**9)),
+            account=ledger.account("pay", limit=discreet.pure_dp(10**9)),
         )
         view = table.personal(budget="consent", levels={"strict": 10**4, "open": 10**5})
         found = view.sum("pay", cap="open")

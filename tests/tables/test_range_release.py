@@ -14,18 +14,18 @@ import pytest
 import discreet
 from discreet import col
 from discreet.core.errors import BudgetExceeded, InvalidArgument, NotCertified
-from discreet.core.relation import Relation
+from discreet.core.relation import NeighboringRelation
 from discreet.data.execute import collect
-from discreet.data.program import Limits
-from discreet.noise.random_source import seeded
-from discreet.query._measure import Setting
+from discreet.data.program import ContributionLimits
+from discreet.noise.random_source import seeded_rng
+from discreet.query._measure import TableSpec
 from discreet.query.budget import budget
 from discreet.ranges import workload
-from discreet.ranges.domain import Bins, Dates, Integers, Ordered
+from discreet.ranges.domain import BinnedDomain, DateDomain, IntegerDomain, OrdinalDomain
 from discreet.ranges.grid.table_query import planned_grid, rectangles
 from discreet.ranges.table_query import ROWS, cells_of, planned, ranges
-from discreet.tables._execute import Work, carry_out
-from discreet.tables.range_release import ChargedGrid, ChargedRanges
+from discreet.tables._execute import ReleaseBatch, carry_out
+from discreet.tables.range_release import ChargedGridRelease, ChargedRangeRelease
 
 DAYS = dt.date(2024, 2, 27), dt.date(2024, 3, 2)
 COLUMNS = {
@@ -57,7 +57,7 @@ def frame():
 @pytest.fixture
 def account(tmp_path):
     with discreet.Ledger(f"sqlite:///{tmp_path}/budget.db") as ledger:
-        yield ledger.account("survey", limit=discreet.pure(10**6))
+        yield ledger.account("survey", limit=discreet.pure_dp(10**6))
 
 
 @pytest.fixture
@@ -112,13 +112,16 @@ def test_conditions_expressions_and_pairs(table):
 @pytest.mark.parametrize(
     ("asked", "domain"),
     [
-        ({"value": "age"}, Integers(lower=-2, upper=9)),
-        ({"value": "day"}, Dates(lower=DAYS[0], upper=DAYS[1])),
-        ({"value": "grade"}, Ordered(labels=("fail", "pass", "good", "(other)"))),
-        ({"value": "age", "edges": [-2, 0, 9]}, Bins(edges=(-2.0, 0.0, 9.0))),
-        ({"value": "age", "edges": [5]}, Bins(edges=(-2.0, 5.0, 9.0))),
-        ({"value": "age", "bins": 100}, Bins(edges=tuple(map(float, [*range(-2, 10), 10])))),
-        ({"value": "pay", "bins": 4}, Bins(edges=(0.0, 2.75, 5.5, 8.25, 10.0))),
+        ({"value": "age"}, IntegerDomain(lower=-2, upper=9)),
+        ({"value": "day"}, DateDomain(lower=DAYS[0], upper=DAYS[1])),
+        ({"value": "grade"}, OrdinalDomain(labels=("fail", "pass", "good", "(other)"))),
+        ({"value": "age", "edges": [-2, 0, 9]}, BinnedDomain(edges=(-2.0, 0.0, 9.0))),
+        ({"value": "age", "edges": [5]}, BinnedDomain(edges=(-2.0, 5.0, 9.0))),
+        (
+            {"value": "age", "bins": 100},
+            BinnedDomain(edges=tuple(map(float, [*range(-2, 10), 10]))),
+        ),
+        ({"value": "pay", "bins": 4}, BinnedDomain(edges=(0.0, 2.75, 5.5, 8.25, 10.0))),
     ],
 )
 def test_domains_follow_from_declarations(asked, domain):
@@ -127,7 +130,7 @@ def test_domains_follow_from_declarations(asked, domain):
 
 def test_hours_are_named():
     domain = cells_of(ranges("hour"), COLUMNS)[1]
-    assert domain == Ordered(labels=("2024-02-27 00:00",))
+    assert domain == OrdinalDomain(labels=("2024-02-27 00:00",))
 
 
 @pytest.mark.parametrize(
@@ -170,11 +173,15 @@ LIMITS = (
 
 
 @pytest.mark.parametrize("limits", LIMITS)
-@pytest.mark.parametrize("relation", [Relation.ADD_REMOVE, Relation.REPLACE_ONE])
+@pytest.mark.parametrize(
+    "relation", [NeighboringRelation.ADD_REMOVE, NeighboringRelation.REPLACE_ONE]
+)
 def test_no_unit_moves_the_measurements_further_than_stated(limits, relation):
     """Take each unit away, or put another's rows in its place, and look at every structure."""
     cells = {"day": discreet.integer(lower=0, upper=3)}
-    setting = Setting(schema=cells, unit="who", limits=Limits(**limits), relation=relation)
+    setting = TableSpec(
+        schema=cells, unit="who", limits=ContributionLimits(**limits), relation=relation
+    )
     random = np.random.default_rng(3)
     who = np.repeat(np.arange(6), 5)
     day = random.integers(0, 4, who.size)
@@ -187,7 +194,7 @@ def test_no_unit_moves_the_measurements_further_than_stated(limits, relation):
 
     whole = counts(who, day)
     others = [counts(who[who != unit], day[who != unit]) for unit in range(6)]
-    if relation is Relation.REPLACE_ONE:
+    if relation is NeighboringRelation.REPLACE_ONE:
         others = [
             counts(who, np.where(who == unit, np.tile([a, a, a, b, b], 6), day))
             for unit in range(6)
@@ -210,8 +217,8 @@ def test_no_unit_moves_the_measurements_further_than_stated(limits, relation):
 def test_the_engine_keeps_to_the_limits_cell_by_cell():
     rows = pl.DataFrame({"who": [1] * 9 + [2], "day": [0] * 6 + [1] * 3 + [3]})
     cells = {"day": discreet.integer(lower=0, upper=3)}
-    limits = Limits(rows_per_unit=3, rows_per_unit_and_group=2)
-    setting = Setting(schema=cells, unit="who", limits=limits)
+    limits = ContributionLimits(rows_per_unit=3, rows_per_unit_and_group=2)
+    setting = TableSpec(schema=cells, unit="who", limits=limits)
     found = planned(ranges("day"), setting=setting, budget=budget(epsilon=1))
     contribution = found.ranked.best.contribution
     assert (contribution.rows, contribution.per_cell) == (3, 2)
@@ -243,7 +250,7 @@ def test_a_short_budget_reads_nothing(tmp_path, monkeypatch):
 
     monkeypatch.setattr("discreet.data.execute.tabulate", fail)
     with discreet.Ledger(f"sqlite:///{tmp_path}/small.db") as ledger:
-        short = ledger.account("small", limit=discreet.pure(1))
+        short = ledger.account("small", limit=discreet.pure_dp(1))
         table = discreet.table(frame(), columns=COLUMNS, account=short)
         with pytest.raises(BudgetExceeded):
             table.ranges("age", epsilon=2)
@@ -251,7 +258,7 @@ def test_a_short_budget_reads_nothing(tmp_path, monkeypatch):
 
 def test_questions_and_ranges_are_reserved_together(table, account):
     asked = discreet.ask.count()
-    work = Work(
+    work = ReleaseBatch(
         design=table._design([asked], None, epsilon=1),
         ranges=(planned(ranges("age"), setting=table.setting, budget=budget(epsilon=2)),),
     )
@@ -261,35 +268,35 @@ def test_questions_and_ranges_are_reserved_together(table, account):
     assert count.receipt == ages.receipt
     assert count.receipt.label == "both"
     # A plan for other limits, or under the other relation, is not this table's.
-    other = Setting(schema=COLUMNS, relation=Relation.REPLACE_ONE)
+    other = TableSpec(schema=COLUMNS, relation=NeighboringRelation.REPLACE_ONE)
     foreign = planned(ranges("age"), setting=other, budget=budget(epsilon=1))
     with pytest.raises(InvalidArgument, match="relation"):
-        table.run_all(Work(ranges=(foreign,)))
+        table.run_all(ReleaseBatch(ranges=(foreign,)))
     with pytest.raises(InvalidArgument, match="at least one"):
-        Work()
+        ReleaseBatch()
 
 
 def test_seeds_are_refused(table):
     found = planned(ranges("age"), setting=table.setting, budget=budget(epsilon=1))
     with pytest.raises(NotCertified, match="private"):
-        carry_out(table, Work(ranges=(found,)), label=None, bits=seeded(1))
+        carry_out(table, ReleaseBatch(ranges=(found,)), label=None, bits=seeded_rng(1))
 
 
 def test_the_json_stands_alone(table):
     made = table.ranges("day", epsilon=1)
     text = made.to_json()
-    for reader in (ChargedRanges, discreet.RangeRelease):
+    for reader in (ChargedRangeRelease, discreet.RangeRelease):
         again = reader.from_json(text)
         assert again.answer("2024-02-28", None) == made.answer("2024-02-28", None)
         assert again.interval(None, "2024-02-28") == made.interval(None, "2024-02-28")
-    again = ChargedRanges.from_json(text)
+    again = ChargedRangeRelease.from_json(text)
     assert again.receipt == made.receipt
     assert again.to_json() == text
     assert str(again) == str(made)
     bare = json.loads(text)
     del bare["release"]
     with pytest.raises(InvalidArgument, match="without a receipt"):
-        ChargedRanges.from_json(json.dumps(bare))
+        ChargedRangeRelease.from_json(json.dumps(bare))
 
 
 def test_plans_read_nothing_and_need_no_account():
@@ -305,7 +312,7 @@ def test_plans_read_nothing_and_need_no_account():
 
 def test_the_number_of_rows_is_not_public_in_a_table():
     """Under REPLACE_ONE it may be, but conditions change it: it only scales what is shown."""
-    table = discreet.table(frame(), columns=COLUMNS, relation=Relation.REPLACE_ONE)
+    table = discreet.table(frame(), columns=COLUMNS, relation=NeighboringRelation.REPLACE_ONE)
     with_rows = table.plan_ranges("age", epsilon=1, rows=MANY)
     without = table.plan_ranges("age", epsilon=1)
     assert with_rows.candidates[0].mean == without.candidates[0].mean
@@ -316,7 +323,7 @@ def test_plans_from_the_top():
     by_column = discreet.plan_ranges(discreet.integer(lower=1, upper=64), "short", epsilon=1)
     by_size = discreet.plan_ranges(64, workload.short(), epsilon=1)
     assert by_column.candidates[0].mean == by_size.candidates[0].mean
-    assert by_column.domain == Integers(lower=1, upper=64)
+    assert by_column.domain == IntegerDomain(lower=1, upper=64)
     three = discreet.plan_ranges(64, "short", epsilon=1, rows_per_unit=3)
     assert three.candidates[0].rmse > 2.5 * by_size.candidates[0].rmse
     aware = discreet.plan_ranges(64, "short", epsilon=1, data_aware=True)
@@ -339,10 +346,10 @@ def test_grids_of_two_columns(table):
     assert made.answer((None, days[1]), ("fail", "fail")) == pytest.approx(early)
     assert made.question == "ranges of day by grade where well"
     text = made.to_json()
-    assert ChargedGrid.from_json(text).to_json() == text
+    assert ChargedGridRelease.from_json(text).to_json() == text
     assert discreet.GridRelease.from_json(text).total == made.total
     with pytest.raises(InvalidArgument, match="GridRelease"):
-        ChargedGrid.from_json(json.dumps({**json.loads(text), "release": {}}))
+        ChargedGridRelease.from_json(json.dumps({**json.loads(text), "release": {}}))
 
 
 def test_grids_are_charged_and_planned(table, account):
@@ -377,7 +384,7 @@ def test_grids_that_make_no_sense_are_refused(table, account, asked, words):
 @pytest.mark.parametrize("limits", LIMITS)
 def test_no_unit_moves_the_boxes_further_than_stated(limits):
     cells = {"a": discreet.integer(lower=0, upper=2), "b": discreet.integer(lower=0, upper=1)}
-    setting = Setting(schema=cells, unit="who", limits=Limits(**limits))
+    setting = TableSpec(schema=cells, unit="who", limits=ContributionLimits(**limits))
     found = planned_grid(rectangles(["a", "b"]), setting=setting, budget=budget(epsilon=1))
     random = np.random.default_rng(3)
     who = np.repeat(np.arange(6), 5)
@@ -392,7 +399,7 @@ def test_no_unit_moves_the_boxes_further_than_stated(limits):
     whole, reached = counts(who >= 0), 0
     for candidate in found.ranked.candidates:
         strategy = candidate.design.strategy
-        moves = strategy.moves(candidate.design.contribution, Relation.ADD_REMOVE)
+        moves = strategy.moves(candidate.design.contribution, NeighboringRelation.ADD_REMOVE)
         for unit in range(6):
             other = counts(who != unit)
             pairs = zip(strategy.measure(whole), strategy.measure(other), moves, strict=True)
@@ -450,7 +457,7 @@ def test_a_stated_accuracy_is_met_and_not_exceeded_by_much(table, currency, work
 
 def test_the_width_is_that_of_the_interval(table):
     plan = table.plan_ranges("age", epsilon=1)
-    made = plan.best.release(np.zeros(12, dtype=np.int64), bits=seeded(4))
+    made = plan.best.release(np.zeros(12, dtype=np.int64), bits=seeded_rng(4))
     widths = []
     for a in range(12):
         for b in range(a, 12):

@@ -10,11 +10,11 @@ import pytest
 
 import discreet
 from discreet import col
-from discreet.core.relation import Relation
+from discreet.core.relation import NeighboringRelation
 from discreet.data.execute import collect
-from discreet.data.program import Limits
-from discreet.data.source import SparkFrame, open_source
-from discreet.query._measure import Setting
+from discreet.data.program import ContributionLimits
+from discreet.data.source import SparkSource, open_source
+from discreet.query._measure import TableSpec
 from discreet.query.budget import budget
 from discreet.ranges.grid.table_query import GridQuery, planned_grid, rectangles
 from discreet.ranges.table_query import ROWS, planned, ranges
@@ -46,8 +46,8 @@ def fixture_rows():
     )
 
 
-PER_UNIT = Limits(rows_per_unit=3)
-PER_CELL = Limits(groups_per_unit=2, rows_per_unit_and_group=2)
+PER_UNIT = ContributionLimits(rows_per_unit=3)
+PER_CELL = ContributionLimits(groups_per_unit=2, rows_per_unit_and_group=2)
 ASKED = [
     (ranges("day"), PER_CELL),
     (ranges("age", where=col("pay") > 200), None),
@@ -59,17 +59,17 @@ ASKED = [
 
 @pytest.mark.parametrize(("asked", "limits"), ASKED, ids=[one.text for one, _ in ASKED])
 def test_the_counts_are_those_of_duckdb(asked, limits, rows, tmp_path):
-    setting = Setting(
+    setting = TableSpec(
         schema=COLUMNS,
         unit=None if limits is None else "who",
-        limits=Limits() if limits is None else limits,
-        relation=Relation.ADD_REMOVE,
+        limits=ContributionLimits() if limits is None else limits,
+        relation=NeighboringRelation.ADD_REMOVE,
     )
     make = planned_grid if isinstance(asked, GridQuery) else planned
     plan = make(asked, setting=setting, budget=budget(epsilon=1)).counted
     spark = open_source(sources.spark_frame(rows, tmp_path))
     duck = open_source(sources.parquet(rows, tmp_path))
-    assert isinstance(spark, SparkFrame)
+    assert isinstance(spark, SparkSource)
     found, known = (collect(plan, source=one, key=5).columns[ROWS] for one in (spark, duck))
     assert found.tolist() == known.tolist()
     assert found.sum() > MANY / 10
@@ -77,7 +77,7 @@ def test_the_counts_are_those_of_duckdb(asked, limits, rows, tmp_path):
 
 def test_a_release_works(rows, tmp_path):
     with discreet.Ledger(f"sqlite:///{tmp_path}/budget.db") as ledger:
-        account = ledger.account("days", limit=discreet.pure(1000))
+        account = ledger.account("days", limit=discreet.pure_dp(1000))
         table = discreet.table(
             sources.spark_frame(rows, tmp_path), columns=COLUMNS, account=account
         )

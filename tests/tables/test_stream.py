@@ -14,7 +14,7 @@ import pytest
 
 import discreet
 from discreet.core.errors import BudgetExceeded, InvalidArgument, OutOfDomain
-from discreet.noise.random_source import seeded
+from discreet.noise.random_source import seeded_rng
 from discreet.ranges.stream import state as running
 from discreet.ranges.stream.file import StreamFailure, StreamFile
 from discreet.ranges.stream.plan import plan_stream
@@ -26,7 +26,7 @@ KILLED = Path(__file__).with_name("killed_release.py")
 @pytest.fixture
 def account(tmp_path):
     ledger = discreet.Ledger(f"sqlite:///{tmp_path}/budget.db")
-    yield ledger.account("visits", limit=discreet.pure(2))
+    yield ledger.account("visits", limit=discreet.pure_dp(2))
     ledger.close()
 
 
@@ -114,7 +114,7 @@ def test_another_plan_is_another_stream(tmp_path, account):
         with pytest.raises(InvalidArgument, match=f"another {name}"):
             stream(path, account=account, **change)
     ledger = discreet.Ledger(f"sqlite:///{tmp_path}/budget.db")
-    other = ledger.account("other", limit=discreet.pure(2))
+    other = ledger.account("other", limit=discreet.pure_dp(2))
     with pytest.raises(InvalidArgument, match="another account"):
         stream(path, account=other, epsilon=1)
     ledger.close()
@@ -157,7 +157,7 @@ def test_a_failed_write_ends_the_stream(tmp_path, account):
     visits._file._held.base.execute("DROP TABLE units")
     visits._file._held.base.execute("CREATE TABLE units (wrong)")
     with pytest.raises(StreamFailure, match="written"):
-        visits._file._feed([1], seeded(1), used=[(1, 1)])
+        visits._file._feed([1], seeded_rng(1), used=[(1, 1)])
     with pytest.raises(StreamFailure, match="open it again"):
         visits.feed([1])
     visits.close()
@@ -167,18 +167,18 @@ def test_of_each_unit_the_first_events_count(tmp_path):
     """50 events of one unit count C times over the whole stream, also after a restart (F42)."""
     path = tmp_path / "stream.db"
     file = exact(path, rows_per_unit=3)
-    told = file.events([1] * 4 + [2, 2], units=[7, 7, 8, 7, 7, 8], end=2, bits=seeded(1))
+    told = file.events([1] * 4 + [2, 2], units=[7, 7, 8, 7, 7, 8], end=2, bits=seeded_rng(1))
     assert np.rint(told.values).tolist() == [4, 5]
     file.close()
     file = exact(path, rows_per_unit=3)
-    told = file.events([3] * 50, units=[7] * 48 + [8, 9], end=4, bits=seeded(1))
+    told = file.events([3] * 50, units=[7] * 48 + [8, 9], end=4, bits=seeded_rng(1))
     assert np.rint(told.values).tolist() == [7, 7]
     with pytest.raises(InvalidArgument, match="limits units"):
-        file.feed([1], bits=seeded(1))
+        file.feed([1], bits=seeded_rng(1))
     with pytest.raises(InvalidArgument, match="units"):
-        file.events([5], end=5, bits=seeded(1))
+        file.events([5], end=5, bits=seeded_rng(1))
     with pytest.raises(OutOfDomain, match="units"):
-        file.events([5], units=[1.5], end=5, bits=seeded(1))
+        file.events([5], units=[1.5], end=5, bits=seeded_rng(1))
     file.close()
 
 
@@ -188,9 +188,9 @@ def test_whether_an_event_is_refused_does_not_tell_whose_are_used_up(unit):
     for keys, late in ((None, {}), (["a", "b"], {"keys": [2]}), (["a", "b"], {"keys": [0, 1]})):
         file = exact(None, horizon=9, keys=keys)
         first = {} if keys is None else {"keys": [0]}
-        file.events([1], units=[7], end=1, bits=seeded(1), **first)
+        file.events([1], units=[7], end=1, bits=seeded_rng(1), **first)
         with pytest.raises(OutOfDomain):
-            file.events([1 if keys is None else 2], units=[unit], end=2, bits=seeded(1), **late)
+            file.events([1 if keys is None else 2], units=[unit], end=2, bits=seeded_rng(1), **late)
         assert file.steps == 1
 
 
@@ -210,7 +210,7 @@ def test_without_one_unit_the_counts_move_by_at_most_its_limit():
                     units=units[kept & half],
                     keys=keys[kept & half],
                     end=end,
-                    bits=seeded(1),
+                    bits=seeded_rng(1),
                 ).values
                 for half, end in ((steps < 3, 2), (steps >= 3, 5))
             ]
@@ -224,26 +224,26 @@ def test_without_one_unit_the_counts_move_by_at_most_its_limit():
 
 def test_a_unit_is_not_counted_once_as_a_number_and_once_as_text(tmp_path):
     file = exact(tmp_path / "stream.db")
-    assert round(file.events([1, 1], units=[7, 7], end=1, bits=seeded(1)).values[-1]) == 1
+    assert round(file.events([1, 1], units=[7, 7], end=1, bits=seeded_rng(1)).values[-1]) == 1
     with pytest.raises(InvalidArgument, match="one kind"):
-        file.events([2], units=["7"], end=2, bits=seeded(1))
-    assert round(file.events([2, 2], units=[7, 8], end=2, bits=seeded(1)).values[-1]) == 2
+        file.events([2], units=["7"], end=2, bits=seeded_rng(1))
+    assert round(file.events([2, 2], units=[7, 8], end=2, bits=seeded_rng(1)).values[-1]) == 2
     file.close()
     names = exact(None)
-    names.events([1], units=["7"], end=1, bits=seeded(1))
+    names.events([1], units=["7"], end=1, bits=seeded_rng(1))
     with pytest.raises(InvalidArgument, match="one kind"):
-        names.events([2], units=[7], end=2, bits=seeded(1))
+        names.events([2], units=[7], end=2, bits=seeded_rng(1))
 
 
 @pytest.mark.parametrize("unit", [np.uint64(2**63), "anna\ud800"])
 def test_a_unit_that_the_file_cannot_hold_is_not_quoted(unit):
     file = exact(None)
     with pytest.raises(OutOfDomain, match="units must be") as caught:
-        file.events([1], units=np.array([unit]), end=1, bits=seeded(1))
+        file.events([1], units=np.array([unit]), end=1, bits=seeded_rng(1))
     assert "anna" not in str(caught.value)
     assert caught.value.__context__ is None
     assert file.steps == 0
-    file.events([1], units=[7], end=1, bits=seeded(1))
+    file.events([1], units=[7], end=1, bits=seeded_rng(1))
 
 
 @pytest.mark.parametrize("held", [b"", b"noise", b"PK\x03\x04 so on", b"PK\x05\x06" + bytes(18)])
@@ -266,7 +266,7 @@ def test_events_without_units(account):
 def test_a_file_and_a_running_state_agree(tmp_path):
     """With the same bits, through the file with restarts and without a file: the same answers."""
     plan = plan_stream(rho=1)
-    one, two = seeded(3), seeded(3)
+    one, two = seeded_rng(3), seeded_rng(3)
     state = running.begin(plan)
     for size in (1, 300, 2):
         counts = np.arange(size)

@@ -13,13 +13,13 @@ import pytest
 
 import discreet
 from discreet.core.errors import BudgetExceeded, InvalidArgument
-from discreet.core.relation import Relation
+from discreet.core.relation import NeighboringRelation
 from discreet.data.execute import collect, engine_of
-from discreet.data.program import Limits, Plan, units
+from discreet.data.program import ContributionLimits, TableScan, units
 from discreet.data.schema import category
 from discreet.noise.gaussian import DiscreteGaussian
 from discreet.noise.laplace import DiscreteLaplace
-from discreet.noise.random_source import seeded
+from discreet.noise.random_source import seeded_rng
 from discreet.query._bound_suggestions import (
     CLASSES,
     choices,
@@ -34,7 +34,7 @@ from discreet.query._bound_suggestions import (
 @pytest.fixture
 def account(tmp_path):
     with discreet.Ledger(f"sqlite:///{tmp_path}/budget.db") as ledger:
-        yield ledger.account("a", limit=discreet.pure(200))
+        yield ledger.account("a", limit=discreet.pure_dp(200))
 
 
 # ── reading noisy histograms ──────────────────────────────────────────────────────────────────
@@ -96,7 +96,7 @@ def test_what_is_said_to_lie_outside_is_true():
     law = DiscreteLaplace(10)
     wrong = narrow = 0
     for seed in range(300):
-        noisy = (truth + law.sample(len(truth), seeded(seed))).tolist()
+        noisy = (truth + law.sample(len(truth), seeded_rng(seed))).tolist()
         found = covering(noisy, law, coverage=0.99)
         outside = truth[: found.first].sum() + truth[found.last :].sum()
         wrong += outside / truth.sum() > found.outside
@@ -178,8 +178,12 @@ def test_suggestions_for_a_table(account, form, tmp_path):
 def test_rho_and_rows_without_a_unit(tmp_path):
     frame = pl.DataFrame({"x": [float(i % 50) - 25 for i in range(5000)]})
     with discreet.Ledger(f"sqlite:///{tmp_path}/b.db") as ledger:
-        account = ledger.account("z", limit=discreet.zcdp(1000, relation=Relation.REPLACE_ONE))
-        table = discreet.table(frame, columns={}, account=account, relation=Relation.REPLACE_ONE)
+        account = ledger.account(
+            "z", limit=discreet.zcdp(1000, relation=NeighboringRelation.REPLACE_ONE)
+        )
+        table = discreet.table(
+            frame, columns={}, account=account, relation=NeighboringRelation.REPLACE_ONE
+        )
         found = table.suggest_bounds("x", rho=500, outermost=(-1000, 1000))
         assert (found.lower, found.upper) == (-32, 32)
         assert found.guarantee.rdp(2.0) == pytest.approx(1000)
@@ -211,7 +215,7 @@ def test_one_unit_moves_one_count_of_each_histogram():
             "k": [rng.choice(["a", "b", "c", None]) for _ in range(40)],
         }
     )
-    plan = Plan(
+    plan = TableScan(
         schema={"k": category(["a", "b"])},
         aggregates={"n": units()},
         unit="p",
@@ -246,7 +250,7 @@ def test_the_histogram_of_bounds_counts_each_unit_once(monkeypatch, account):
     monkeypatch.setattr("discreet.data.execute.collect", spy)
     table = discreet.table(people(50), unit="p", rows_per_unit=3, columns={}, account=account)
     table.suggest_bounds("income", epsilon=1)
-    assert seen["plan"].limits == Limits(rows_per_unit=1)
+    assert seen["plan"].limits == ContributionLimits(rows_per_unit=1)
     assert seen["plan"].reach("units").l1 == 1
     assert seen["table"].columns["units"].sum() == 50
 

@@ -18,10 +18,10 @@ import pytest
 import discreet
 from discreet import ask, col
 from discreet.data import program as engine
-from discreet.data.program import Limits
-from discreet.noise.random_source import seeded
+from discreet.data.program import ContributionLimits
+from discreet.noise.random_source import seeded_rng
 from discreet.query._release_plan import design
-from discreet.query.budget import Budget
+from discreet.query.budget import QueryBudget
 from discreet.tables.table import Table
 
 CANARY_TEXT = "Zarathustra"
@@ -57,12 +57,12 @@ def opened(source, account, **changes):
 
 @pytest.fixture
 def account(ledger):
-    return ledger.account("survey", limit=discreet.pure(10**6))
+    return ledger.account("survey", limit=discreet.pure_dp(10**6))
 
 
 @pytest.fixture
 def rich(ledger):
-    return ledger.account("rich", limit=discreet.approx(100, 1e-5))
+    return ledger.account("rich", limit=discreet.approx_dp(100, 1e-5))
 
 
 def test_large_budgets_give_the_truth(people, account):
@@ -123,8 +123,8 @@ def test_one_budget_for_several_questions(people, account):
 
 
 def test_replacing_is_another_promise(people, ledger):
-    relation = discreet.Relation.REPLACE_ONE
-    account = ledger.account("other", limit=discreet.pure(2, relation=relation))
+    relation = discreet.NeighboringRelation.REPLACE_ONE
+    account = ledger.account("other", limit=discreet.pure_dp(2, relation=relation))
     t = opened(people, account, relation=relation)
     made = t.count(by="sex", epsilon=1)
     assert made.guarantee.relation is relation
@@ -132,7 +132,7 @@ def test_replacing_is_another_promise(people, ledger):
     with pytest.raises(discreet.RelationMismatch):
         opened(people, account)
     with pytest.raises(discreet.InvalidArgument, match="relation"):
-        opened(people, None, relation=discreet.Relation.LOCAL)
+        opened(people, None, relation=discreet.NeighboringRelation.LOCAL)
 
 
 def test_forecasts_cost_nothing(people, account):
@@ -149,7 +149,7 @@ def test_forecasts_cost_nothing(people, account):
 
 
 def test_a_short_budget_reads_nothing_and_spends_nothing(people, ledger, monkeypatch):
-    account = ledger.account("poor", limit=discreet.pure(0.5))
+    account = ledger.account("poor", limit=discreet.pure_dp(0.5))
     t = opened(people, account)
     head = account.head
 
@@ -197,7 +197,9 @@ def test_a_typing_error_costs_nothing(people, account):
     columns = {**COLUMNS, "height": discreet.integer(lower=0, upper=250)}
     t = opened(people, account, columns=columns)
     head = account.head
-    other = replace(t.setting, unit=None, limits=Limits())  # would protect rows, not people
+    other = replace(
+        t.setting, unit=None, limits=ContributionLimits()
+    )  # would protect rows, not people
     for wrong in (
         lambda: t.mean("height", epsilon=1),
         lambda: t.mean("nobody", epsilon=1),
@@ -207,7 +209,7 @@ def test_a_typing_error_costs_nothing(people, account):
         lambda: opened(people, account, rows_per_unit=None).count(epsilon=1),
         lambda: opened(people, account, unit="nobody").count(epsilon=1),
         lambda: opened(people, account, columns={"age": int}),
-        lambda: t.run(design([ask.count()], setting=other, budget=Budget(epsilon=1))),
+        lambda: t.run(design([ask.count()], setting=other, budget=QueryBudget(epsilon=1))),
     ):
         with pytest.raises(discreet.InvalidArgument):
             wrong()
@@ -236,9 +238,9 @@ def test_the_public_door_takes_no_bits(people, account):
             assert "bits" not in inspect.signature(method).parameters
     t = opened(people, account)
     head = account.head
-    planned = design([ask.count()], setting=t.setting, budget=Budget(epsilon=1))
+    planned = design([ask.count()], setting=t.setting, budget=QueryBudget(epsilon=1))
     with pytest.raises(discreet.NotCertified):
-        t._run(planned, label=None, bits=seeded(1))
+        t._run(planned, label=None, bits=seeded_rng(1))
     assert account.head == head
 
 

@@ -9,7 +9,7 @@ from discreet_studies.noise_mechanisms.plan import BISWAL_MECHANISMS
 from discreet_studies.personalized_pate.plan import MUEHL
 from discreet_studies.private_inference.plan import BISWAL_INFERENCE
 from discreet_studies.range_queries.plan import FRIIS
-from discreet_studies.study import Plan
+from discreet_studies.study import StudyPlan
 
 PLANS = {
     plan.name: plan for plan in (FRIIS, BISWAL_MECHANISMS, BISWAL_INFERENCE, KALAJA, MUEHL, AOUTOUF)
@@ -27,7 +27,7 @@ TOPICS = {
 """The same studies by their subject."""
 
 
-def planned(name: str) -> Plan:
+def planned(name: str) -> StudyPlan:
     """The study of this name or subject."""
     if name in TOPICS:
         return TOPICS[name]

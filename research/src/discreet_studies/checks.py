@@ -11,7 +11,7 @@ import numpy as np
 
 from discreet.core.errors import InvalidArgument
 from discreet.noise.distribution import Floats
-from discreet_studies.study import Cell, Check, Rule, Value, Verdict
+from discreet_studies.study import Cell, Rule, StudyCheck, Value, Verdict
 
 MOST_SIMULATED = 500
 """Simulated checks of one study: together they fail by chance with probability 1e-6 at most."""
@@ -39,7 +39,7 @@ class Claims:
         got: float,
         relative: float = 0.0,
         absolute: float = 0.0,
-    ) -> Check:
+    ) -> StudyCheck:
         """A number, within a relative or an absolute tolerance (the larger counts)."""
         tolerance = max(relative * abs(expected), absolute)
         ok = math.isfinite(got) and abs(got - expected) <= tolerance
@@ -54,7 +54,7 @@ class Claims:
         got: Mapping[str, float],
         relative: float = 0.0,
         absolute: float = 0.0,
-    ) -> tuple[Check, ...]:
+    ) -> tuple[StudyCheck, ...]:
         """A table of numbers: a check for each, under the same keys."""
         if expected.keys() != got.keys():
             raise InvalidArgument(f"{name}: expected and got must have the same keys.")
@@ -80,7 +80,7 @@ class Claims:
         fine: float,
         coarse: float,
         why: str,
-    ) -> tuple[Check, ...]:
+    ) -> tuple[StudyCheck, ...]:
         """Numbers that were printed from a simulation, against exact ones.
 
         Within the relative tolerance ``fine`` they are reproduced; within ``coarse``, which is what
@@ -102,7 +102,7 @@ class Claims:
 
     def simulated(
         self, name: str, claim: str, *, values: Floats, expected: float, spread: float
-    ) -> Check:
+    ) -> StudyCheck:
         """A mean of ``values``, one from each structure, against the exact value.
 
         ``spread`` is the exact standard deviation of one of them. The tolerance is that of a
@@ -115,26 +115,26 @@ class Claims:
 
     def order(
         self, name: str, claim: str, *, expected: Sequence[str], got: Mapping[str, float]
-    ) -> Check:
+    ) -> StudyCheck:
         """Names from the smallest to the largest value; equal values have no order."""
         found = tuple(sorted(got, key=got.__getitem__))
         finite = all(math.isfinite(value) for value in got.values())
         ok = finite and found == tuple(expected) and len(set(got.values())) == len(got)
         return self._made(name, claim, "order", tuple(expected), found, ok)
 
-    def at_least(self, name: str, claim: str, *, expected: float, got: float) -> Check:
+    def at_least(self, name: str, claim: str, *, expected: float, got: float) -> StudyCheck:
         """A lower limit."""
         return self._made(name, claim, "at least", expected, got, got >= expected)
 
-    def at_most(self, name: str, claim: str, *, expected: float, got: float) -> Check:
+    def at_most(self, name: str, claim: str, *, expected: float, got: float) -> StudyCheck:
         """An upper limit."""
         return self._made(name, claim, "at most", expected, got, got <= expected)
 
-    def equal(self, name: str, claim: str, *, expected: Cell, got: Cell) -> Check:
+    def equal(self, name: str, claim: str, *, expected: Cell, got: Cell) -> StudyCheck:
         """Exactly the same."""
         return self._made(name, claim, "equal", expected, got, expected == got)
 
-    def beyond(self, name: str, claim: str) -> Check:
+    def beyond(self, name: str, claim: str) -> StudyCheck:
         """A statement that nobody can check; ``why`` says what is missing."""
         if not self.why:
             raise InvalidArgument(f"{name}: say why it cannot be reproduced.")
@@ -151,9 +151,9 @@ class Claims:
         *,
         tolerance: float | None = None,
         verdict: Verdict | None = None,
-    ) -> Check:
+    ) -> StudyCheck:
         settled: Verdict = verdict or ("corrected" if self.why else "reproduced")
-        return Check(
+        return StudyCheck(
             id=name,
             claim=claim,
             source=self.source,

@@ -13,7 +13,7 @@ from rich.table import Table
 from discreet.core.errors import InvalidArgument
 from discreet_studies import catalog as catalogue
 from discreet_studies.report import as_html, as_json, shown, tally
-from discreet_studies.study import Check, Experiment, Study, run
+from discreet_studies.study import Experiment, Study, StudyCheck, run
 
 _WRITTEN = click.Path(dir_okay=False, path_type=Path)
 _FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
@@ -110,7 +110,7 @@ def _summary(study: Study) -> Table:
     return made
 
 
-def _failures(checks: list[Check]) -> Table:
+def _failures(checks: list[StudyCheck]) -> Table:
     made = Table(title="Checks that failed")
     for column in ("check", "claim"):
         made.add_column(column, overflow="fold")

@@ -6,15 +6,15 @@ from collections.abc import Callable
 from importlib import import_module
 
 from discreet.core.errors import Unsupported
-from discreet_studies.study import Findings, Setting
+from discreet_studies.study import Findings, StudySetting
 
 _EXTRA = ("sklearn", "joblib")
 
 
-def learned(package: str, module: str, name: str) -> Callable[[Setting], Findings]:
+def learned(package: str, module: str, name: str) -> Callable[[StudySetting], Findings]:
     """The experiment ``name`` in a module of a study's package."""
 
-    def run(setting: Setting) -> Findings:
+    def run(setting: StudySetting) -> Findings:
         try:
             found = import_module(f"{package}.{module}")
         except ModuleNotFoundError as missing:

@@ -7,8 +7,16 @@ from dataclasses import asdict
 from html import escape
 
 from discreet.report import html_page as document
-from discreet.report.drawing.line_chart import Axis, Curve, curves
-from discreet_studies.study import Check, Experiment, Figure, Findings, Study, Table, Value
+from discreet.report.drawing.line_chart import ChartAxis, ChartCurve, curves
+from discreet_studies.study import (
+    Experiment,
+    Figure,
+    Findings,
+    Study,
+    StudyCheck,
+    StudyTable,
+    Value,
+)
 
 
 def as_json(study: Study) -> str:
@@ -82,23 +90,23 @@ def picture(figure: Figure) -> str:
     """A figure as SVG text."""
     return curves(
         [
-            Curve(label=line.label, x=line.x, y=line.y, joined=not line.points)
+            ChartCurve(label=line.label, x=line.x, y=line.y, joined=not line.points)
             for line in figure.lines
         ],
-        x=Axis(label=figure.x, log=figure.log_x),
-        y=Axis(label=figure.y, log=figure.log_y),
+        x=ChartAxis(label=figure.x, log=figure.log_x),
+        y=ChartAxis(label=figure.y, log=figure.log_y),
         title=figure.title,
         note=figure.note,
     )
 
 
-def _table(table: Table) -> str:
+def _table(table: StudyTable) -> str:
     cells = ([shown(cell) for cell in row] for row in table.rows)
     note = f"<p>{escape(table.note)}</p>" if table.note else ""
     return document.table(table.columns, cells, words=0, caption=table.title) + f"{note}\n"
 
 
-def _checks(checks: tuple[Check, ...]) -> str:
+def _checks(checks: tuple[StudyCheck, ...]) -> str:
     heads = "".join(
         f'<th class="k">{name}</th>'
         for name in ("check", "claim", "stated by", "expected", "got", "verdict", "why")
@@ -112,7 +120,7 @@ def _checks(checks: tuple[Check, ...]) -> str:
     )
 
 
-def _check(check: Check) -> str:
+def _check(check: StudyCheck) -> str:
     kind = {"at least": "≥ ", "at most": "≤ "}.get(check.rule, "")
     plus = "" if check.tolerance is None else f" ± {shown(check.tolerance)}"
     cells = (

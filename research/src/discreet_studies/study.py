@@ -19,7 +19,7 @@ Rule: TypeAlias = Literal["within", "at least", "at most", "equal", "order", "no
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Check:
+class StudyCheck:
     """One number or ordering that was stated, and what came out here."""
 
     id: str
@@ -39,7 +39,7 @@ class Check:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Table:
+class StudyTable:
     """Numbers side by side."""
 
     id: str
@@ -77,13 +77,13 @@ class Figure:
 class Findings:
     """What one experiment gives."""
 
-    checks: tuple[Check, ...]
-    tables: tuple[Table, ...] = ()
+    checks: tuple[StudyCheck, ...]
+    tables: tuple[StudyTable, ...] = ()
     figures: tuple[Figure, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Setting:
+class StudySetting:
     """How to run: ``quick`` simulates less; the seed decides everything that is random."""
 
     quick: bool = False
@@ -107,11 +107,11 @@ class Experiment:
 
     id: str
     title: str
-    run: Callable[[Setting], Findings]
+    run: Callable[[StudySetting], Findings]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
+class StudyPlan:
     """A study before it is run."""
 
     name: str
@@ -130,11 +130,11 @@ class Plan:
 class Study:
     """A study after it was run."""
 
-    plan: Plan
-    setting: Setting
-    tables: tuple[Table, ...]
+    plan: StudyPlan
+    setting: StudySetting
+    tables: tuple[StudyTable, ...]
     figures: tuple[Figure, ...]
-    checks: tuple[Check, ...]
+    checks: tuple[StudyCheck, ...]
     sections: tuple[tuple[Experiment, Findings], ...] = field(repr=False, default=())
 
     @property
@@ -148,7 +148,7 @@ class Study:
 
 
 def run(
-    plan: Plan,
+    plan: StudyPlan,
     *,
     quick: bool = False,
     data: Path | None = None,
@@ -162,7 +162,7 @@ def run(
         raise InvalidArgument(f"The study {plan.name} reads no files: leave out data.")
     if data is not None and not data.is_dir():
         raise InvalidArgument(f"data must be a folder; there is none at {data}.")
-    setting = Setting(quick=quick, seed=plan.seed, data=data)
+    setting = StudySetting(quick=quick, seed=plan.seed, data=data)
     sections = []
     for experiment in plan.experiments:
         progress(experiment)

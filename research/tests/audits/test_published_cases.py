@@ -11,7 +11,7 @@ from click.testing import CliRunner
 from scipy import integrate, stats
 
 from discreet.audit import exact
-from discreet.audit.case import Case
+from discreet.audit.case import AuditCase
 from discreet.audit.runner import FAMILY, audit_case, registered
 from discreet.cli.main import main
 from discreet_studies.audits import corrected_mechanisms as published_sound
@@ -22,13 +22,13 @@ BROKEN = published_cases.published()
 SOUND = published_sound.cases()
 
 
-def quick(case: Case) -> int:
+def quick(case: AuditCase) -> int:
     """Where every output is a release of its own a few hundred do."""
     return min(case.samples, 500) if case.samples <= 2_000 else case.samples
 
 
 @pytest.mark.parametrize("case", [c for c in BROKEN if c.samples < 1_000_000], ids=lambda c: c.name)
-def test_a_broken_claim_is_caught(case: Case) -> None:
+def test_a_broken_claim_is_caught(case: AuditCase) -> None:
     row = audit_case(case, failure=FAMILY / 100, samples=case.samples, seed=11)
     assert row.verdict == "BROKEN"
     assert row.exact is not None
@@ -39,12 +39,12 @@ def test_a_broken_claim_is_caught(case: Case) -> None:
 @pytest.mark.parametrize(
     "case", [c for c in BROKEN if c.samples >= 1_000_000], ids=lambda c: c.name
 )
-def test_a_broken_claim_is_caught_by_many_samples(case: Case) -> None:
+def test_a_broken_claim_is_caught_by_many_samples(case: AuditCase) -> None:
     test_a_broken_claim_is_caught(case)
 
 
 @pytest.mark.parametrize("case", SOUND, ids=lambda case: case.name)
-def test_what_is_right_is_not_accused(case: Case) -> None:
+def test_what_is_right_is_not_accused(case: AuditCase) -> None:
     row = audit_case(case, failure=FAMILY / 100, samples=quick(case), seed=11)
     assert row.verdict in ("holds", "not refuted")
 

@@ -11,7 +11,12 @@ from discreet.core.errors import InvalidArgument, OutOfDomain
 from discreet.models.blackbox.surrogates import leaves_of
 from discreet_studies.blackbox_ranges import area_tables as areas
 from discreet_studies.blackbox_ranges import example_functions as statistics
-from discreet_studies.blackbox_ranges.input_partition import Partition, chessboard, of_cuts, of_tree
+from discreet_studies.blackbox_ranges.input_partition import (
+    InputPartition,
+    chessboard,
+    of_cuts,
+    of_tree,
+)
 
 
 def appendix():
@@ -216,8 +221,8 @@ def test_a31_an_extension_keeps_its_slope_and_what_already_does():
     lambda: chessboard(positions=0, parts=3, lower=0, upper=1),
     lambda: chessboard(positions=2, parts=3, lower=1, upper=1),
     lambda: areas.neighbours((20,) * 5),
-    lambda: Partition(cuts=(), lower=np.zeros((0, 1)), upper=np.ones((0, 1))),
-    lambda: Partition(cuts=((np.array([1.0, 1.0]),),), lower=np.zeros((1, 1)),
+    lambda: InputPartition(cuts=(), lower=np.zeros((0, 1)), upper=np.ones((0, 1))),
+    lambda: InputPartition(cuts=((np.array([1.0, 1.0]),),), lower=np.zeros((1, 1)),
                       upper=np.ones((1, 1))),
     lambda: of_tree(appendix()[2], positions=4, lower=0, upper=1),
     lambda: areas.ranks(np.zeros((2, 2), dtype=bool)),

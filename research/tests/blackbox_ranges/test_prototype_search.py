@@ -8,17 +8,17 @@ import numpy as np
 import pytest
 from scipy.stats import beta
 
-from discreet import Ledger, pure
+from discreet import Ledger, pure_dp
 from discreet.core.errors import BudgetExceeded, InvalidArgument, NotCertified
-from discreet.core.relation import Relation
+from discreet.core.relation import NeighboringRelation
 from discreet.models.blackbox.lipschitz_fit import fit_centres
-from discreet.noise.random_source import seeded
+from discreet.noise.random_source import seeded_rng
 from discreet_studies.blackbox_ranges import area_tables as areas
 from discreet_studies.blackbox_ranges.area_tables import neighbours
 from discreet_studies.blackbox_ranges.discrete_search import descend
 from discreet_studies.blackbox_ranges.example_functions import uniform, wave
 from discreet_studies.blackbox_ranges.input_partition import chessboard, of_cuts
-from discreet_studies.blackbox_ranges.local_search import Centres, Task, search, synchronise
+from discreet_studies.blackbox_ranges.local_search import Centres, SearchTask, search, synchronise
 from discreet_studies.blackbox_ranges.prototypes import prototype
 from discreet_studies.blackbox_ranges.published_search import search_as_published
 
@@ -38,7 +38,7 @@ def appendix(mode):
 
 def deadlock(**changes):
     """M6: three outputs of 10 in one corner, one of -10 in the other; steps of a half."""
-    return Task(**{
+    return SearchTask(**{
         "shape": (2, 2), "areas": np.array([0, 0, 0, 3]),
         "targets": np.array([20.0, 20.0, 20.0, -20.0]), "width": 4, "patience": 0, **changes,
     })  # fmt: skip
@@ -47,7 +47,7 @@ def deadlock(**changes):
 def some_task(rng, **changes):
     n, m = int(rng.integers(2, 5)), int(rng.integers(2, 4))
     many = int(rng.integers(5, 30))
-    return Task(**{
+    return SearchTask(**{
         "shape": (m,) * n, "areas": rng.integers(0, m**n, size=many),
         "targets": rng.normal(0, 40, size=many).round(), "width": 24, **changes,
     })  # fmt: skip
@@ -189,7 +189,7 @@ def test_a7_whole_outputs_have_whole_centres_and_a_centre_within_half_a_step_sta
     assert not search(task).centres.any()
     assert descend(task).loss == 0
     cells = np.array([[0, 0], [2, 1]])
-    spread = descend(Task(shape=(3, 3), areas=np.ravel_multi_index(cells.T, (3, 3)),
+    spread = descend(SearchTask(shape=(3, 3), areas=np.ravel_multi_index(cells.T, (3, 3)),
                           targets=np.array([0.0, 100.0]), width=8)).centres  # fmt: skip
     assert spread[2, 1] - spread[0, 0] == 2 * 4  # two positions apart: twice the gap
 
@@ -226,7 +226,7 @@ def test_a44_a_table_with_an_empty_or_wide_range_is_refused(fitted):
         broken = replace(fitted, high=table)
         assert not broken.certificate().holds
         with pytest.raises(NotCertified):
-            broken.release(np.sum, np.zeros(3), epsilon=1, bits=seeded(1))
+            broken.release(np.sum, np.zeros(3), epsilon=1, bits=seeded_rng(1))
 
 
 def test_a44_adjacency_by_one_cell_is_refused_where_its_ranges_are_too_wide():
@@ -252,7 +252,7 @@ def test_a44_centres_of_the_listing_can_be_so_far_apart_that_ranges_are_empty(se
     assert listed.gap > Fraction(6, 10)
     assert listed.certificate().empty is not None
     with pytest.raises(NotCertified, match="empty"):
-        listed.release(np.sum, x[0], epsilon=1, bits=seeded(1))
+        listed.release(np.sum, x[0], epsilon=1, bits=seeded_rng(1))
     assert ours.certificate().holds
 
 
@@ -264,15 +264,15 @@ def test_a17_hostile_functions_stay_in_the_range(fitted):
         low, high = fitted.ranges(np.zeros((1, 3)))
         assert low <= fitted.clip([said], np.zeros((1, 3))) <= high
     for function in (fails, lambda d: [1, 2], lambda d: "x", lambda d: None, lambda d: 10**400):
-        value = fitted.release(function, [math.nan, 2, -1], epsilon=1, bits=seeded(1))
+        value = fitted.release(function, [math.nan, 2, -1], epsilon=1, bits=seeded_rng(1))
         assert math.isfinite(value)
 
 
 def test_a18_the_measured_epsilon_at_the_worst_pair_is_within_the_claim(fitted):
     noise = fitted.noise(1)
     many, q = 200_000, fitted.width
-    one = np.asarray(noise.release(np.zeros(many, dtype=np.int64), bits=seeded(2)))
-    other = np.asarray(noise.release(np.full(many, q), bits=seeded(3)))
+    one = np.asarray(noise.release(np.zeros(many, dtype=np.int64), bits=seeded_rng(2)))
+    other = np.asarray(noise.release(np.full(many, q), bits=seeded_rng(3)))
     hits, false = int((one <= 0).sum()), int((other <= 0).sum())
     low = beta.ppf(0.0005, hits, many - hits + 1)
     high = beta.ppf(0.9995, false + 1, many - false)
@@ -284,10 +284,14 @@ def test_a18_the_measured_epsilon_at_the_worst_pair_is_within_the_claim(fitted):
 
 def test_a18_an_answer_is_paid_for_before_the_function_is_called(fitted, tmp_path):
     with Ledger(f"sqlite:///{tmp_path}/b.db") as ledger:
-        account = ledger.account("answers", limit=pure(1, relation=Relation.REPLACE_ONE))
+        account = ledger.account(
+            "answers", limit=pure_dp(1, relation=NeighboringRelation.REPLACE_ONE)
+        )
         called = []
         with pytest.raises(NotCertified, match="seeded"):
-            fitted.release(called.append, np.zeros(3), epsilon=1, account=account, bits=seeded(1))
+            fitted.release(
+                called.append, np.zeros(3), epsilon=1, account=account, bits=seeded_rng(1)
+            )
         value = fitted.release(lambda d: called.append(1) or 1.0, np.zeros(3), epsilon=1,
                                account=account)  # fmt: skip
         assert math.isfinite(value)
@@ -299,9 +303,9 @@ def test_a18_an_answer_is_paid_for_before_the_function_is_called(fitted, tmp_pat
 def test_a18_what_a_function_or_an_entry_does_is_not_told(fitted, recwarn):
     """That it leaves, warns, or that one entry is no number, would tell about the data set."""
     for function in (lambda _: sys.exit(1), lambda d: np.log(-np.abs(d)).sum()):
-        assert math.isfinite(fitted.release(function, np.zeros(3), epsilon=1, bits=seeded(1)))
+        assert math.isfinite(fitted.release(function, np.zeros(3), epsilon=1, bits=seeded_rng(1)))
     assert not recwarn.list
     odd = [0.5, "not a number", None]
-    assert math.isfinite(fitted.release(np.sum, odd, epsilon=1, bits=seeded(1)))
+    assert math.isfinite(fitted.release(np.sum, odd, epsilon=1, bits=seeded_rng(1)))
     middle = fitted.partition.inside([0.5, math.nan, math.nan])
     assert (fitted.partition.inside(odd) == middle).all()

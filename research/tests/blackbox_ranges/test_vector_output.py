@@ -9,7 +9,7 @@ import pytest
 from discreet.core.errors import InvalidArgument, OutOfDomain
 from discreet.models.blackbox.lipschitz_fit import Extension
 from discreet.models.blackbox.metrics import Records, Truncated
-from discreet.models.blackbox.output_ranges import LooClip
+from discreet.models.blackbox.output_ranges import LeaveOneOutRange
 from discreet_studies.blackbox_ranges.vector_output import BallClip, VectorClip
 
 INPUTS = np.array(list(itertools.product(range(3), repeat=3)), dtype=float)
@@ -33,7 +33,7 @@ def test_a45_ranges_for_each_output_are_exact_in_both_norms():
     rng = np.random.default_rng(1)
     widths = (3, 7, 0)
     parts = [
-        LooClip(
+        LeaveOneOutRange(
             anchors=rng.integers(0, 3, (4, 3, 1)),
             centres=rng.integers(-30, 30, 4),
             slope=width // 2,

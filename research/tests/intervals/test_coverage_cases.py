@@ -9,11 +9,11 @@ import pytest
 import discreet
 from discreet import intervals as doors
 from discreet.core.errors import InvalidArgument, NotCertified
-from discreet.intervals._bootstrap import Bootstrap, bootstrap, fitted
-from discreet.intervals._coverage import coverage, each
+from discreet.intervals._bootstrap import MeanBootstrap, bootstrap, fitted
+from discreet.intervals._coverage import coverage, per_column
 from discreet.intervals._mean import mean_interval
 from discreet.intervals._proportion import proportion_interval
-from discreet.noise.random_source import seeded
+from discreet.noise.random_source import seeded_rng
 from discreet.query import builders as ask
 from discreet_studies.intervals import mean_comparison as against
 from discreet_studies.intervals.coverage_cases import entries
@@ -46,7 +46,7 @@ def test_every_door_has_an_entry():
 def test_intervals_of_tables_can_be_put_through(tmp_path, kind):
     """Any estimator of the project: here of a table, with an account that pays for each release."""
     ledger = discreet.Ledger(f"sqlite:///{tmp_path / 'budget.db'}")
-    account = ledger.account("test", limit=discreet.pure(1000))
+    account = ledger.account("test", limit=discreet.pure_dp(1000))
     asked = {"mean": ask.mean("x"), "median": ask.median("x", method="tree", bins=64)}[kind]
 
     def interval(column, _bits):
@@ -61,14 +61,16 @@ def test_intervals_of_tables_can_be_put_through(tmp_path, kind):
         return float(np.ravel(low)[0]), float(np.ravel(high)[0])
 
     uniform = {"draw": lambda g, size: g.random(size), "truth": 0.5}
-    found = coverage(each(interval), **uniform, rows=400, level=0.9, trials=10)
+    found = coverage(per_column(interval), **uniform, rows=400, level=0.9, trials=10)
     assert found.held >= 3  # a coin of 0.9 falls short of that once in 3 million
     assert 0 < found.width < 0.7
 
 
 def test_an_account_pays_before_the_column_is_read(tmp_path):
     ledger = discreet.Ledger(f"sqlite:///{tmp_path / 'budget.db'}")
-    limit = discreet.Guarantee(discreet.pure(1.5).event, discreet.Relation.REPLACE_ONE)
+    limit = discreet.Guarantee(
+        discreet.pure_dp(1.5).event, discreet.NeighboringRelation.REPLACE_ONE
+    )
     account = ledger.account("survey", limit=limit)
     plan = mean_interval(**UNIT, rows=5, epsilon=1, share=0.25)
     found = plan.release([0.1, 0.2, 0.3, 0.4, 0.5], account=account, label="hours")
@@ -78,7 +80,7 @@ def test_an_account_pays_before_the_column_is_read(tmp_path):
     with pytest.raises(discreet.BudgetExceeded):
         plan.release("not even read", account=account)
     with pytest.raises(NotCertified, match="seeded"):
-        proportion_interval(rows=1, epsilon=0.1).release([1], account=account, bits=seeded(1))
+        proportion_interval(rows=1, epsilon=0.1).release([1], account=account, bits=seeded_rng(1))
     with pytest.raises(discreet.OutOfDomain):
         proportion_interval(rows=2, epsilon=0.1).release([1], account=account)
     assert account.spent.epsilon() == pytest.approx(1.1)  # a failure stays spent
@@ -86,7 +88,7 @@ def test_an_account_pays_before_the_column_is_read(tmp_path):
 
 def test_bootstrap_is_post_processing_with_no_guarantee():
     plan = mean_interval(**UNIT, rows=100, epsilon=2, share=0.3)
-    answer = plan.release(np.random.default_rng(1).random(100), bits=seeded(1))
+    answer = plan.release(np.random.default_rng(1).random(100), bits=seeded_rng(1))
     found = bootstrap(plan, answer, trials=400)
     assert found == bootstrap(plan, answer, trials=400)
     assert found.guaranteed is None
@@ -94,10 +96,10 @@ def test_bootstrap_is_post_processing_with_no_guarantee():
     assert found.low < found.value < found.high
     assert 0.05 < found.width < 0.3
     known = mean_interval(**UNIT, rows=100, epsilon=2, variance=1 / 12)
-    assert bootstrap(known, known.release(np.full(100, 0.5), bits=seeded(2))).width > 0.05
+    assert bootstrap(known, known.release(np.full(100, 0.5), bits=seeded_rng(2))).width > 0.05
     blind = mean_interval(**UNIT, rows=100, epsilon=2, share=0)
     with pytest.raises(InvalidArgument, match="release a variance or know it"):
-        bootstrap(blind, blind.release(np.full(100, 0.5), bits=seeded(2)))
+        bootstrap(blind, blind.release(np.full(100, 0.5), bits=seeded_rng(2)))
     with pytest.raises(InvalidArgument, match="trials must be at least 20"):
         bootstrap(plan, answer, trials=3)
 
@@ -105,8 +107,8 @@ def test_bootstrap_is_post_processing_with_no_guarantee():
 def test_bootstrap_simulates_the_clipping():
     """Rows that are clipped at a bound on one side: the model's mean is that of clipped rows."""
     plan = mean_interval(**UNIT, rows=200, epsilon=5, share=0.5)
-    again = Bootstrap(plan=plan, trials=4000)
-    off = again._errors(0.02, 0.3, np.random.default_rng(1), seeded(1))
+    again = MeanBootstrap(plan=plan, trials=4000)
+    off = again._errors(0.02, 0.3, np.random.default_rng(1), seeded_rng(1))
     assert abs(off.mean()) < 0.002
 
 

@@ -17,7 +17,7 @@ from discreet.core.errors import InvalidArgument
 from discreet_studies.noise_mechanisms import output_divergences as divergence
 
 
-def normals() -> exact.Pair:
+def normals() -> exact.OutputPair:
     noise = lattice.discrete_gaussian(1000.0)
     return exact.pair(noise, noise.shift(1000))
 
@@ -29,7 +29,7 @@ def test_normals() -> None:
     # The lists end where the other law goes on: compare where both are listed.
     inner = normals()
     both = (inner.left > 0) & (inner.right > 0)
-    listed = exact.Pair(
+    listed = exact.OutputPair(
         outcomes=range(int(both.sum())), left=inner.left[both], right=inner.right[both]
     )
     for order in (1.0, 1.5, 2.0, 4.0):
@@ -42,7 +42,9 @@ def test_normals() -> None:
     st.lists(st.floats(0.01, 1), min_size=3, max_size=3),
 )
 def test_inequalities(a: list[float], b: list[float]) -> None:
-    laws = exact.Pair(outcomes=range(3), left=np.array(a) / sum(a), right=np.array(b) / sum(b))
+    laws = exact.OutputPair(
+        outcomes=range(3), left=np.array(a) / sum(a), right=np.array(b) / sum(b)
+    )
     kl = divergence.kullback_leibler(laws)
     assert divergence.total_variation(laws) <= math.sqrt(kl / 2) + 1e-9
     orders = [divergence.renyi(laws, order) for order in (0.5, 1.0, 1.5, 3.0, 20.0, math.inf)]

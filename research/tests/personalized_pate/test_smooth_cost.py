@@ -15,11 +15,11 @@ import discreet
 from discreet.core.errors import InvalidArgument, NotCertified
 from discreet.models.pate import _data_dependent_cost as costs
 from discreet.models.pate import aggregators as old
-from discreet.models.pate.aggregators import UNANSWERED, Confident
-from discreet.models.pate.teacher_assignment import UNITS, weighting
-from discreet.noise.random_source import seeded
+from discreet.models.pate.aggregators import UNANSWERED, ConfidentGNMax
+from discreet.models.pate.teacher_assignment import UNITS, assign_weighting
+from discreet.noise.random_source import seeded_rng
 from discreet_studies.personalized_pate import smooth_cost as smooth
-from discreet_studies.personalized_pate.tested_plan import TestedPlan
+from discreet_studies.personalized_pate.tested_plan import ProposeTestReleasePlan
 
 VOTES = [
     [250] + [0] * 9,
@@ -165,7 +165,7 @@ def test_too_large_a_b_costs_infinitely_much():
 
 def test_released_numbers_are_above_the_cost():
     made = smooth.CostRelease(order=8, b=0.02, sigma=10, tau=5, failure=0.1)
-    draws = np.array([made.draw(0.5, 1e-3, seeded(i)) for i in range(800)])
+    draws = np.array([made.draw(0.5, 1e-3, seeded_rng(i)) for i in range(800)])
     # At most a tenth below; 800 draws, six standard deviations.
     assert (draws < 0.5).mean() <= 0.1 + 6 * math.sqrt(0.09 / 800)
     assert (draws < 0.5).mean() > 0.001  # it is no constant far above
@@ -180,11 +180,11 @@ HARD = np.tile([[400 * UNITS, 350 * UNITS, 250 * UNITS]], (40, 1))
 
 
 def proposal(allowed=0.3):
-    made = weighting(1000, people={"a": 1, "b": 1}, sensitivities={"a": 1, "b": 1.5})
+    made = assign_weighting(1000, people={"a": 1, "b": 1}, sensitivities={"a": 1, "b": 1.5})
     release = smooth.CostRelease(order=6, b=0.03, sigma=20, tau=6, failure=1e-6)
-    return TestedPlan(
+    return ProposeTestReleasePlan(
         assignment=made,
-        rule=Confident(threshold=300, sigma_threshold=60, sigma_votes=40),
+        rule=ConfidentGNMax(threshold=300, sigma_threshold=60, sigma_votes=40),
         classes=3,
         questions=40,
         allowed={"a": allowed, "b": allowed},
@@ -202,22 +202,22 @@ def test_the_promise_is_finite_at_the_sum_of_both_deltas(tmp_path):
         assert math.isfinite(spent.epsilon(2e-6))
         assert spent.epsilon(Fraction(2, 10**6) * (1 - Fraction(1, 10**20))) == math.inf
     other = replace(plan, delta=1e-5)  # its double is above 1/100000
-    limit = discreet.approx(3, 1.1e-5)
+    limit = discreet.approx_dp(3, 1.1e-5)
     account = discreet.Ledger(f"sqlite:///{tmp_path}/b.db").account("data", limit=limit)
     account.charge(other.guarantee.worst, label="labels")
 
 
 def test_clear_votes_pass_and_hard_ones_do_not():
     plan = proposal()
-    clear = plan.run(CLEAR, bits=seeded(1))
+    clear = plan.run(CLEAR, bits=seeded_rng(1))
     assert (clear.labels == 0).all()
     for seed in range(5):
-        hard = plan.run(HARD, bits=seeded(seed))
+        hard = plan.run(HARD, bits=seeded_rng(seed))
         assert (hard.labels == UNANSWERED).all()
     # The loose bound of the same answers is far above what was allowed.
     loose = plan.rule.answer(plan.assignment, classes=3)["a"].rdp(6) * 40
     assert loose > 0.05
-    assert (proposal(allowed=1e-9).run(CLEAR, bits=seeded(1)).labels == UNANSWERED).all()
+    assert (proposal(allowed=1e-9).run(CLEAR, bits=seeded_rng(1)).labels == UNANSWERED).all()
 
 
 def test_everyone_pays_all_tests_and_all_questions():
@@ -229,21 +229,21 @@ def test_everyone_pays_all_tests_and_all_questions():
     expected = total + math.log(1 / (6 * 1e-6)) / 5 + math.log(5 / 6)
     assert float(found["b"].event.epsilon) == pytest.approx(expected, rel=1e-6)
     assert float(found["b"].event.delta) == pytest.approx(2e-6)
-    assert plan.run(CLEAR, bits=seeded(1)).guarantee == found
-    assert plan.run(HARD, bits=seeded(1)).guarantee == found
+    assert plan.run(CLEAR, bits=seeded_rng(1)).guarantee == found
+    assert plan.run(HARD, bits=seeded_rng(1)).guarantee == found
 
 
 def test_labels_are_drawn_after_the_test():
     """With the same bits for flags and tests, other votes for the labels cannot change the test."""
     drawn = []
 
-    class Watched(Confident):
+    class Watched(ConfidentGNMax):
         def answers(self, counts, *, bits=None):
             drawn.append(len(counts))
             return super().answers(counts, bits=bits)
 
     plan = proposal()
-    watched = TestedPlan(
+    watched = ProposeTestReleasePlan(
         assignment=plan.assignment,
         rule=Watched(threshold=300, sigma_threshold=60, sigma_votes=40),
         classes=3,
@@ -252,9 +252,9 @@ def test_labels_are_drawn_after_the_test():
         releases=plan.releases,
         delta=1e-6,
     )
-    watched.run(HARD, bits=seeded(2))
+    watched.run(HARD, bits=seeded_rng(2))
     assert drawn == []
-    watched.run(CLEAR, bits=seeded(2))
+    watched.run(CLEAR, bits=seeded_rng(2))
     assert drawn == [40]
 
 
@@ -263,9 +263,9 @@ def test_a_test_asks_at_most_what_was_planned():
     plan = proposal()
     more = np.vstack([CLEAR, HARD])
     assert np.array_equal(
-        plan.run(more, bits=seeded(3)).labels, plan.run(CLEAR, bits=seeded(3)).labels
+        plan.run(more, bits=seeded_rng(3)).labels, plan.run(CLEAR, bits=seeded_rng(3)).labels
     )
-    assert len(plan.run(CLEAR[:7], bits=seeded(3)).labels) == 7
+    assert len(plan.run(CLEAR[:7], bits=seeded_rng(3)).labels) == 7
 
 
 def test_bad_input_is_named():
@@ -277,7 +277,7 @@ def test_bad_input_is_named():
         smooth.CostRelease(order=2, b=0.1, sigma=1, tau=1, failure=0)
     plan = proposal()
     with pytest.raises(InvalidArgument, match="levels a, b"):
-        TestedPlan(
+        ProposeTestReleasePlan(
             assignment=plan.assignment,
             rule=plan.rule,
             classes=3,
@@ -290,7 +290,7 @@ def test_bad_input_is_named():
         with pytest.raises(InvalidArgument, match="allowed"):
             replace(plan, allowed={"a": wrong, "b": 1.0})
     wide = smooth.CostRelease(order=6, b=0.2, sigma=20, tau=6, failure=1e-6)
-    steep = TestedPlan(
+    steep = ProposeTestReleasePlan(
         assignment=plan.assignment,
         rule=plan.rule,
         classes=3,

@@ -8,11 +8,11 @@ import pytest
 
 from discreet.core.errors import InvalidArgument
 from discreet.models.dp_sgd.losses import Logistic, Softmax, Squared
-from discreet.models.dp_sgd.train import Descent, FeatureMap, Grid, descend
-from discreet.noise.random_source import seeded
+from discreet.models.dp_sgd.train import FeatureMap, SlopeGrid, TrainingRun, descend
+from discreet.noise.random_source import seeded_rng
 from discreet_studies.private_inference.individual_filter_sgd import Contributions, descend_filtered
 
-RUN = Descent(
+RUN = TrainingRun(
     objective=Logistic(l2=0.0),
     rate=Fraction(1),
     steps=20,
@@ -40,7 +40,7 @@ def test_no_record_passes_its_budget(objective):
     steps, y = data(60)
     rng = np.random.default_rng(1)
     run = replace(RUN, objective=objective)
-    full = float(Grid(clip=run.clip).sensitivity) ** 2
+    full = float(SlopeGrid(clip=run.clip).sensitivity) ** 2
     budgets = rng.uniform(0, 6, 60) * full
     budgets[:3] = 0
     shares = Contributions(steps, y, run=run, budgets=budgets)
@@ -66,8 +66,8 @@ def test_no_record_passes_its_budget(objective):
 def test_with_large_budgets_it_is_plain_descent():
     steps, y = data()
     tame = replace(RUN, noise=Fraction(1, 1 << 20))
-    plain = descend(steps, y, run=tame, bits=seeded(1))
-    found = descend_filtered(steps, y, np.full(200, 1e18), run=tame, bits=seeded(1))
+    plain = descend(steps, y, run=tame, bits=seeded_rng(1))
+    found = descend_filtered(steps, y, np.full(200, 1e18), run=tame, bits=seeded_rng(1))
     assert found == pytest.approx(plain, abs=1e-4)
 
 
@@ -75,7 +75,7 @@ def test_limits_are_in_rho():
     """A limit of k full steps stops a record with the longest gradients after k of them."""
     steps, y = data(1)
     run = replace(RUN, clip=2.0**-10, rows=1.0)
-    full = float(Grid(clip=run.clip).sensitivity) ** 2
+    full = float(SlopeGrid(clip=run.clip).sensitivity) ** 2
     rho = 3 / (2 * float(run.noise) ** 2)  # three times clip^2 / (2 (noise clip)^2)
     worth = rho * 2 * float(run.noise) ** 2 * full
     shares = Contributions(steps, y, run=run, budgets=np.array([worth]))
@@ -88,9 +88,9 @@ def test_bad_input_is_named():
     steps, y = data(5)
     with pytest.raises(InvalidArgument, match="rate"):
         descend_filtered(
-            steps, y, np.ones(5), run=replace(RUN, rate=Fraction(1, 2)), bits=seeded(1)
+            steps, y, np.ones(5), run=replace(RUN, rate=Fraction(1, 2)), bits=seeded_rng(1)
         )
     with pytest.raises(InvalidArgument, match="one rho"):
-        descend_filtered(steps, y, np.ones(4), run=RUN, bits=seeded(1))
+        descend_filtered(steps, y, np.ones(4), run=RUN, bits=seeded_rng(1))
     with pytest.raises(InvalidArgument, match="one rho"):
-        descend_filtered(steps, y, -np.ones(5), run=RUN, bits=seeded(1))
+        descend_filtered(steps, y, -np.ones(5), run=RUN, bits=seeded_rng(1))

@@ -3,11 +3,11 @@
 import pytest
 
 from discreet.models.dp_sgd._laplace_rates import PowerSchedule
-from discreet.models.dp_sgd.convergence import Problem
-from discreet.models.dp_sgd.schedule_analysis import analyse
+from discreet.models.dp_sgd.convergence import ConvergenceProblem
+from discreet.models.dp_sgd.schedule_analysis import analyze_schedule
 from discreet_studies.private_inference.schedule_figure import costs, save_schedule, terms
 
-FACTS = Problem(dimension=10, smoothness=0.25, variance=0.2, distance=5.0)
+FACTS = ConvergenceProblem(dimension=10, smoothness=0.25, variance=0.2, distance=5.0)
 
 
 @pytest.mark.parametrize(
@@ -19,7 +19,7 @@ FACTS = Problem(dimension=10, smoothness=0.25, variance=0.2, distance=5.0)
     ],
 )
 def test_a_schedule_is_drawn(asked, tmp_path):
-    found = analyse(FACTS, sensitivity=2, steps=1000, **asked)
+    found = analyze_schedule(FACTS, sensitivity=2, steps=1000, **asked)
     text = save_schedule(found, tmp_path / "schedule.svg").read_text(encoding="utf-8")
     for word in ("distance", "variance", "noise", found.verdict):
         assert word in text
@@ -32,5 +32,7 @@ def test_a_schedule_is_drawn(asked, tmp_path):
 
 def test_another_format_needs_only_a_suffix(tmp_path):
     pytest.importorskip("matplotlib")
-    found = analyse(FACTS, sensitivity=2, steps=50, epsilon=1, schedule=PowerSchedule(start=0.1))
+    found = analyze_schedule(
+        FACTS, sensitivity=2, steps=50, epsilon=1, schedule=PowerSchedule(start=0.1)
+    )
     assert save_schedule(found, tmp_path / "schedule.png").stat().st_size > 10_000

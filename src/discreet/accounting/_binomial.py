@@ -71,14 +71,14 @@ def at_least(k: Floats, *, trials: Floats | float, chance: float) -> Floats:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Window:
+class BinomialWindow:
     """Values ``first .. last`` that hold all but ``tail`` of a binomial law on each side."""
 
     first: int
     last: int
 
 
-def window(trials: int, *, chance: float, tail: float) -> Window:
+def window(trials: int, *, chance: float, tail: float) -> BinomialWindow:
     """The window by Chernoff's bound: P(X <= k) <= exp(-trials KL(k/trials, chance)) below it.
 
     Source: Hoeffding 1963, Theorem 1.
@@ -93,7 +93,7 @@ def window(trials: int, *, chance: float, tail: float) -> Window:
 
     below = _last(lambda k: outside(math.floor(mean) - k), math.floor(mean))
     above = _last(lambda k: outside(math.ceil(mean) + k), trials - math.ceil(mean))
-    return Window(first=math.floor(mean) - below, last=math.ceil(mean) + above)
+    return BinomialWindow(first=math.floor(mean) - below, last=math.ceil(mean) + above)
 
 
 def _or_zero(x: Floats, mean: float) -> float:

@@ -18,34 +18,34 @@ import numpy as np
 
 from discreet.accounting import conversion
 from discreet.accounting.dominating_pairs import (
-    Atoms,
+    AtomPair,
     BoundedRangePair,
+    DominatingPair,
     GaussianPair,
     LaplacePair,
     LatticeLaplacePair,
-    Pair,
 )
 from discreet.core._rational import round_up
 from discreet.core.errors import Unsupported
 from discreet.core.events import (
-    Approx,
-    BoundedRange,
-    Composed,
-    DiscreteGaussian,
-    DiscreteLaplace,
-    Either,
+    ApproxEvent,
+    BoundedRangeEvent,
+    ComposedEvent,
+    DiscreteGaussianEvent,
+    DiscreteLaplaceEvent,
+    EitherEvent,
     Event,
-    GaussianNoise,
-    Gdp,
-    Group,
-    LaplaceNoise,
-    Pure,
-    Sampled,
-    SampledWithoutReplacement,
-    Shuffled,
-    ShuffledTwoLevel,
-    TruncatedLaplace,
-    Zcdp,
+    GaussianEvent,
+    GdpEvent,
+    GroupEvent,
+    LaplaceEvent,
+    PureEvent,
+    SampledEvent,
+    SampledWithoutReplacementEvent,
+    ShuffledEvent,
+    ShuffledTwoLevelEvent,
+    TruncatedLaplaceEvent,
+    ZcdpEvent,
 )
 
 Side: TypeAlias = Literal["upper", "lower"]
@@ -65,21 +65,21 @@ def leaves(event: Event, *, size: int = 1) -> Iterator[tuple[Event, int]]:
     Source: B24; Bun, Steinke 2016, Proposition 27; Dong, Roth, Su 2022, Theorem 2.14.
     """
     match event:
-        case Composed(parts):
+        case ComposedEvent(parts):
             for part, count in parts:
                 for leaf, times in leaves(part, size=size):
                     yield leaf, times * count
-        case Group(more, inner):
+        case GroupEvent(more, inner):
             yield from leaves(inner, size=size * more)
-        case Sampled() | SampledWithoutReplacement():
+        case SampledEvent() | SampledWithoutReplacementEvent():
             yield from _sampled(event, size)
-        case Either(events):
-            branches = events if size == 1 else tuple(Group(size, branch) for branch in events)
+        case EitherEvent(events):
+            branches = events if size == 1 else tuple(GroupEvent(size, branch) for branch in events)
             if len(branches) == 1:
                 yield from leaves(branches[0])
             else:
-                yield Either(branches), 1
-        case DiscreteGaussian():
+                yield EitherEvent(branches), 1
+        case DiscreteGaussianEvent():
             yield from _lattice_gaussian(event, size)
         case _:
             grown = _grown(event, size)
@@ -89,29 +89,29 @@ def leaves(event: Event, *, size: int = 1) -> Iterator[tuple[Event, int]]:
 
 def _grown(event: Event, size: int) -> Event | None:
     match event:
-        case Pure(epsilon):
-            return Pure(epsilon * size) if epsilon else None
-        case Approx(epsilon, delta):
+        case PureEvent(epsilon):
+            return PureEvent(epsilon * size) if epsilon else None
+        case ApproxEvent(epsilon, delta):
             if delta == 0:
-                return Pure(epsilon * size) if epsilon else None
-            return event if size == 1 else Group(size, event)
-        case Zcdp(rho, xi):
+                return PureEvent(epsilon * size) if epsilon else None
+            return event if size == 1 else GroupEvent(size, event)
+        case ZcdpEvent(rho, xi):
             grown = xi * size * _harmonic(size) if xi else xi
-            return Zcdp(rho * size**2, grown) if rho or xi else None
-        case Gdp(mu):
-            return Gdp(mu * size) if mu else None
-        case GaussianNoise(sigma):
-            return Gdp(size / sigma)
-        case LaplaceNoise(scale):
-            return LaplaceNoise(scale / size)
-        case DiscreteLaplace(scale, shift):
-            return DiscreteLaplace(scale, shift * size) if shift else None
-        case TruncatedLaplace(scale, shift, bound):
-            return TruncatedLaplace(scale, shift * size, bound) if shift else None
-        case BoundedRange(epsilon):
-            return BoundedRange(epsilon * size) if epsilon else None
-        case Shuffled(epsilon) | ShuffledTwoLevel(epsilon):
-            grouped = event if size == 1 else Group(size, event)
+            return ZcdpEvent(rho * size**2, grown) if rho or xi else None
+        case GdpEvent(mu):
+            return GdpEvent(mu * size) if mu else None
+        case GaussianEvent(sigma):
+            return GdpEvent(size / sigma)
+        case LaplaceEvent(scale):
+            return LaplaceEvent(scale / size)
+        case DiscreteLaplaceEvent(scale, shift):
+            return DiscreteLaplaceEvent(scale, shift * size) if shift else None
+        case TruncatedLaplaceEvent(scale, shift, bound):
+            return TruncatedLaplaceEvent(scale, shift * size, bound) if shift else None
+        case BoundedRangeEvent(epsilon):
+            return BoundedRangeEvent(epsilon * size) if epsilon else None
+        case ShuffledEvent(epsilon) | ShuffledTwoLevelEvent(epsilon):
+            grouped = event if size == 1 else GroupEvent(size, event)
             return grouped if epsilon else None
         case _:
             raise Unsupported(f"{type(event).__name__} is not known to the accountants.")
@@ -124,7 +124,9 @@ def _harmonic(size: int) -> Fraction:
     return Fraction((math.log(size) + _EULER + 0.5 / size) * conversion.UP)
 
 
-def _sampled(event: Sampled | SampledWithoutReplacement, size: int) -> Iterator[tuple[Event, int]]:
+def _sampled(
+    event: SampledEvent | SampledWithoutReplacementEvent, size: int
+) -> Iterator[tuple[Event, int]]:
     rate = sampling_rate(event)
     inner = list(leaves(event.inner))
     if rate == 0 or not inner:
@@ -133,25 +135,25 @@ def _sampled(event: Sampled | SampledWithoutReplacement, size: int) -> Iterator[
         yield from leaves(event.inner, size=size)
         return
     leaf: Event = event
-    if isinstance(event, Sampled) and len(inner) == 1 and inner[0][1] == 1:
+    if isinstance(event, SampledEvent) and len(inner) == 1 and inner[0][1] == 1:
         # A Poisson sample of a Poisson sample is one of the product of the rates.
         core = inner[0][0]
         leaf = (
-            Sampled(rate * core.rate, core.inner)
-            if isinstance(core, Sampled)
-            else Sampled(rate, core)
+            SampledEvent(rate * core.rate, core.inner)
+            if isinstance(core, SampledEvent)
+            else SampledEvent(rate, core)
         )
-    yield (leaf if size == 1 else Group(size, leaf)), 1
+    yield (leaf if size == 1 else GroupEvent(size, leaf)), 1
 
 
-def sampling_rate(event: Sampled | SampledWithoutReplacement) -> Fraction:
+def sampling_rate(event: SampledEvent | SampledWithoutReplacementEvent) -> Fraction:
     """The chance that a unit takes part."""
-    if isinstance(event, Sampled):
+    if isinstance(event, SampledEvent):
         return event.rate
     return Fraction(event.sample, event.population)
 
 
-def _lattice_gaussian(event: DiscreteGaussian, size: int) -> Iterator[tuple[Event, int]]:
+def _lattice_gaussian(event: DiscreteGaussianEvent, size: int) -> Iterator[tuple[Event, int]]:
     """Integers move by integers: a squared shift below 4 moves that many coordinates by one.
 
     The full shift dominates shorter ones, because a projection is post-processing.
@@ -160,15 +162,15 @@ def _lattice_gaussian(event: DiscreteGaussian, size: int) -> Iterator[tuple[Even
     if moved == 0:
         return
     if event.dimension == 1:
-        yield DiscreteGaussian(event.variance, Fraction(math.isqrt(moved) ** 2), 1), 1
+        yield DiscreteGaussianEvent(event.variance, Fraction(math.isqrt(moved) ** 2), 1), 1
     elif moved < 4:
-        yield DiscreteGaussian(event.variance, Fraction(1), 1), min(moved, event.dimension)
+        yield DiscreteGaussianEvent(event.variance, Fraction(1), 1), min(moved, event.dimension)
     else:
-        yield DiscreteGaussian(event.variance, Fraction(moved), event.dimension), 1
+        yield DiscreteGaussianEvent(event.variance, Fraction(moved), event.dimension), 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reduced:
+class ReducedEvents:
     """An event after all closed-form composition, for one side of the bracket.
 
     The laws differ from those stated by a factor within ``e^{+-slack}`` in each probability.
@@ -182,7 +184,7 @@ class Reduced:
 
 
 @lru_cache(maxsize=512)
-def reduced(event: Event, side: Side) -> Reduced:
+def reduced(event: Event, side: Side) -> ReducedEvents:
     """Gather the leaves; for the lower side, parts without an exact pair are left out.
 
     Theorem: Gaussian parts compose to ``mu^2 = sum mu_i^2``, zCDP parts add; leaving a part out
@@ -197,11 +199,11 @@ def reduced(event: Event, side: Side) -> Reduced:
     rho = xi = Fraction(0)
     for leaf, count in counts.items():
         match leaf:
-            case Gdp(mu):
+            case GdpEvent(mu):
                 mu_squared += count * mu**2
-            case Zcdp():
+            case ZcdpEvent():
                 rho, xi = rho + count * leaf.rho, xi + count * leaf.xi
-            case DiscreteGaussian():
+            case DiscreteGaussianEvent():
                 smooth = _as_gaussian(leaf, count, side)
                 if smooth is not None:
                     mu_squared += count * smooth[0]
@@ -210,19 +212,21 @@ def reduced(event: Event, side: Side) -> Reduced:
                     parts.append((leaf, count))
                 elif side == "lower":
                     shorter = Fraction(math.isqrt(int(leaf.shift_squared)) ** 2)
-                    parts.append((DiscreteGaussian(leaf.variance, shorter, 1), count))
+                    parts.append((DiscreteGaussianEvent(leaf.variance, shorter, 1), count))
                 else:
                     # CKS20 Theorem 14: every order has divergence order * shift^2 / (2 sigma^2).
                     rho += count * leaf.shift_squared / (2 * leaf.variance)
             case _:
                 parts.append((leaf, count))
     outward = 1 + 1e-14 if side == "upper" else 1 - 1e-14
-    return Reduced(
+    return ReducedEvents(
         parts=tuple(parts), mu_squared=float(mu_squared) * outward, rho=rho, xi=xi, slack=slack
     )
 
 
-def _as_gaussian(leaf: DiscreteGaussian, count: int, side: Side) -> tuple[Fraction, float] | None:
+def _as_gaussian(
+    leaf: DiscreteGaussianEvent, count: int, side: Side
+) -> tuple[Fraction, float] | None:
     """The mu^2 of a Gaussian that a discrete Gaussian nearly is, and the slack of one use.
 
     Theorem: up to ``e^{+-slack}`` the discrete Gaussian of variance v is a function of a
@@ -253,33 +257,33 @@ def _slack(variance: float) -> float:
 
 
 @lru_cache(maxsize=4096)
-def simple_pair(leaf: Event) -> Pair | None:
+def simple_pair(leaf: Event) -> DominatingPair | None:
     """The symmetric dominating pair of an additive or declared leaf; None if there is none."""
     match leaf:
-        case Pure(epsilon):
+        case PureEvent(epsilon):
             return _response(round_up(epsilon) * conversion.UP, 0.0)
-        case Approx(epsilon, delta):
+        case ApproxEvent(epsilon, delta):
             return _response(round_up(epsilon) * conversion.UP, round_up(delta) * conversion.UP)
-        case Group(size, Approx(epsilon, delta)):
+        case GroupEvent(size, ApproxEvent(epsilon, delta)):
             grown = conversion.group(float(epsilon), delta=float(delta), size=size)
             return _response(grown[0] * conversion.UP, grown[1])
-        case Gdp(mu):
+        case GdpEvent(mu):
             return GaussianPair(float(mu) * conversion.UP)
-        case LaplaceNoise(scale):
+        case LaplaceEvent(scale):
             return LaplacePair(round_up(1 / scale) * conversion.UP)
-        case DiscreteLaplace(scale, shift):
+        case DiscreteLaplaceEvent(scale, shift):
             return LatticeLaplacePair(round_up(1 / scale) * conversion.UP, shift)
-        case TruncatedLaplace(scale, shift, bound):
+        case TruncatedLaplaceEvent(scale, shift, bound):
             return LatticeLaplacePair(float(1 / scale), shift, bound)
-        case BoundedRange(epsilon):
+        case BoundedRangeEvent(epsilon):
             return BoundedRangePair(round_up(epsilon) * conversion.UP)
-        case DiscreteGaussian(variance, shift_squared, 1) if variance <= _LARGEST_LATTICE:
+        case DiscreteGaussianEvent(variance, shift_squared, 1) if variance <= _LARGEST_LATTICE:
             return lattice_gaussian(float(variance), math.isqrt(int(shift_squared)))
         case _:
             return None
 
 
-def _response(epsilon: float, delta: float) -> Atoms:
+def _response(epsilon: float, delta: float) -> AtomPair:
     """Randomised response with an obvious failure: the worst (epsilon, delta)-DP mechanism.
 
     Source: Kairouz, Oh, Viswanath 2015, Theorem 3.3; Murtagh, Vadhan 2018.
@@ -288,11 +292,11 @@ def _response(epsilon: float, delta: float) -> Atoms:
     high = stay / (1 + math.exp(-epsilon))
     low = stay * math.exp(-epsilon) / (1 + math.exp(-epsilon))
     if epsilon == 0:
-        return Atoms(np.array([0.0]), np.array([stay]), delta)
-    return Atoms(np.array([-epsilon, epsilon]), np.array([low, high]), delta)
+        return AtomPair(np.array([0.0]), np.array([stay]), delta)
+    return AtomPair(np.array([-epsilon, epsilon]), np.array([low, high]), delta)
 
 
-def lattice_gaussian(variance: float, shift: int) -> Atoms:
+def lattice_gaussian(variance: float, shift: int) -> AtomPair:
     """The discrete Gaussian against itself moved by ``shift``, term by term.
 
     Theorem: output y has loss (s^2 - 2 s y)/(2 variance); the noise is log-concave, so smaller
@@ -304,4 +308,4 @@ def lattice_gaussian(variance: float, shift: int) -> Atoms:
     y = np.arange(reach, -reach - 1, -1, dtype=np.float64)
     weight = np.exp(-y * y / (2 * variance))
     loss = shift * (shift - 2 * y) / (2 * variance)
-    return Atoms(loss, weight / weight.sum(), conversion.UNDERFLOW)
+    return AtomPair(loss, weight / weight.sum(), conversion.UNDERFLOW)

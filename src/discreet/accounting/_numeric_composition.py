@@ -18,11 +18,11 @@ from discreet.accounting._event_tree import Side, reduced, sampling_rate, simple
 from discreet.accounting.conversion import Floats
 from discreet.accounting.dominating_pairs import (
     AddPair,
-    Atoms,
+    AtomPair,
+    DominatingPair,
     GaussianPair,
     LaplacePair,
     LatticeLaplacePair,
-    Pair,
     RemovePair,
     WithoutReplacementPair,
 )
@@ -30,15 +30,15 @@ from discreet.accounting.pld import atoms_of
 from discreet.core._rational import round_up
 from discreet.core.errors import Unsupported
 from discreet.core.events import (
-    BoundedRange,
-    Either,
+    BoundedRangeEvent,
+    EitherEvent,
     Event,
-    Group,
-    Pure,
-    Sampled,
-    SampledWithoutReplacement,
-    Shuffled,
-    ShuffledTwoLevel,
+    GroupEvent,
+    PureEvent,
+    SampledEvent,
+    SampledWithoutReplacementEvent,
+    ShuffledEvent,
+    ShuffledTwoLevelEvent,
 )
 
 # ── Grid ─────────────────────────────────────────────────────────────────────────────────────────
@@ -47,7 +47,7 @@ from discreet.core.events import (
 # The choice only affects tightness; every tilt and every step give valid bounds.
 
 
-Parts = list[tuple[Pair, int]]
+Parts = list[tuple[DominatingPair, int]]
 
 # The largest loss that is worth following; beyond it numerical composition abstains.
 LARGEST_LOSS = 400.0
@@ -58,7 +58,7 @@ _MOST_POINTS = 1 << 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sketch:
+class LossSketch:
     """A few atoms per part: enough to choose the tilt and the step."""
 
     losses: Floats
@@ -79,7 +79,7 @@ class Sketch:
         return cumulant, np.maximum(square - mean**2, 0.0)
 
 
-def sketch(parts: Parts, tail: float) -> Sketch:
+def sketch(parts: Parts, tail: float) -> LossSketch:
     """Sketch each part; losses that are too large to follow raise OverflowError."""
     losses, logs, starts, at = [], [], [], 0
     for pair, _ in parts:
@@ -98,7 +98,7 @@ def sketch(parts: Parts, tail: float) -> Sketch:
         logs.append(np.log(mass))
         starts.append(at)
         at += mass.size
-    return Sketch(
+    return LossSketch(
         losses=np.concatenate(losses),
         logs=np.concatenate(logs),
         starts=np.asarray(starts, dtype=np.intp),
@@ -106,7 +106,7 @@ def sketch(parts: Parts, tail: float) -> Sketch:
     )
 
 
-def tilt_for_delta(drawn: Sketch, delta: float) -> float:
+def tilt_for_delta(drawn: LossSketch, delta: float) -> float:
     """The tilt that gives the best Chernoff bound of epsilon at delta."""
 
     def bound(log_tilt: float) -> float:
@@ -121,7 +121,7 @@ def tilt_for_delta(drawn: Sketch, delta: float) -> float:
     return math.exp(float(best.x))
 
 
-def tilt_for_epsilon(drawn: Sketch, epsilon: float) -> tuple[float, float]:
+def tilt_for_epsilon(drawn: LossSketch, epsilon: float) -> tuple[float, float]:
     """The tilt that gives the best Chernoff bound at epsilon, and that bound of log delta."""
 
     def bound(log_tilt: float) -> float:
@@ -137,7 +137,7 @@ def tilt_for_epsilon(drawn: Sketch, epsilon: float) -> tuple[float, float]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Grid:
+class LossGrid:
     """How to compose: the tilt, the step, the mass to cut from each tail of each part."""
 
     tilt: float
@@ -147,7 +147,7 @@ class Grid:
     """The step of each part on the lower side: the common one divided by a power of two."""
 
 
-def choose(parts: Parts, drawn: Sketch, *, tilt: float, tail: float) -> Grid:
+def choose(parts: Parts, drawn: LossSketch, *, tilt: float, tail: float) -> LossGrid:
     """Steps fine enough for the spread of one use; one evenly spaced part is aligned with it."""
     variances = drawn.moments(tilt)[1]
     uses = float(drawn.counts.sum())
@@ -159,16 +159,16 @@ def choose(parts: Parts, drawn: Sketch, *, tilt: float, tail: float) -> Grid:
     pitch = _pitch(parts)
     if pitch is not None and pitch >= step:
         step = pitch / (2 * math.ceil(pitch / step / 2))
-        return Grid(tilt=tilt, step=step, tail=tail, steps=(step,))
+        return LossGrid(tilt=tilt, step=step, tail=tail, steps=(step,))
     steps = []
     for (pair, _), variance in zip(parts, variances, strict=True):
         wanted = math.sqrt(variance) / _lower_fineness(pair)
         wanted = max(wanted, floor)
         steps.append(step / 2.0 ** min(max(0, math.ceil(math.log2(step / wanted))), 8))
-    return Grid(tilt=tilt, step=step, tail=tail, steps=tuple(steps))
+    return LossGrid(tilt=tilt, step=step, tail=tail, steps=tuple(steps))
 
 
-def composed(parts: Parts, *, side: Side, grid: Grid) -> pld.Composed:
+def composed(parts: Parts, *, side: Side, grid: LossGrid) -> pld.ComposedLoss:
     """Compose the parts; on the lower side each has a grid of its own fineness."""
     step, tilt, tail = grid.step, grid.tilt, grid.tail
     made = []
@@ -194,20 +194,20 @@ def _pitch(parts: Parts) -> float | None:
     return float(atoms.losses[-1] - atoms.losses[0]) / gaps.size if even else None
 
 
-def _lower_fineness(pair: Pair) -> float:
+def _lower_fineness(pair: DominatingPair) -> float:
     """Steps per standard deviation on the lower side; atoms cannot be centred in their cells."""
     if isinstance(pair, (LaplacePair, LatticeLaplacePair)):
         return 100.0
     return 200.0 if cells.atoms_of(pair) is not None else 12.0
 
 
-def as_atoms(parts: Parts) -> Atoms:
+def as_atoms(parts: Parts) -> AtomPair:
     """A composition as one pair with atoms on a grid (an upper bound), not tilted."""
     drawn = sketch(parts, 1e-17)
     grid = choose(parts, drawn, tilt=0.0, tail=1e-17)
     total = composed(parts, side="upper", grid=grid)
     losses = total.losses() + 2 * cells.SNAP * total.step * total.count
-    return Atoms(
+    return AtomPair(
         losses, total.weights * math.exp(total.log_scale), min(1.0, total.infinity + total.lost)
     )
 
@@ -220,16 +220,16 @@ def as_atoms(parts: Parts) -> Atoms:
 # below the chords between them; the chords are the profile of a pair with atoms at the dots.
 
 
-Both = tuple[Pair, Pair, float]
+Both = tuple[DominatingPair, DominatingPair, float]
 """The pairs for removal and for addition, and the slack of the laws behind them."""
 
 
 def part_pairs(
     parts: tuple[tuple[Event, int], ...], mu_squared: float, *, side: Side
-) -> tuple[list[tuple[Pair, int]], list[tuple[Pair, int]], float]:
+) -> tuple[list[tuple[DominatingPair, int]], list[tuple[DominatingPair, int]], float]:
     """All pairs with counts, for removal and for addition, and the total slack."""
-    removal: list[tuple[Pair, int]] = []
-    addition: list[tuple[Pair, int]] = []
+    removal: list[tuple[DominatingPair, int]] = []
+    addition: list[tuple[DominatingPair, int]] = []
     slack = 0.0
     for leaf, count in parts:
         remove, add, loose = leaf_pairs(leaf, side)
@@ -247,31 +247,36 @@ def part_pairs(
 def leaf_pairs(leaf: Event, side: Side) -> Both:
     """The pairs of one leaf; for the lower side, pairs that some such mechanism attains."""
     match leaf:
-        case BoundedRange(epsilon) if side == "lower":
-            return leaf_pairs(Pure(epsilon / 2), side)  # t = eps/2 of the family
-        case Either(branches):
+        case BoundedRangeEvent(epsilon) if side == "lower":
+            return leaf_pairs(PureEvent(epsilon / 2), side)  # t = eps/2 of the family
+        case EitherEvent(branches):
             if side == "lower":
                 # Any branch may be the one: the best to show is the most telling at epsilon 0.
                 return max((event_pairs(branch, side) for branch in branches), key=_at_zero)
             pair = _worst(branches)
             return pair, pair, 0.0
-        case Group(
+        case GroupEvent(
             size,
-            (Sampled() | SampledWithoutReplacement() | Shuffled() | ShuffledTwoLevel()) as inner,
+            (
+                SampledEvent()
+                | SampledWithoutReplacementEvent()
+                | ShuffledEvent()
+                | ShuffledTwoLevelEvent()
+            ) as inner,
         ):
             if side == "lower":
                 return event_pairs(inner, side)
             pair = _grouped(inner, size)
             return pair, pair, 0.0
-        case Shuffled() | ShuffledTwoLevel():
+        case ShuffledEvent() | ShuffledTwoLevelEvent():
             # Nothing is said from below: what a mechanism with this event attains is not known.
             pair = _shuffled(leaf) if side == "upper" else _NOTHING
             return pair, pair, 0.0
-        case Sampled(rate, inner):
+        case SampledEvent(rate, inner):
             remove, add, slack = event_pairs(inner, side)
             share = round_up(rate)
             return RemovePair(share, remove), AddPair(share, add), slack
-        case SampledWithoutReplacement(_, _, inner):
+        case SampledWithoutReplacementEvent(_, _, inner):
             pair, _, slack = event_pairs(inner, side)
             share = round_up(sampling_rate(leaf))
             if side == "lower":
@@ -308,11 +313,11 @@ def event_pairs(event: Event, side: Side) -> Both:
     return remove, (remove if removal == addition else as_atoms(addition)), slack
 
 
-_NOTHING = Atoms(np.zeros(1), np.ones(1))
+_NOTHING = AtomPair(np.zeros(1), np.ones(1))
 
 
 @lru_cache(maxsize=256)
-def concentrated(rho: Fraction, xi: Fraction) -> Atoms:
+def concentrated(rho: Fraction, xi: Fraction) -> AtomPair:
     """The hull of what (xi, rho)-zCDP allows (CKS)."""
     r, x = float(rho) * conversion.UP, float(xi) * conversion.UP
     top = conversion.zcdp_epsilon(r, delta=1e-40, xi=x)
@@ -325,13 +330,13 @@ Profile = Callable[[Floats], Floats]
 def leaf_delta(leaf: Event, epsilon: Floats) -> Floats:
     """The profile of one leaf at each epsilon >= 0, the worse of both directions."""
     match leaf:
-        case Either(branches):
+        case EitherEvent(branches):
             return _worst_profile(branches)(epsilon)
-        case Group(size, (Sampled() | SampledWithoutReplacement()) as inner):
+        case GroupEvent(size, (SampledEvent() | SampledWithoutReplacementEvent()) as inner):
             return _grouped_profile(_both(event_pairs(inner, "upper")), size)(epsilon)
-        case Group(size, (Shuffled() | ShuffledTwoLevel()) as inner):
+        case GroupEvent(size, (ShuffledEvent() | ShuffledTwoLevelEvent()) as inner):
             return _grouped_profile(_shuffled_profile(inner), size)(epsilon)
-        case Shuffled() | ShuffledTwoLevel():
+        case ShuffledEvent() | ShuffledTwoLevelEvent():
             return _shuffled_profile(leaf)(epsilon)
         case _:
             return _both(leaf_pairs(leaf, "upper"))(epsilon)
@@ -366,7 +371,7 @@ def _worst_profile(branches: tuple[Event, ...]) -> Profile:
     return profile
 
 
-def _worst(branches: tuple[Event, ...]) -> Pair:
+def _worst(branches: tuple[Event, ...]) -> DominatingPair:
     found = [pair for branch in branches for pair in event_pairs(branch, "upper")[:2]]
     top = max(float(pair.spread(1e-30, count=50)[-1]) for pair in found)
     listed = [atoms.losses for pair in found if (atoms := atoms_of(pair)) is not None]
@@ -387,7 +392,7 @@ def _grouped_profile(one_step: Profile, size: int) -> Profile:
     return profile
 
 
-def _grouped(inner: Event, size: int) -> Pair:
+def _grouped(inner: Event, size: int) -> DominatingPair:
     found = event_pairs(inner, "upper")
     top = size * float(found[0].spread(1e-30, count=50)[-1])
     atoms = atoms_of(found[0])
@@ -395,15 +400,15 @@ def _grouped(inner: Event, size: int) -> Pair:
     return curve(_grouped_profile(_both(found), size), top, kinks=kinks)
 
 
-def _shuffled_profile(event: Shuffled | ShuffledTwoLevel) -> Profile:
+def _shuffled_profile(event: ShuffledEvent | ShuffledTwoLevelEvent) -> Profile:
     local = round_up(event.epsilon)
-    parts = event.parts if isinstance(event, ShuffledTwoLevel) else ()
+    parts = event.parts if isinstance(event, ShuffledTwoLevelEvent) else ()
     return lambda epsilon: shuffle.shuffled_delta(
         epsilon, local=local, reports=event.reports, parts=parts
     )
 
 
-def _shuffled(event: Shuffled | ShuffledTwoLevel) -> Atoms:
+def _shuffled(event: ShuffledEvent | ShuffledTwoLevelEvent) -> AtomPair:
     """The hull of the profile; its dots lie where delta is not yet negligible."""
     profile = _shuffled_profile(event)
     end = round_up(event.epsilon)
@@ -421,7 +426,9 @@ def _falls_to(profile: Profile, level: float, end: float) -> float:
     return high
 
 
-def curve(profile: Profile, top: float, *, kinks: Floats | None = None, count: int = 1200) -> Atoms:
+def curve(
+    profile: Profile, top: float, *, kinks: Floats | None = None, count: int = 1200
+) -> AtomPair:
     """A pair whose profile is at least the given one at every epsilon >= 0 and its mirror image.
 
     Theorem: see the head of this module; the mirror is HS_{-e}(P|Q) = 1 - e^-e (1 - HS_e(Q|P)).
@@ -443,7 +450,7 @@ def curve(profile: Profile, top: float, *, kinks: Floats | None = None, count: i
     losses = np.log(x[1:])
     mass = q * x[1:] * (1 + 1e-9)
     used = mass > 0
-    return Atoms(losses[used], mass[used], float(y[-1]))
+    return AtomPair(losses[used], mass[used], float(y[-1]))
 
 
 def _hull(x: Floats, y: Floats) -> list[int]:
@@ -463,7 +470,7 @@ def _hull(x: Floats, y: Floats) -> list[int]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Problem:
+class CompositionProblem:
     """The parts of an event: those alike in both directions, and the others in each."""
 
     alike: Parts
@@ -477,7 +484,7 @@ class Problem:
 
 
 @lru_cache(maxsize=64)
-def problem(event: Event, side: Side) -> Problem:
+def problem(event: Event, side: Side) -> CompositionProblem:
     """Reduce an event and look up the pairs of its parts."""
     rest = reduced(event, side)
     mu_squared = rest.mu_squared
@@ -488,7 +495,7 @@ def problem(event: Event, side: Side) -> Problem:
         hull = concentrated(rest.rho, rest.xi)
         removal, addition = [*removal, (hull, 1)], [*addition, (hull, 1)]
     both = list(zip(removal, addition, strict=True))
-    return Problem(
+    return CompositionProblem(
         alike=[a for a, b in both if a[0] is b[0]],
         removal=[a for a, b in both if a[0] is not b[0]],
         addition=[b for a, b in both if a[0] is not b[0]],
@@ -497,7 +504,7 @@ def problem(event: Event, side: Side) -> Problem:
 
 
 @lru_cache(maxsize=128)
-def _profiles(event: Event, side: Side, grid: Grid) -> tuple[pld.Profile, ...]:
+def _profiles(event: Event, side: Side, grid: LossGrid) -> tuple[pld.PrivacyProfile, ...]:
     """The composed profile of each direction (one where they agree)."""
     found = problem(event, side)
     cut = len(found.alike)

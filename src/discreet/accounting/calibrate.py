@@ -71,16 +71,16 @@ def smallest_scale(
 
 def _event_maker(family: Family, shift: Fraction, dimension: int) -> Callable[[Fraction], Event]:
     if family == "laplace":
-        return lambda scale: events.LaplaceNoise(scale / shift)
+        return lambda scale: events.LaplaceEvent(scale / shift)
     if family == "gaussian":
-        return lambda scale: events.GaussianNoise(scale / shift)
+        return lambda scale: events.GaussianEvent(scale / shift)
     if family == "discrete gaussian":
-        return lambda sigma: events.DiscreteGaussian(sigma**2, shift**2, dimension)
+        return lambda sigma: events.DiscreteGaussianEvent(sigma**2, shift**2, dimension)
     if family == "discrete laplace":
         if shift.denominator != 1:
             raise InvalidArgument(f"sensitivity must be whole for {family}, got {shift}.")
         moved = int(shift)
-        return lambda scale: events.DiscreteLaplace(scale, moved)
+        return lambda scale: events.DiscreteLaplaceEvent(scale, moved)
     raise InvalidArgument(
         f"family must be laplace, gaussian, discrete laplace or discrete gaussian, got {family!r}."
     )
@@ -111,9 +111,9 @@ def _pair(target: Target) -> tuple[float, float]:
             float(check.probability("delta", target[1], one=False)),
         )
     match target.event:
-        case events.Pure(epsilon):
+        case events.PureEvent(epsilon):
             return float(epsilon), 0.0
-        case events.Approx(epsilon, delta):
+        case events.ApproxEvent(epsilon, delta):
             return float(epsilon), float(delta)
         case _:
             raise Unsupported("The target must be a pair (epsilon, delta) for this family.")
@@ -123,9 +123,9 @@ def _certificate(target: Target) -> Callable[[Event], bool]:
     """Whether an event meets the target, in the language of the target."""
     if not isinstance(target, tuple):
         match target.event:
-            case events.Zcdp(rho, xi) if xi == 0:
+            case events.ZcdpEvent(rho, xi) if xi == 0:
                 return lambda event: rho_of(event) <= rho
-            case events.Gdp(mu):
+            case events.GdpEvent(mu):
                 return lambda event: _gaussian_mu(event) <= mu
     epsilon, delta = _pair(target)
     exact = check.finite("epsilon", epsilon)
@@ -143,7 +143,7 @@ def _gaussian_mu(event: Event) -> Fraction:
     """The GDP of Gaussian events; others have none that is proved here."""
     total = Fraction(0)
     for leaf, count in leaves(event):
-        if not isinstance(leaf, events.Gdp):
+        if not isinstance(leaf, events.GdpEvent):
             raise Unsupported("Only Gaussian noise can be calibrated to a GDP target.")
         total += count * leaf.mu**2
     return Fraction(math.sqrt(round_up(total)) * conversion.UP)

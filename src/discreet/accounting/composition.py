@@ -17,29 +17,29 @@ from discreet.accounting._numeric_composition import leaf_delta
 from discreet.core._rational import rational, round_up
 from discreet.core.errors import Unsupported
 from discreet.core.events import (
-    Approx,
-    BoundedRange,
-    DiscreteGaussian,
-    DiscreteLaplace,
-    Either,
+    ApproxEvent,
+    BoundedRangeEvent,
+    DiscreteGaussianEvent,
+    DiscreteLaplaceEvent,
+    EitherEvent,
     Event,
-    Gdp,
-    Group,
-    LaplaceNoise,
-    Pure,
-    Sampled,
-    SampledWithoutReplacement,
-    Shuffled,
-    ShuffledTwoLevel,
-    TruncatedLaplace,
-    Zcdp,
+    GdpEvent,
+    GroupEvent,
+    LaplaceEvent,
+    PureEvent,
+    SampledEvent,
+    SampledWithoutReplacementEvent,
+    ShuffledEvent,
+    ShuffledTwoLevelEvent,
+    TruncatedLaplaceEvent,
+    ZcdpEvent,
 )
 
 _LARGEST = sys.float_info.max
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class AccountingResult:
     """A certified number, the theorem behind it, and what every accountant gave."""
 
     value: float
@@ -47,7 +47,7 @@ class Answer:
     others: tuple[tuple[str, float], ...]
 
 
-def epsilon(event: Event, *, delta: float | Fraction, compare: bool = False) -> Answer:
+def epsilon(event: Event, *, delta: float | Fraction, compare: bool = False) -> AccountingResult:
     """The smallest epsilon at ``delta`` over all accountants.
 
     Theorem: every accountant gives an upper bound, hence so does the smallest.
@@ -66,7 +66,7 @@ def epsilon(event: Event, *, delta: float | Fraction, compare: bool = False) -> 
     )
 
 
-def delta(event: Event, *, epsilon: float | Fraction) -> Answer:
+def delta(event: Event, *, epsilon: float | Fraction) -> AccountingResult:
     """The smallest delta at ``epsilon`` over all accountants."""
     near = float(min(epsilon, Fraction(_LARGEST)))
     return _best(
@@ -105,11 +105,18 @@ def bounds(event: Event, *, delta: float | Fraction) -> tuple[float, float]:
 def _is_attained(event: Event) -> bool:
     """Whether the closed form is the exact profile and not merely a bound."""
     found = list(leaves(event))
-    kinds = (Gdp, Pure, Approx, LaplaceNoise, DiscreteLaplace, TruncatedLaplace)
+    kinds = (
+        GdpEvent,
+        PureEvent,
+        ApproxEvent,
+        LaplaceEvent,
+        DiscreteLaplaceEvent,
+        TruncatedLaplaceEvent,
+    )
     if len(found) == 1 and found[0][1] == 1:
         leaf = found[0][0]
-        return isinstance(leaf.inner if isinstance(leaf, Sampled) else leaf, kinds)
-    return all(isinstance(leaf, Gdp) for leaf, _ in found)
+        return isinstance(leaf.inner if isinstance(leaf, SampledEvent) else leaf, kinds)
+    return all(isinstance(leaf, GdpEvent) for leaf, _ in found)
 
 
 def _numeric_epsilon(event: Event, delta: float) -> float:
@@ -132,14 +139,14 @@ def _best(
     *,
     limit: float = math.inf,
     compare: bool = False,
-) -> Answer:
+) -> AccountingResult:
     """Ask the accountants in turn; Rényi divergences come last and often cannot win."""
     *others, last = accountants
     values = [(name, min(limit, _or_infinity(call))) for name, call in others]
     if compare or min(value for _, value in values[1:]) >= limit or not _has_exact_pairs(event):
         values.append((last[0], min(limit, _or_infinity(last[1]))))
     by, value = min(values, key=lambda item: item[1])
-    return Answer(value=value, by=by, others=tuple(values))
+    return AccountingResult(value=value, by=by, others=tuple(values))
 
 
 def _or_infinity(call: Callable[[], float]) -> float:
@@ -153,8 +160,8 @@ def _or_infinity(call: Callable[[], float]) -> float:
 def _has_exact_pairs(event: Event) -> bool:
     """Whether all parts are composed by their own laws: Rényi divergences then lose."""
     rest = reduced(event, "upper")
-    curves = (BoundedRange, Either, Group)
-    vectors = any(isinstance(leaf, DiscreteGaussian) for leaf, _ in leaves(event))
+    curves = (BoundedRangeEvent, EitherEvent, GroupEvent)
+    vectors = any(isinstance(leaf, DiscreteGaussianEvent) for leaf, _ in leaves(event))
     return not (rest.rho or rest.xi or vectors) and not any(
         isinstance(part, curves) for part, _ in rest.parts
     )
@@ -198,20 +205,25 @@ def basic(event: Event) -> tuple[Fraction | None, Fraction]:
 def _bounded(leaf: Event) -> tuple[Fraction, Fraction] | None:
     """The largest finite loss of a leaf and the chance of an infinite one, rounded up."""
     match leaf:
-        case Pure(epsilon) | BoundedRange(epsilon) | Shuffled(epsilon) | ShuffledTwoLevel(epsilon):
+        case (
+            PureEvent(epsilon)
+            | BoundedRangeEvent(epsilon)
+            | ShuffledEvent(epsilon)
+            | ShuffledTwoLevelEvent(epsilon)
+        ):
             return epsilon, Fraction(0)
-        case Approx(epsilon, delta):
+        case ApproxEvent(epsilon, delta):
             return epsilon, delta
-        case LaplaceNoise(scale):
+        case LaplaceEvent(scale):
             return 1 / scale, Fraction(0)
-        case DiscreteLaplace(scale, shift):
+        case DiscreteLaplaceEvent(scale, shift):
             return shift / scale, Fraction(0)
-        case TruncatedLaplace(scale, shift):
+        case TruncatedLaplaceEvent(scale, shift):
             pair = simple_pair(leaf)
             return None if pair is None else (shift / scale, Fraction(pair.infinity))
-        case Zcdp(rho, xi):
+        case ZcdpEvent(rho, xi):
             return (xi, Fraction(0)) if rho == 0 else None
-        case Group(size, Approx(epsilon, delta)):
+        case GroupEvent(size, ApproxEvent(epsilon, delta)):
             grown = conversion.group(float(epsilon), delta=float(delta), size=size)[1]
             return size * epsilon, Fraction(grown)
         case _:
@@ -221,18 +233,18 @@ def _bounded(leaf: Event) -> tuple[Fraction, Fraction] | None:
 def _bounded_whole(leaf: Event) -> tuple[Fraction, Fraction] | None:
     """The same for leaves that contain events."""
     match leaf:
-        case Group(size, inner):
+        case GroupEvent(size, inner):
             bound = _bounded(inner)
             if bound is None or bound[1]:
                 return None
             return size * bound[0], Fraction(0)
-        case Either(branches):
+        case EitherEvent(branches):
             pairs = [basic(branch) for branch in branches]
             tops = [top for top, _ in pairs if top is not None]
             if len(tops) < len(pairs):
                 return None
             return max(tops), max(failure for _, failure in pairs)
-        case Sampled() | SampledWithoutReplacement():
+        case SampledEvent() | SampledWithoutReplacementEvent():
             top, failure = basic(leaf.inner)
             if top is None:
                 return None
@@ -251,7 +263,7 @@ def _bounded_whole(leaf: Event) -> tuple[Fraction, Fraction] | None:
 def _single_delta(event: Event, epsilon: float) -> float:
     """The profile of a single leaf, the worse of both directions; infinity if it is not one."""
     found = list(leaves(event))
-    if len(found) != 1 or found[0][1] != 1 or isinstance(found[0][0], Zcdp):
+    if len(found) != 1 or found[0][1] != 1 or isinstance(found[0][0], ZcdpEvent):
         return math.inf
     try:
         return float(leaf_delta(found[0][0], np.asarray([epsilon]))[0])

@@ -23,7 +23,7 @@ ROUNDING = 2e-15
 
 
 @dataclass(frozen=True, slots=True)
-class Tails:
+class PairTails:
     """Mass above a loss (finite losses only) and at or below it, under P and under Q."""
 
     p_above: Floats
@@ -32,21 +32,21 @@ class Tails:
     q_below: Floats
 
 
-class Pair(Protocol):
+class DominatingPair(Protocol):
     """What composition needs to know about a dominating pair."""
 
     @property
     def infinity(self) -> float:
         """P-mass of an infinite loss: outputs that Q never gives."""
 
-    def tails(self, loss: Floats) -> Tails:
+    def tails(self, loss: Floats) -> PairTails:
         """The tails at each finite loss."""
 
     def spread(self, tail: float, *, count: int) -> Floats:
         """Increasing losses, dense where P is; P has at most ``tail`` (finite) mass above them."""
 
 
-def delta(pair: Pair, epsilon: Floats) -> Floats:
+def delta(pair: DominatingPair, epsilon: Floats) -> Floats:
     """The profile of a pair at each epsilon, rounded up.
 
     Theorem: the hockey-stick divergence is ``P(L > eps) - e^eps Q(L > eps)``, P(inf) included.
@@ -56,7 +56,7 @@ def delta(pair: Pair, epsilon: Floats) -> Floats:
         return np.minimum(gaussian_delta(epsilon, mu=pair.mu) * UP + UNDERFLOW, 1.0)
     if isinstance(pair, (LaplacePair, BoundedRangePair, RemovePair, WithoutReplacementPair)):
         return pair.profile(epsilon)
-    if isinstance(pair, Atoms) and epsilon.size * pair.losses.size <= 2_000_000:
+    if isinstance(pair, AtomPair) and epsilon.size * pair.losses.size <= 2_000_000:
         return pair.profile(epsilon)
     if isinstance(pair, LatticeLaplacePair) and pair.bound is not None:
         epsilon = epsilon * (1 - 1e-15)  # the losses of a bounded law are not rounded up
@@ -78,10 +78,10 @@ class GaussianPair:
     mu: float
     infinity: float = UNDERFLOW
 
-    def tails(self, loss: Floats) -> Tails:
+    def tails(self, loss: Floats) -> PairTails:
         z = loss / self.mu
         half = self.mu / 2
-        return Tails(ndtr(half - z), ndtr(-half - z), ndtr(z - half), ndtr(z + half))
+        return PairTails(ndtr(half - z), ndtr(-half - z), ndtr(z - half), ndtr(z + half))
 
     def spread(self, tail: float, *, count: int) -> Floats:
         reach = math.sqrt(2 * math.log(1 / tail))
@@ -101,13 +101,13 @@ class LaplacePair:
     epsilon: float
     infinity: float = 0.0
 
-    def tails(self, loss: Floats) -> Tails:
+    def tails(self, loss: Floats) -> PairTails:
         e = self.epsilon
         inside = np.clip(loss, -e, e)
         p_below = np.exp((inside - e) / 2) / 2
         q_above = np.exp((-inside - e) / 2) / 2
         above, below = loss >= e, loss < -e
-        return Tails(
+        return PairTails(
             np.where(above, 0.0, np.where(below, 1.0, 1 - p_below)),
             np.where(above, 0.0, np.where(below, 1.0, q_above)),
             np.where(above, 1.0, np.where(below, 0.0, p_below)),
@@ -163,7 +163,7 @@ class LatticeLaplacePair:
         right = high * -np.expm1(-a * np.maximum(end - np.maximum(y + 1, 0.0), 0.0)) / total
         return np.where(y < 0, left, 1 - right), np.where(y < 0, 1 - left, right)
 
-    def tails(self, loss: Floats) -> Tails:
+    def tails(self, loss: Floats) -> PairTails:
         s = float(self.shift)
         top = s * self.decay
         # Outputs y <= last have loss above l; all losses lie in [-top, top].
@@ -176,9 +176,9 @@ class LatticeLaplacePair:
             p_above = np.maximum(self._cdf(last)[0] - self._cdf(floor)[0], 0.0)
             p_above = np.where(last <= floor, 0.0, p_above)
             moved = self._cdf(last - s)
-            return Tails(p_above, moved[0], self._cdf(last)[1], moved[1])
+            return PairTails(p_above, moved[0], self._cdf(last)[1], moved[1])
         here, moved = self._cdf(last), self._cdf(last - s)
-        return Tails(here[0], moved[0], here[1], moved[1])
+        return PairTails(here[0], moved[0], here[1], moved[1])
 
     def spread(self, tail: float, *, count: int) -> Floats:  # noqa: ARG002
         top = self.shift * self.decay
@@ -200,7 +200,7 @@ class BoundedRangePair:
     epsilon: float
     infinity: float = 0.0
 
-    def tails(self, loss: Floats) -> Tails:
+    def tails(self, loss: Floats) -> PairTails:
         e = self.epsilon
         inside = np.clip(loss, -e, e)
         total = -math.expm1(-e)
@@ -209,7 +209,7 @@ class BoundedRangePair:
         # e^-e (e^((e -+ inside)/2) - 1), which would overflow.
         q_above = np.exp(-(e + inside) / 2) * p_above
         p_below = np.exp((inside - e) / 2) * q_below
-        return Tails(p_above, q_above, p_below, q_below)
+        return PairTails(p_above, q_above, p_below, q_below)
 
     def profile(self, epsilon: Floats) -> Floats:
         """The theorem; below ``-epsilon`` every output is in the test set."""
@@ -224,7 +224,7 @@ class BoundedRangePair:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Atoms:
+class AtomPair:
     """A pair with finitely many losses (increasing), their P-masses, and the infinite ones."""
 
     losses: Floats
@@ -242,14 +242,14 @@ class Atoms:
         gap = np.minimum(np.asarray(epsilon)[..., None] - self.losses, 0.0)
         return np.minimum(((-np.expm1(gap)) @ self.masses + self.infinity) * UP, 1.0)
 
-    def tails(self, loss: Floats) -> Tails:
+    def tails(self, loss: Floats) -> PairTails:
         p, q = self.masses, self.other
         cut = np.searchsorted(self.losses, loss, side="right")
         p_above = np.append(np.cumsum(p[::-1])[::-1], 0.0)
         q_above = np.append(np.cumsum(q[::-1])[::-1], 0.0)
         p_below = np.append(0.0, np.cumsum(p))
         q_below = np.append(0.0, np.cumsum(q)) + max(0.0, 1.0 - float(q_above[0]))
-        return Tails(p_above[cut], q_above[cut], p_below[cut], q_below[cut])
+        return PairTails(p_above[cut], q_above[cut], p_below[cut], q_below[cut])
 
     def spread(self, tail: float, *, count: int) -> Floats:  # noqa: ARG002
         return self.losses
@@ -264,7 +264,7 @@ class RemovePair:
     """
 
     rate: float
-    inner: Pair
+    inner: DominatingPair
 
     @property
     def infinity(self) -> float:
@@ -288,13 +288,13 @@ class RemovePair:
         floor = UNDERFLOW if self.inner.infinity > 0 else 0.0
         return np.minimum(value * UP + floor, 1.0)
 
-    def tails(self, loss: Floats) -> Tails:
+    def tails(self, loss: Floats) -> PairTails:
         inside, low = self._inside(loss)
         at = self.inner.tails(inside)
         q = self.rate
         p_above = (1 - q) * at.q_above + q * at.p_above
         p_below = (1 - q) * at.q_below + q * at.p_below
-        return Tails(
+        return PairTails(
             np.where(low, 1.0 - self.infinity, p_above),
             np.where(low, 1.0, at.q_above),
             np.where(low, 0.0, p_below),
@@ -312,10 +312,10 @@ class AddPair:
     """A Poisson sample of rate q, the unit added: ``P`` against ``(1-q) P + q Q``."""
 
     rate: float
-    inner: Pair
+    inner: DominatingPair
     infinity: float = 0.0
 
-    def tails(self, loss: Floats) -> Tails:
+    def tails(self, loss: Floats) -> PairTails:
         ceiling = -math.log1p(-self.rate)
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             inside = -np.log1p(np.maximum(np.expm1(-loss) / self.rate, -1.0))
@@ -326,7 +326,7 @@ class AddPair:
         p_above = at.p_above + self.inner.infinity
         q_above = (1 - q) * p_above + q * at.q_above
         q_below = (1 - q) * at.p_below + q * at.q_below
-        return Tails(
+        return PairTails(
             np.where(high, 0.0, p_above),
             np.where(high, 0.0, q_above),
             np.where(high, 1.0, at.p_below),
@@ -350,7 +350,7 @@ class WithoutReplacementPair:
     """
 
     rate: float
-    inner: Pair
+    inner: DominatingPair
 
     @property
     def infinity(self) -> float:
@@ -365,7 +365,7 @@ class WithoutReplacementPair:
         mirrored = -np.expm1(less) + np.exp(less) * value
         return np.minimum(np.where(epsilon >= 0, value, mirrored * UP), 1.0)
 
-    def tails(self, loss: Floats) -> Tails:
+    def tails(self, loss: Floats) -> PairTails:
         positive = loss >= 0
         at = RemovePair(self.rate, self.inner).tails(np.abs(loss)) if self.rate < 1 else None
         if at is None:
@@ -374,7 +374,7 @@ class WithoutReplacementPair:
         p_low = np.maximum(atom - at.p_above, 0.0)
         q_low = 1.0 - at.q_above
         # Mirror: P(L > -l) = Q(L <= l) and Q(L > -l) = P(L <= l), infinite losses included.
-        return Tails(
+        return PairTails(
             np.where(positive, at.p_above, np.maximum(q_low - self.infinity, 0.0)),
             np.where(positive, at.q_above, p_low),
             np.where(positive, p_low, at.q_above),

@@ -20,7 +20,7 @@ from discreet.core import events
 from discreet.core._rational import round_up
 from discreet.core.errors import BudgetExceeded, InvalidArgument, RelationMismatch, Unsupported
 from discreet.core.events import Event
-from discreet.core.relation import Relation
+from discreet.core.relation import NeighboringRelation
 
 
 @dataclass(slots=True, kw_only=True)
@@ -30,7 +30,7 @@ class _ExactFilter(ABC):
     currency: ClassVar[str]
 
     limit: Fraction
-    relation: Relation = Relation.ADD_REMOVE
+    relation: NeighboringRelation = NeighboringRelation.ADD_REMOVE
     spent: Fraction = Fraction(0)
 
     def __post_init__(self) -> None:
@@ -55,7 +55,7 @@ class _ExactFilter(ABC):
 
 
 @dataclass(slots=True, kw_only=True)
-class PureFilter(_ExactFilter):
+class PureDPFilter(_ExactFilter):
     """A filter for pure epsilon, in exact rationals.
 
     Theorem: if every adaptively chosen event is charged its epsilon and the sum never passes the
@@ -98,21 +98,21 @@ def rho_of(event: Event) -> Fraction:
 
 def _leaf_rho(leaf: Event) -> Fraction:
     match leaf:
-        case events.Gdp(mu):
+        case events.GdpEvent(mu):
             return mu**2 / 2
-        case events.Zcdp(rho, xi) if xi == 0:
+        case events.ZcdpEvent(rho, xi) if xi == 0:
             return rho
-        case events.DiscreteGaussian(variance, shift_squared, _):
+        case events.DiscreteGaussianEvent(variance, shift_squared, _):
             return shift_squared / (2 * variance)
-        case events.Pure(epsilon):
+        case events.PureEvent(epsilon):
             return _up(conversion.pure_to_rho(float(epsilon) * conversion.UP))
-        case events.LaplaceNoise(scale):
+        case events.LaplaceEvent(scale):
             return _up(conversion.laplace_to_rho(float(1 / scale) * conversion.UP))
-        case events.DiscreteLaplace(scale, shift):
+        case events.DiscreteLaplaceEvent(scale, shift):
             return _up(conversion.pure_to_rho(float(shift / scale) * conversion.UP))
-        case events.BoundedRange(epsilon):
+        case events.BoundedRangeEvent(epsilon):
             return epsilon**2 / 8
-        case events.Either(branches):
+        case events.EitherEvent(branches):
             return max(rho_of(branch) for branch in branches)
         case _:
             bound = composition.basic(leaf)
@@ -141,7 +141,7 @@ class RenyiFilter:
 
     epsilon: float
     delta: float
-    relation: Relation = Relation.ADD_REMOVE
+    relation: NeighboringRelation = NeighboringRelation.ADD_REMOVE
     orders: tuple[float, ...] = ()
     totals: list[float] = field(default_factory=list)
 
@@ -186,7 +186,7 @@ class RenyiFilter:
         )
 
 
-def _same(guarantee: Guarantee, relation: Relation) -> None:
+def _same(guarantee: Guarantee, relation: NeighboringRelation) -> None:
     if guarantee.relation is not relation:
         raise RelationMismatch(
             f"The budget is under {relation!r}, the event under {guarantee.relation!r}."
@@ -194,7 +194,7 @@ def _same(guarantee: Guarantee, relation: Relation) -> None:
 
 
 @dataclass(slots=True, kw_only=True)
-class Odometer:
+class PrivacyOdometer:
     """Counts what was spent in zCDP and pure epsilon, without a limit.
 
     Theorem: at every *fixed* time the reading is valid at its delta. For a reading at a time that
@@ -205,7 +205,7 @@ class Odometer:
     Source: Rogers, Roth, Ullman, Vadhan 2016; Feldman, Zrnic 2021, section 5.
     """
 
-    relation: Relation = Relation.ADD_REMOVE
+    relation: NeighboringRelation = NeighboringRelation.ADD_REMOVE
     unit: Fraction = Fraction(1, 1 << 20)
     rho: Fraction = Fraction(0)
     epsilon: Fraction | None = Fraction(0)

@@ -15,7 +15,7 @@ from discreet.core import canonical_json as canonical
 from discreet.core import events
 from discreet.core.errors import InvalidArgument, RelationMismatch, Unsupported
 from discreet.core.events import Event
-from discreet.core.relation import Relation
+from discreet.core.relation import NeighboringRelation
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,10 +26,10 @@ class Guarantee:
     """
 
     event: Event
-    relation: Relation = Relation.ADD_REMOVE
+    relation: NeighboringRelation = NeighboringRelation.ADD_REMOVE
 
     def __post_init__(self) -> None:
-        if not isinstance(self.relation, Relation):
+        if not isinstance(self.relation, NeighboringRelation):
             raise InvalidArgument(
                 f"relation must be a Relation, got {type(self.relation).__name__}."
             )
@@ -78,16 +78,18 @@ class Guarantee:
     def for_group(self, size: int) -> Guarantee:
         """The guarantee for ``size`` steps of the relation (a family, a household) (B24)."""
         steps = check.count("size", size)
-        return self if steps == 1 else Guarantee(events.Group(steps, self.event), self.relation)
+        return (
+            self if steps == 1 else Guarantee(events.GroupEvent(steps, self.event), self.relation)
+        )
 
     def to_replace_one(self) -> Guarantee:
         """Under replace-one: to replace is to remove and to add, two steps (B1)."""
-        if self.relation is not Relation.ADD_REMOVE:
+        if self.relation is not NeighboringRelation.ADD_REMOVE:
             raise RelationMismatch(
                 f"Only Relation.ADD_REMOVE converts to replace-one, this is {self.relation!r}; "
                 "there is no conversion back."
             )
-        return Guarantee(events.Group(2, self.event), Relation.REPLACE_ONE)
+        return Guarantee(events.GroupEvent(2, self.event), NeighboringRelation.REPLACE_ONE)
 
     def sampled(
         self,
@@ -102,10 +104,10 @@ class Guarantee:
         ``population``: without replacement (replace-one only).
         """
         if rate is not None and sample is None and population is None:
-            poisson = events.Sampled(check.probability("rate", rate), self.event)
+            poisson = events.SampledEvent(check.probability("rate", rate), self.event)
             return Guarantee(poisson, self.relation)
         if rate is None and sample is not None and population is not None:
-            drawn = events.SampledWithoutReplacement(sample, population, self.event)
+            drawn = events.SampledWithoutReplacementEvent(sample, population, self.event)
             return Guarantee(drawn, self.relation)
         raise InvalidArgument("sampled takes either rate, or both sample and population.")
 
@@ -118,21 +120,21 @@ class Guarantee:
             randomiser; ``reports`` counts the honest ones. ``parts`` (see
             ``accounting.randomisers``) describes the randomiser and makes the bound tighter.
         """
-        if self.relation is not Relation.LOCAL:
+        if self.relation is not NeighboringRelation.LOCAL:
             raise RelationMismatch(
                 f"Only reports under Relation.LOCAL can be shuffled, this is {self.relation!r}."
             )
         total, failure = composition.basic(self.event)
         if total is None or failure:
             raise Unsupported("Only a pure local guarantee amplifies by shuffling here.")
-        if parts and not isinstance(self.event, events.Pure):
+        if parts and not isinstance(self.event, events.PureEvent):
             raise Unsupported("parts describe one report; this guarantee composes several.")
         mixed = (
-            events.ShuffledTwoLevel(total, reports, parts)
+            events.ShuffledTwoLevelEvent(total, reports, parts)
             if parts
-            else events.Shuffled(total, reports)
+            else events.ShuffledEvent(total, reports)
         )
-        return Guarantee(mixed, Relation.REPLACE_ONE)
+        return Guarantee(mixed, NeighboringRelation.REPLACE_ONE)
 
     def explain(self, *, delta: float | Fraction) -> str:
         """In plain words: which accountant gives epsilon at ``delta``, what others would give."""
@@ -157,47 +159,53 @@ class Guarantee:
         """The guarantee of a canonical text."""
         with canonical.reading("a guarantee"):
             content = json.loads(text)
-            relation = Relation[content["relation"]]
+            relation = NeighboringRelation[content["relation"]]
             event = events.from_json(json.dumps(content["event"]))
         return cls(event, relation)
 
     def __repr__(self) -> str:
-        suffix = "" if self.relation is Relation.ADD_REMOVE else f", {self.relation!r}"
+        suffix = "" if self.relation is NeighboringRelation.ADD_REMOVE else f", {self.relation!r}"
         return f"Guarantee({describe(self.event)}{suffix})"
 
 
-def pure(epsilon: float | Fraction, *, relation: Relation = Relation.ADD_REMOVE) -> Guarantee:
+def pure_dp(
+    epsilon: float | Fraction, *, relation: NeighboringRelation = NeighboringRelation.ADD_REMOVE
+) -> Guarantee:
     """Pure differential privacy."""
-    return Guarantee(events.Pure(check.non_negative("epsilon", epsilon)), relation)
+    return Guarantee(events.PureEvent(check.non_negative("epsilon", epsilon)), relation)
 
 
-def approx(
+def approx_dp(
     epsilon: float | Fraction,
     delta: float | Fraction,
     *,
-    relation: Relation = Relation.ADD_REMOVE,
+    relation: NeighboringRelation = NeighboringRelation.ADD_REMOVE,
 ) -> Guarantee:
     """Approximate differential privacy."""
-    event = events.Approx(
+    event = events.ApproxEvent(
         check.non_negative("epsilon", epsilon), check.probability("delta", delta, one=False)
     )
     return Guarantee(event, relation)
 
 
-def zcdp(rho: float | Fraction, *, relation: Relation = Relation.ADD_REMOVE) -> Guarantee:
+def zcdp(
+    rho: float | Fraction, *, relation: NeighboringRelation = NeighboringRelation.ADD_REMOVE
+) -> Guarantee:
     """Zero-concentrated differential privacy."""
-    return Guarantee(events.Zcdp(check.non_negative("rho", rho)), relation)
+    return Guarantee(events.ZcdpEvent(check.non_negative("rho", rho)), relation)
 
 
-def gdp(mu: float | Fraction, *, relation: Relation = Relation.ADD_REMOVE) -> Guarantee:
+def gdp(
+    mu: float | Fraction, *, relation: NeighboringRelation = NeighboringRelation.ADD_REMOVE
+) -> Guarantee:
     """Gaussian differential privacy."""
-    return Guarantee(events.Gdp(check.non_negative("mu", mu)), relation)
+    return Guarantee(events.GdpEvent(check.non_negative("mu", mu)), relation)
 
 
 def describe(event: Event) -> str:
     """A short name of an event for people."""
     match event:
-        case events.Composed(parts):
+        case events.ComposedEvent(parts):
             if not parts:
                 return "nothing"
             if len(parts) > 3:
@@ -206,30 +214,33 @@ def describe(event: Event) -> str:
                 describe(part) if count == 1 else f"{count} x {describe(part)}"
                 for part, count in parts
             )
-        case events.Either(branches):
+        case events.EitherEvent(branches):
             return " or ".join(describe(branch) for branch in branches)
-        case events.Sampled(rate, inner):
+        case events.SampledEvent(rate, inner):
             return f"sample({float(rate):g}, {describe(inner)})"
-        case events.SampledWithoutReplacement(sample, population, inner):
+        case events.SampledWithoutReplacementEvent(sample, population, inner):
             return f"sample({sample} of {population}, {describe(inner)})"
-        case events.Group(size, inner):
+        case events.GroupEvent(size, inner):
             return f"group({size}, {describe(inner)})"
-        case events.Shuffled(epsilon, reports) | events.ShuffledTwoLevel(epsilon, reports):
+        case events.ShuffledEvent(epsilon, reports) | events.ShuffledTwoLevelEvent(
+            epsilon, reports
+        ):
             return f"shuffle({reports} reports, Pure({float(epsilon):g}))"
         case _:
             values = (f"{float(getattr(event, name)):g}" for name in event.__slots__)
-            return f"{type(event).__name__}({', '.join(values)})"
+            return f"{events.label(event)}({', '.join(values)})"
 
 
 def _sources(event: Event) -> list[str]:
     """The theorems behind shuffled reports, once each."""
     kinds = {
-        type(leaf.inner if isinstance(leaf, events.Group) else leaf) for leaf, _ in leaves(event)
+        type(leaf.inner if isinstance(leaf, events.GroupEvent) else leaf)
+        for leaf, _ in leaves(event)
     }
     found = []
-    if events.Shuffled in kinds:
+    if events.ShuffledEvent in kinds:
         found.append("Shuffled reports hide among clones (Feldman, McMillan, Talwar 2021).")
-    if events.ShuffledTwoLevel in kinds:
+    if events.ShuffledTwoLevelEvent in kinds:
         found.append(
             "Shuffled reports of two levels hide in their blanket "
             "(after Balle, Bell, Gascón, Nissim 2019)."
@@ -237,34 +248,38 @@ def _sources(event: Event) -> list[str]:
     return found
 
 
-def _check_relation(event: Event, relation: Relation, steps: int) -> None:
+def _check_relation(event: Event, relation: NeighboringRelation, steps: int) -> None:
     """Refuse a kind of sampling whose theorem does not hold under the relation."""
     match event:
-        case events.Composed(parts):
+        case events.ComposedEvent(parts):
             for part, _ in parts:
                 _check_relation(part, relation, steps)
-        case events.Either(branches):
+        case events.EitherEvent(branches):
             for branch in branches:
                 _check_relation(branch, relation, steps)
-        case events.Group(size, inner):
+        case events.GroupEvent(size, inner):
             _check_relation(inner, relation, steps * size)
-        case events.Sampled(_, inner):
+        case events.SampledEvent(_, inner):
             # Within a group of two, a replacement is one removal and one addition.
-            if relation is Relation.REPLACE_ONE and steps % 2 == 0:
-                relation = Relation.ADD_REMOVE
-            if relation is not Relation.ADD_REMOVE:
+            if relation is NeighboringRelation.REPLACE_ONE and steps % 2 == 0:
+                relation = NeighboringRelation.ADD_REMOVE
+            if relation is not NeighboringRelation.ADD_REMOVE:
                 raise RelationMismatch(
                     f"Poisson sampling amplifies under Relation.ADD_REMOVE only, got {relation!r}; "
                     "sample first, then convert with to_replace_one()."
                 )
             _check_relation(inner, relation, 1)
-        case events.SampledWithoutReplacement() | events.Shuffled() | events.ShuffledTwoLevel():
-            if relation is not Relation.REPLACE_ONE:
+        case (
+            events.SampledWithoutReplacementEvent()
+            | events.ShuffledEvent()
+            | events.ShuffledTwoLevelEvent()
+        ):
+            if relation is not NeighboringRelation.REPLACE_ONE:
                 raise RelationMismatch(
                     "Sampling without replacement and shuffling amplify under "
                     f"Relation.REPLACE_ONE only, got {relation!r}."
                 )
-            if isinstance(event, events.SampledWithoutReplacement):
+            if isinstance(event, events.SampledWithoutReplacementEvent):
                 _check_relation(event.inner, relation, 1)  # a drawn unit is replaced once
         case _:
             events.to_json(event)  # refuses what is not an event
@@ -278,4 +293,4 @@ def _epsilon(value: float | Fraction) -> Fraction:
     return check.non_negative("epsilon", value)
 
 
-__all__ = ["Guarantee", "Unsupported", "approx", "describe", "gdp", "pure", "zcdp"]
+__all__ = ["Guarantee", "Unsupported", "approx_dp", "describe", "gdp", "pure_dp", "zcdp"]

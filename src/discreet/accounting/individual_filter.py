@@ -14,7 +14,7 @@ from discreet.accounting.filters import rho_of
 from discreet.accounting.guarantee import Guarantee
 from discreet.core import events
 from discreet.core.errors import InvalidArgument, RelationMismatch
-from discreet.core.relation import Relation
+from discreet.core.relation import NeighboringRelation
 
 Grains: TypeAlias = NDArray[np.int64]
 """Amounts of rho in units of 10**-12: sums and comparisons are exact."""
@@ -26,7 +26,7 @@ LARGEST_RHO = 10**6  # so that limit and cost together stay far below 2**63 grai
 LARGEST = LARGEST_RHO * 10**12
 
 
-class PeopleFilter:
+class IndividualFilter:
     """Personal budgets in zCDP, one for each of ``len(limits)`` people.
 
     Theorem: let every query be chosen from what was released before, and let person i take part
@@ -50,7 +50,7 @@ class PeopleFilter:
         self._spent: Grains = np.zeros_like(self._limits)
 
     @classmethod
-    def of_levels(cls, codes: Codes, limits: tuple[Guarantee, ...]) -> PeopleFilter:
+    def of_levels(cls, codes: Codes, limits: tuple[Guarantee, ...]) -> IndividualFilter:
         """People with the limits of their levels: person i has ``limits[codes[i]]``.
 
         A limit in epsilon and delta is taken as the zCDP that implies it.
@@ -58,7 +58,7 @@ class PeopleFilter:
         return cls.of_grains(codes, tuple(limit_grains(limit) for limit in limits))
 
     @classmethod
-    def of_grains(cls, codes: Codes, limits: tuple[int, ...]) -> PeopleFilter:
+    def of_grains(cls, codes: Codes, limits: tuple[int, ...]) -> IndividualFilter:
         """As `of_levels`, for limits that are in grains already."""
         found = np.asarray(codes)
         if found.ndim != 1 or not np.issubdtype(found.dtype, np.integer):
@@ -103,7 +103,7 @@ class PeopleFilter:
     def price(self, cost: Guarantee | ArrayLike) -> Grains:
         """A cost in grains, rounded up, for everybody or for each."""
         if isinstance(cost, Guarantee):
-            if cost.relation is not Relation.ADD_REMOVE:
+            if cost.relation is not NeighboringRelation.ADD_REMOVE:
                 raise RelationMismatch(
                     f"Personal budgets are under Relation.ADD_REMOVE, the cost under "
                     f"{cost.relation!r}."
@@ -136,14 +136,14 @@ def limit_grains(limit: Guarantee) -> int:
 
 def limit_rho(limit: Guarantee) -> Fraction:
     """The largest zCDP whose conversion keeps the limit, rounded down."""
-    if limit.relation is not Relation.ADD_REMOVE:
+    if limit.relation is not NeighboringRelation.ADD_REMOVE:
         raise RelationMismatch(
             f"Personal limits are under Relation.ADD_REMOVE, this one under {limit.relation!r}."
         )
     match limit.event:
-        case events.Zcdp(rho, xi) if xi == 0:
+        case events.ZcdpEvent(rho, xi) if xi == 0:
             return rho
-        case events.Approx(epsilon, delta) if epsilon > 0 and delta > 0:
+        case events.ApproxEvent(epsilon, delta) if epsilon > 0 and delta > 0:
             # Whole grains, so that a limit can be spent to the end.
             return math.floor(_rho_below(float(epsilon), delta=float(delta)) / GRAIN) * GRAIN
         case _:

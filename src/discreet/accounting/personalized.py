@@ -16,11 +16,11 @@ from discreet.core import _validate as check
 from discreet.core import canonical_json as canonical
 from discreet.core import events
 from discreet.core.errors import InvalidArgument, RelationMismatch
-from discreet.core.relation import Relation
+from discreet.core.relation import NeighboringRelation
 
 
 @dataclass(frozen=True, slots=True)
-class PersonalGuarantee:
+class PersonalizedGuarantee:
     """What each level is promised, or pays; levels in the order of their names.
 
     ``a + b`` and ``a * k`` compose level by level.
@@ -55,7 +55,7 @@ class PersonalGuarantee:
         return tuple(name for name, _ in self.levels)
 
     @property
-    def relation(self) -> Relation:
+    def relation(self) -> NeighboringRelation:
         """Whom neighbours differ in."""
         return self.levels[0][1].relation
 
@@ -66,7 +66,7 @@ class PersonalGuarantee:
         kinds = tuple(
             one for one in every if not any(_implies(one, more) for more in every if more != one)
         )
-        event = kinds[0] if len(kinds) == 1 else events.Either(kinds)
+        event = kinds[0] if len(kinds) == 1 else events.EitherEvent(kinds)
         return Guarantee(event, self.relation)
 
     def __getitem__(self, name: str) -> Guarantee:
@@ -81,25 +81,25 @@ class PersonalGuarantee:
     def __len__(self) -> int:
         return len(self.levels)
 
-    def __add__(self, other: PersonalGuarantee) -> PersonalGuarantee:
-        if not isinstance(other, PersonalGuarantee):
+    def __add__(self, other: PersonalizedGuarantee) -> PersonalizedGuarantee:
+        if not isinstance(other, PersonalizedGuarantee):
             return NotImplemented
         if self.names != other.names:
             raise InvalidArgument(
                 f"Only guarantees of the same levels compose: {', '.join(self.names)} "
                 f"against {', '.join(other.names)}."
             )
-        return PersonalGuarantee(tuple((name, self[name] + other[name]) for name in self))
+        return PersonalizedGuarantee(tuple((name, self[name] + other[name]) for name in self))
 
-    def __radd__(self, other: object) -> PersonalGuarantee:
+    def __radd__(self, other: object) -> PersonalizedGuarantee:
         # sum() starts from the integer 0.
         if isinstance(other, int) and not isinstance(other, bool) and other == 0:
             return self
         return NotImplemented
 
-    def __mul__(self, count: int) -> PersonalGuarantee:
+    def __mul__(self, count: int) -> PersonalizedGuarantee:
         times = check.count("count", count, minimum=0)
-        return PersonalGuarantee(tuple((name, self[name] * times) for name in self))
+        return PersonalizedGuarantee(tuple((name, self[name] * times) for name in self))
 
     __rmul__ = __mul__
 
@@ -113,7 +113,7 @@ class PersonalGuarantee:
         return canonical.text({"levels": content})
 
     @classmethod
-    def from_json(cls, text: str) -> PersonalGuarantee:
+    def from_json(cls, text: str) -> PersonalizedGuarantee:
         """The guarantee of a canonical text."""
         with canonical.reading("a personal guarantee"):
             levels = json.loads(text)["levels"].items()
@@ -127,13 +127,13 @@ class PersonalGuarantee:
 def _implies(event: events.Event, other: events.Event) -> bool:
     """Whether both state an epsilon and a delta, and those of ``event`` are no larger."""
     match event, other:
-        case events.Approx(epsilon, delta), events.Approx(more, failure):
+        case events.ApproxEvent(epsilon, delta), events.ApproxEvent(more, failure):
             return epsilon <= more and delta <= failure
         case _:
             return False
 
 
-def personal(levels: Mapping[str, Guarantee]) -> PersonalGuarantee:
+def personalized(levels: Mapping[str, Guarantee]) -> PersonalizedGuarantee:
     """A guarantee for each level of a menu.
 
     >>> personal({"strict": Guarantee(events.Pure(1)), "open": Guarantee(events.Pure(3))})
@@ -144,4 +144,4 @@ def personal(levels: Mapping[str, Guarantee]) -> PersonalGuarantee:
             f"levels must map names to guarantees, got {type(levels).__name__}; for example "
             '{"strict": discreet.pure(1), "open": discreet.pure(3)}.'
         )
-    return PersonalGuarantee(tuple(levels.items()))
+    return PersonalizedGuarantee(tuple(levels.items()))

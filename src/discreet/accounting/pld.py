@@ -24,10 +24,10 @@ from discreet.accounting.conversion import UNDERFLOW, Floats
 from discreet.accounting.dominating_pairs import (
     ROUNDING,
     AddPair,
-    Atoms,
+    AtomPair,
+    DominatingPair,
     LaplacePair,
     LatticeLaplacePair,
-    Pair,
     RemovePair,
 )
 
@@ -49,7 +49,7 @@ _MOST_SAMPLED = 1000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Masses:
+class LossMasses:
     """P-masses at the losses ``offset + step * index``, and at infinity."""
 
     index: NDArray[np.int64]
@@ -58,9 +58,9 @@ class Masses:
     offset: float = 0.0
 
 
-def atoms_of(pair: Pair) -> Atoms | None:
+def atoms_of(pair: DominatingPair) -> AtomPair | None:
     """The atoms of a pair that has few enough of them to be listed."""
-    if isinstance(pair, Atoms):
+    if isinstance(pair, AtomPair):
         return pair
     if isinstance(pair, LatticeLaplacePair) and pair.shift < _MOST_ATOMS:
         losses = pair.decay * np.arange(-pair.shift, pair.shift + 1, 2, dtype=np.float64)
@@ -71,7 +71,7 @@ def atoms_of(pair: Pair) -> Atoms | None:
             at.p_above[:-1] - at.p_above[1:],
             at.p_below[1:] - at.p_below[:-1],
         )
-        return Atoms(losses, np.maximum(mass, 0.0), pair.infinity)
+        return AtomPair(losses, np.maximum(mass, 0.0), pair.infinity)
     if isinstance(pair, (RemovePair, AddPair)):
         inner = atoms_of(pair.inner)
         if inner is not None and inner.losses.size <= _MOST_SAMPLED:
@@ -79,7 +79,7 @@ def atoms_of(pair: Pair) -> Atoms | None:
     return None
 
 
-def _sampled(pair: RemovePair | AddPair, inner: Atoms) -> Atoms:
+def _sampled(pair: RemovePair | AddPair, inner: AtomPair) -> AtomPair:
     """The atoms of a sample: ``(1-q) Q + q P`` against Q, or ``P`` against ``(1-q) P + q Q``."""
     q, sign = pair.rate, 1.0 if isinstance(pair, RemovePair) else -1.0
     loss = sign * inner.losses
@@ -87,14 +87,14 @@ def _sampled(pair: RemovePair | AddPair, inner: Atoms) -> Atoms:
         moved = np.where(loss > 700, loss + math.log(q), np.log1p(q * np.expm1(loss)))
     end = sign * math.log1p(-q)
     if isinstance(pair, AddPair):  # outputs that Q never gives have the largest loss
-        return Atoms(np.append(-moved, end), np.append(inner.masses, inner.infinity))
+        return AtomPair(np.append(-moved, end), np.append(inner.masses, inner.infinity))
     # Outputs that P never gives have the smallest.
     rest = max(0.0, 1.0 - float(inner.other.sum()))
     masses = (1 - q) * np.append(rest, inner.other) + q * np.append(0.0, inner.masses)
-    return Atoms(np.append(end, moved), masses, pair.infinity)
+    return AtomPair(np.append(end, moved), masses, pair.infinity)
 
 
-def _trimmed(atoms: Atoms, tail: float) -> tuple[Floats, Floats, float, float]:
+def _trimmed(atoms: AtomPair, tail: float) -> tuple[Floats, Floats, float, float]:
     """Losses and masses without both tails, and the tails' masses (low, high)."""
     below = np.cumsum(atoms.masses)
     above = np.cumsum(atoms.masses[::-1])[::-1]
@@ -108,7 +108,7 @@ def _trimmed(atoms: Atoms, tail: float) -> tuple[Floats, Floats, float, float]:
     return atoms.losses[first:last], atoms.masses[first:last], low, high
 
 
-def upper(pair: Pair, *, step: float, tail: float) -> Masses:
+def upper(pair: DominatingPair, *, step: float, tail: float) -> LossMasses:
     """Masses on the grid whose composition is at least that of the pair (T4)."""
     atoms = atoms_of(pair)
     if atoms is not None:
@@ -123,7 +123,9 @@ def upper(pair: Pair, *, step: float, tail: float) -> Masses:
             np.concatenate([index, index + 1]), np.concatenate([mass * (1 - part), mass * part])
         )
         split[1][0] += low
-        return Masses(index=split[0], mass=split[1], infinity=atoms.infinity + high, offset=offset)
+        return LossMasses(
+            index=split[0], mass=split[1], infinity=atoms.infinity + high, offset=offset
+        )
     edges = _edges(pair, step=step, tail=tail)
     losses = edges * step
     p, q, p_error, q_error, low, high = cells(pair, losses)
@@ -137,14 +139,14 @@ def upper(pair: Pair, *, step: float, tail: float) -> Masses:
     mass[:-1] += down
     mass[0] += low
     used = mass > 0
-    return Masses(
+    return LossMasses(
         index=edges[used].astype(np.int64),
         mass=mass[used] * (1 + 1e-13),
         infinity=pair.infinity + high,
     )
 
 
-def lower(pair: Pair, *, step: float, tail: float) -> Masses:
+def lower(pair: DominatingPair, *, step: float, tail: float) -> LossMasses:
     """Masses on a grid whose composition is at most that of the pair (T5)."""
     atoms = atoms_of(pair)
     if atoms is not None:
@@ -163,10 +165,10 @@ def lower(pair: Pair, *, step: float, tail: float) -> Masses:
     index, mass = _merged(losses - offset, mass, step)
     points, mass = _gather(index, mass)
     infinity = pair.infinity * (1 - 1e-11) if pair.infinity > UNDERFLOW else 0.0
-    return Masses(index=points, mass=mass, infinity=infinity, offset=offset)
+    return LossMasses(index=points, mass=mass, infinity=infinity, offset=offset)
 
 
-def _lower_ends(pair: Pair, *, step: float, tail: float) -> tuple[Floats, float]:
+def _lower_ends(pair: DominatingPair, *, step: float, tail: float) -> tuple[Floats, float]:
     """Ends of cells that are centred on grid points; the atoms of a Laplace pair stand alone."""
     edges = _edges(pair, step=step, tail=tail) * step
     middle = (edges[1:] + edges[:-1]) / 2
@@ -222,7 +224,7 @@ def _gather(index: Floats, mass: Floats) -> tuple[NDArray[np.int64], Floats]:
     return points, gathered.astype(np.float64)
 
 
-def _edges(pair: Pair, *, step: float, tail: float) -> Floats:
+def _edges(pair: DominatingPair, *, step: float, tail: float) -> Floats:
     """Grid indices that follow the pair's own spread: fine where its mass is, coarse in tails.
 
     Within a run the spacing is one power of two, so that cells around grid points are symmetric.
@@ -241,7 +243,9 @@ def _edges(pair: Pair, *, step: float, tail: float) -> Floats:
     return edges if edges.size > 1 else np.array([edges[0], edges[0] + 1])
 
 
-def cells(pair: Pair, losses: Floats) -> tuple[Floats, Floats, Floats, Floats, float, float]:
+def cells(
+    pair: DominatingPair, losses: Floats
+) -> tuple[Floats, Floats, Floats, Floats, float, float]:
     """P- and Q-mass of each cell, bounds of their rounding errors, and P beyond both ends."""
     at = pair.tails(losses)
     p, p_error = _difference(at.p_above, at.p_below)
@@ -268,7 +272,7 @@ LARGEST = 1 << 23
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Composed:
+class ComposedLoss:
     """A tilted distribution of losses ``offset + step * (start + i)``."""
 
     step: float
@@ -288,7 +292,7 @@ class Composed:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Profile:
+class PrivacyProfile:
     """The profile of a composed distribution, rounded to one side.
 
     With the grid point ``l_j`` at or above eps and ``g = l_j - eps`` the tilted sum over all losses
@@ -296,7 +300,7 @@ class Profile:
     ``e^{-tilt step}`` and ``e^{-(tilt+1) step}`` from one point to the next.
     """
 
-    source: Composed
+    source: ComposedLoss
     side: str
     points: Floats
     first: Floats
@@ -359,11 +363,11 @@ class Profile:
         return low, high
 
 
-def profile(source: Composed, *, side: str) -> Profile:
+def profile(source: ComposedLoss, *, side: str) -> PrivacyProfile:
     """Prepare the running sums."""
     backwards = source.weights[::-1]
     slow, fast = math.exp(-source.tilt * source.step), math.exp(-(source.tilt + 1) * source.step)
-    return Profile(
+    return PrivacyProfile(
         source=source,
         side=side,
         points=source.losses(),
@@ -372,7 +376,7 @@ def profile(source: Composed, *, side: str) -> Profile:
     )
 
 
-def tilted(masses: Masses, *, step: float, tilt: float) -> Composed:
+def tilted(masses: LossMasses, *, step: float, tilt: float) -> ComposedLoss:
     """Tilt masses and set them on a dense array."""
     start, stop = int(masses.index[0]), int(masses.index[-1])
     log = tilt * (masses.offset + step * masses.index)
@@ -383,7 +387,7 @@ def tilted(masses: Masses, *, step: float, tilt: float) -> Composed:
         raise OverflowError
     weights = np.zeros(stop - start + 1)
     weights[masses.index - start] = values / total
-    return Composed(
+    return ComposedLoss(
         step=step,
         tilt=tilt,
         start=start,
@@ -395,7 +399,7 @@ def tilted(masses: Masses, *, step: float, tilt: float) -> Composed:
     )
 
 
-def power(part: Composed, count: int) -> Composed:
+def power(part: ComposedLoss, count: int) -> ComposedLoss:
     """``count``-fold self-composition by one power in the frequency domain.
 
     Theorem: the circular result on a window that holds all but ``tail`` of the tilted mass differs
@@ -436,7 +440,7 @@ def power(part: Composed, count: int) -> Composed:
     )
 
 
-def _reach(part: Composed, size: int) -> float:
+def _reach(part: ComposedLoss, size: int) -> float:
     """How many errors of one bin a tilted sum over all bins can collect."""
     if part.tilt <= 0:
         return float(size)
@@ -462,7 +466,7 @@ def _window(index: Floats, weights: Floats, count: int) -> tuple[int, int]:
     return math.floor(count * mean - down), math.ceil(count * mean + up)
 
 
-def convolve(left: Composed, right: Composed) -> Composed:
+def convolve(left: ComposedLoss, right: ComposedLoss) -> ComposedLoss:
     """The composition of two; the coarser grid is first set on the finer one."""
     left, right = _same_step(left, right)
     size = left.weights.size + right.weights.size - 1
@@ -478,7 +482,7 @@ def convolve(left: Composed, right: Composed) -> Composed:
         norms = float(np.linalg.norm(left.weights) * np.linalg.norm(right.weights))
         error = 3 * FFT_ERROR * math.log2(fast) * norms
     weights, skipped = _trim(weights)
-    return Composed(
+    return ComposedLoss(
         step=left.step,
         tilt=left.tilt,
         start=left.start + right.start + skipped,
@@ -491,14 +495,14 @@ def convolve(left: Composed, right: Composed) -> Composed:
     )
 
 
-def _same_step(left: Composed, right: Composed) -> tuple[Composed, Composed]:
+def _same_step(left: ComposedLoss, right: ComposedLoss) -> tuple[ComposedLoss, ComposedLoss]:
     if left.step == right.step:
         return left, right
     step = min(left.step, right.step)
     return _refined(left, step), _refined(right, step)
 
 
-def _refined(part: Composed, step: float) -> Composed:
+def _refined(part: ComposedLoss, step: float) -> ComposedLoss:
     factor = round(part.step / step)
     if factor == 1:
         return part
@@ -516,7 +520,7 @@ def _trim(weights: Floats) -> tuple[Floats, int]:
     return weights[first:last], first
 
 
-def compose(parts: list[Composed]) -> Composed:
+def compose(parts: list[ComposedLoss]) -> ComposedLoss:
     """All parts, the smallest two first, so that large arrays are touched rarely."""
     heap = [(-part.step, part.weights.size, number, part) for number, part in enumerate(parts)]
     heapq.heapify(heap)

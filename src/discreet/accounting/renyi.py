@@ -17,20 +17,20 @@ from discreet.accounting import conversion
 from discreet.accounting import pld as cells
 from discreet.accounting._event_tree import leaves
 from discreet.accounting._numeric_composition import LARGEST_LOSS, leaf_pairs
-from discreet.accounting.dominating_pairs import AddPair, GaussianPair, Pair, RemovePair
+from discreet.accounting.dominating_pairs import AddPair, DominatingPair, GaussianPair, RemovePair
 from discreet.core.errors import Unsupported
 from discreet.core.events import (
-    BoundedRange,
-    DiscreteGaussian,
-    Either,
+    BoundedRangeEvent,
+    DiscreteGaussianEvent,
+    EitherEvent,
     Event,
-    Gdp,
-    Group,
-    LaplaceNoise,
-    Pure,
-    Sampled,
-    SampledWithoutReplacement,
-    Zcdp,
+    GdpEvent,
+    GroupEvent,
+    LaplaceEvent,
+    PureEvent,
+    SampledEvent,
+    SampledWithoutReplacementEvent,
+    ZcdpEvent,
 )
 
 ORDERS = tuple(1 + x for x in np.exp(np.linspace(math.log(0.01), math.log(2000.0), 120)).tolist())
@@ -59,23 +59,23 @@ def divergence(event: Event, *, order: float) -> float:
 def leaf_divergence(leaf: Event, order: float) -> float:
     """The divergence of one leaf: closed forms, else from the cells of its pairs."""
     match leaf:
-        case Gdp(mu):
+        case GdpEvent(mu):
             return order * float(mu) ** 2 / 2
-        case Zcdp(rho, xi):
+        case ZcdpEvent(rho, xi):
             return float(xi) + order * float(rho)
-        case DiscreteGaussian(variance, shift_squared, _):
+        case DiscreteGaussianEvent(variance, shift_squared, _):
             # CKS20, Theorem 14 and Proposition 5: no worse than the continuous Gaussian.
             return order * float(shift_squared / variance) / 2
-        case Pure(epsilon):
+        case PureEvent(epsilon):
             return _response(float(epsilon), order)
-        case LaplaceNoise(scale):
+        case LaplaceEvent(scale):
             return _laplace(float(1 / scale), order)
-        case BoundedRange(epsilon):
+        case BoundedRangeEvent(epsilon):
             # Cesar, Rogers 2021, Lemma 4: eps^2/8-zCDP.
             return min(order * float(epsilon) ** 2 / 8, float(epsilon))
-        case Either(branches):
+        case EitherEvent(branches):
             return max(divergence(branch, order=order) for branch in branches)
-        case Group(_, Sampled() | SampledWithoutReplacement()):
+        case GroupEvent(_, SampledEvent() | SampledWithoutReplacementEvent()):
             return math.inf
         case _:
             return _numerical(leaf, order)
@@ -112,7 +112,7 @@ def _numerical(leaf: Event, order: float) -> float:
 
 
 @lru_cache(maxsize=2048)
-def _upper_masses(pair: Pair) -> tuple[cells.Masses, float] | None:
+def _upper_masses(pair: DominatingPair) -> tuple[cells.LossMasses, float] | None:
     spread = pair.spread(1e-200, count=50)
     width = float(spread[-1] - spread[0])
     if not width > 0 or max(abs(spread[0]), abs(spread[-1])) > LARGEST_LOSS:
@@ -121,7 +121,7 @@ def _upper_masses(pair: Pair) -> tuple[cells.Masses, float] | None:
     return cells.upper(pair, step=step, tail=1e-200), step
 
 
-def _of_pair(pair: Pair, order: float) -> float:
+def _of_pair(pair: DominatingPair, order: float) -> float:
     if pair.infinity > 1e-250:
         return math.inf
     found = _upper_masses(pair)  # type: ignore[arg-type]
@@ -137,7 +137,7 @@ def _of_pair(pair: Pair, order: float) -> float:
     return max(0.0, log_moment) / (order - 1)
 
 
-def _tail(pair: Pair, order: float, beyond: float) -> float:
+def _tail(pair: DominatingPair, order: float, beyond: float) -> float:
     """The log of E_Q[(dP/dQ)^order] beyond the last cell, for Gaussians and their samples.
 
     A sample's ratio 1 - q + q r is at most r (q + (1 - q)/r0) where r >= r0.

@@ -60,7 +60,7 @@ _NODES = np.array(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Clones:
+class CloneParameters:
     """How a report hides: parameters of S1 in docs/theory/shuffle.md.
 
     The changed report lies in ``+`` and ``-`` with probabilities ``ratio * a`` and ``a`` or the
@@ -81,7 +81,7 @@ def _ratio(epsilon: float) -> float:
     return math.exp(epsilon) * (1 + 2.0**-50)
 
 
-def clones(epsilon: float) -> Clones:
+def clones(epsilon: float) -> CloneParameters:
     """How any epsilon-LDP report hides.
 
     Theorem: with probability e^-eps another report is a fair mixture of the two extreme laws of
@@ -91,10 +91,10 @@ def clones(epsilon: float) -> Clones:
     """
     ratio = _ratio(epsilon)
     rate = 1 / ratio / 2
-    return Clones(ratio=ratio, rate=rate, weight=1 / ((ratio + 1) * rate))
+    return CloneParameters(ratio=ratio, rate=rate, weight=1 / ((ratio + 1) * rate))
 
 
-def two_level(epsilon: float, parts: Parts) -> tuple[Clones, ...]:
+def two_level(epsilon: float, parts: Parts) -> tuple[CloneParameters, ...]:
     """How a two-level report hides, in up to three ways: none is always the best.
 
     Theorem: every report holds ``u``, the smallest law times its mass gamma; the two parts that
@@ -111,13 +111,15 @@ def two_level(epsilon: float, parts: Parts) -> tuple[Clones, ...]:
         alpha += floor * float(differ)
     if alpha == 0:
         return ()
-    binary = Clones(ratio=ratio, rate=1 / (ratio + 1), weight=1.0)
+    binary = CloneParameters(ratio=ratio, rate=1 / (ratio + 1), weight=1.0)
     same = max(0.0, gamma - 2 * alpha)
     silent = max(0.0, 1 - (ratio + 1) * alpha)
     if min(same, silent) < 1e-12:  # nothing, but for rounding
         return (binary,)
-    thin = Clones(ratio=ratio, rate=alpha, weight=1.0, same=same, same_weight=1.0)
-    thick = Clones(ratio=ratio, rate=alpha, weight=1.0, same=silent / ratio, same_weight=ratio)
+    thin = CloneParameters(ratio=ratio, rate=alpha, weight=1.0, same=same, same_weight=1.0)
+    thick = CloneParameters(
+        ratio=ratio, rate=alpha, weight=1.0, same=silent / ratio, same_weight=ratio
+    )
     return binary, thin, thick
 
 
@@ -132,7 +134,7 @@ class _Terms:
 
 
 @lru_cache(maxsize=64)
-def _terms(law: Clones, reports: int, tail: float) -> _Terms:
+def _terms(law: CloneParameters, reports: int, tail: float) -> _Terms:
     """Blocks of K = N+ + N- (S4), and within each the law of G put on a few points (S5)."""
     chance = min(2 * law.rate, 1 - 1e-12)  # fewer clones are on the safe side
     span = binomial.window(reports, chance=chance, tail=tail)
@@ -222,7 +224,7 @@ def _below(x: Floats, trials: Floats, chance: float) -> Floats:
     return binomial.at_least(trials - x + 1, trials=trials, chance=1 - chance)
 
 
-def profile(law: Clones, epsilon: Floats, *, reports: int, tail: float = TAIL) -> Floats:
+def profile(law: CloneParameters, epsilon: Floats, *, reports: int, tail: float = TAIL) -> Floats:
     """The hockey-stick divergence at each epsilon >= 0, rounded up; the same in both directions.
 
     Theorem: with K ~ Bin(n, 2 rate), N+ ~ Bin(K, 1/2) and G ~ Bin(n - K, same/(1 - 2 rate)),
@@ -238,7 +240,7 @@ def profile(law: Clones, epsilon: Floats, *, reports: int, tail: float = TAIL) -
     return np.minimum(total, 1.0).reshape(np.shape(epsilon))
 
 
-def _at(law: Clones, found: _Terms, epsilon: float) -> float:
+def _at(law: CloneParameters, found: _Terms, epsilon: float) -> float:
     slope = law.weight * (law.ratio - 1) * (1 + math.exp(epsilon))
     drift = math.expm1(epsilon) * found.drift
     first = np.floor(found.trials / 2 + drift / slope) + 1

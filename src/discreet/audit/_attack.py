@@ -36,7 +36,7 @@ NO_BIT = 2000.0
 
 
 @dataclass(frozen=True, slots=True)
-class Key:
+class OutputKey:
     """The name of a column: what is computed, of which coordinates."""
 
     kind: str
@@ -47,7 +47,7 @@ class Key:
         return " ".join([self.kind, *(str(k) for k in (self.i, self.j) if k >= 0)])
 
 
-class Columns:
+class OutputColumns:
     """The columns of one batch of outputs.
 
     Each entry depends on its own output and on nothing else of the batch: an event on a column
@@ -56,20 +56,20 @@ class Columns:
 
     def __init__(self, outputs: object) -> None:
         self.matrix, self.length = _spread(outputs)
-        self._kept: dict[Key, Floats] = {}
+        self._kept: dict[OutputKey, Floats] = {}
 
     def __len__(self) -> int:
         return len(self.matrix)
 
-    def rows(self, first: int, last: int) -> Columns:
+    def rows(self, first: int, last: int) -> OutputColumns:
         """The outputs from first up to last."""
-        part = object.__new__(Columns)
+        part = object.__new__(OutputColumns)
         part.matrix, part.length = self.matrix[first:last], self.length[first:last]
         part._kept = {}
         return part
 
     @property
-    def keys(self) -> tuple[Key, ...]:
+    def keys(self) -> tuple[OutputKey, ...]:
         """The columns worth looking at."""
         width = self.matrix.shape[1]
         kept = range(min(width, COORDINATES))
@@ -78,21 +78,21 @@ class Columns:
         two = ("difference",) if whole else ("difference", "ratio")
         pairs = itertools.combinations(kept, 2) if width <= 4 else itertools.pairwise(kept)
         return (
-            Key("length"),
-            Key("not finite"),
-            *(Key(kind, j) for j in kept for kind in one),
-            *((Key("sum"), Key("largest"), Key("row")) if width > 1 else ()),
-            *(Key(kind, i, j) for i, j in pairs for kind in two),
+            OutputKey("length"),
+            OutputKey("not finite"),
+            *(OutputKey(kind, j) for j in kept for kind in one),
+            *((OutputKey("sum"), OutputKey("largest"), OutputKey("row")) if width > 1 else ()),
+            *(OutputKey(kind, i, j) for i, j in pairs for kind in two),
         )
 
-    def __getitem__(self, key: Key) -> Floats:
+    def __getitem__(self, key: OutputKey) -> Floats:
         if key not in self._kept:
             with np.errstate(divide="ignore", invalid="ignore"):
                 column = self._column(key)
             self._kept[key] = np.nan_to_num(column, nan=0.0, posinf=1e308, neginf=-1e308)
         return self._kept[key]
 
-    def _column(self, key: Key) -> Floats:
+    def _column(self, key: OutputKey) -> Floats:
         match key.kind:
             case "length":
                 return self.length
@@ -191,7 +191,7 @@ LEARN = 100_000
 """Outputs per input on which the scores are fitted; as many again choose the thresholds."""
 
 
-class Guaranteed(Protocol):
+class HasGuarantee(Protocol):
     """A guarantee that is a whole curve (`discreet.accounting`)."""
 
     def epsilon(self, delta: float) -> float: ...
@@ -201,7 +201,7 @@ class Guaranteed(Protocol):
 Claimed: TypeAlias = "tuple[float, float] | Guaranteed"
 
 
-class Point(NamedTuple):
+class ClaimPoint(NamedTuple):
     """One point of the claimed curve."""
 
     epsilon: float
@@ -221,9 +221,9 @@ class Finding:
     is wrong with probability at most ``failure``.
     """
 
-    claimed: Point
+    claimed: ClaimPoint
     epsilon: float
-    refuted: Point | None
+    refuted: ClaimPoint | None
     event: str
     at_least: float
     at_most: float
@@ -289,14 +289,14 @@ def attack(
     )
 
 
-def _drawn(run: Run, value: object, number: int) -> Columns:
-    data = Columns(run(value, number))
+def _drawn(run: Run, value: object, number: int) -> OutputColumns:
+    data = OutputColumns(run(value, number))
     if len(data) != number:
         raise InvalidArgument(f"run must return {number} outputs, as asked, got {len(data)}.")
     return data
 
 
-def claim_points(claimed: Claimed) -> tuple[Point, ...]:
+def claim_points(claimed: Claimed) -> tuple[ClaimPoint, ...]:
     """The points of a claim that are tested; of a curve, several between 0 and its epsilon."""
     if isinstance(claimed, tuple):
         epsilon, delta = claimed
@@ -304,29 +304,29 @@ def claim_points(claimed: Claimed) -> tuple[Point, ...]:
             raise InvalidArgument(
                 f"claimed must be (epsilon >= 0, delta in [0, 1)), got {claimed}."
             )
-        return (Point(float(epsilon), float(delta)),)
+        return (ClaimPoint(float(epsilon), float(delta)),)
     if not callable(getattr(claimed, "epsilon", None)):
         raise InvalidArgument(
             f"claimed must be (epsilon, delta) or a guarantee, got {type(claimed).__name__}."
         )
-    pure, typical = Point(claimed.epsilon(0.0), 0.0), Point(claimed.epsilon(1e-6), 1e-6)
+    pure, typical = ClaimPoint(claimed.epsilon(0.0), 0.0), ClaimPoint(claimed.epsilon(1e-6), 1e-6)
     # At delta 0 where that is the point; a finite but much larger epsilon there says little.
     head = pure if pure.epsilon <= 1.1 * typical.epsilon else typical
     if not math.isfinite(head.epsilon):
         return (head,)  # an empty claim: nothing can contradict it
     lower = [head.epsilon * share for share in (0.0, 0.25, 0.5, 0.75)]
-    return (head, *(Point(e, claimed.delta(e)) for e in lower))
+    return (head, *(ClaimPoint(e, claimed.delta(e)) for e in lower))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Cells:
     """Columns cut into cells, and for each cell the log-likelihood ratio seen in learning."""
 
-    keys: tuple[Key, ...]
+    keys: tuple[OutputKey, ...]
     edges: tuple[Floats, ...]
     ratio: Floats
 
-    def __call__(self, data: Columns) -> Floats:
+    def __call__(self, data: OutputColumns) -> Floats:
         return np.asarray(self.ratio[_cell(data, self.keys, self.edges)], dtype=np.float64)
 
 
@@ -337,11 +337,11 @@ class _Score:
     The number is the sum of the cells' log-likelihood ratios, or a column as it is.
     """
 
-    of: tuple[_Cells, ...] | Key
+    of: tuple[_Cells, ...] | OutputKey
     sign: float = 1.0
 
-    def __call__(self, data: Columns) -> Floats:
-        if isinstance(self.of, Key):
+    def __call__(self, data: OutputColumns) -> Floats:
+        if isinstance(self.of, OutputKey):
             return self.sign * data[self.of]
         total = np.zeros(len(data))
         for cells in self.of:
@@ -349,7 +349,7 @@ class _Score:
         return self.sign * total
 
     def __str__(self) -> str:
-        if isinstance(self.of, Key):
+        if isinstance(self.of, OutputKey):
             name = str(self.of)
         else:
             keys = dict.fromkeys(str(key) for cells in self.of for key in cells.keys)
@@ -363,7 +363,9 @@ class _Event:
     threshold: float
     swapped: bool
 
-    def bounds(self, left: Columns, right: Columns, *, level: float) -> tuple[float, float]:
+    def bounds(
+        self, left: OutputColumns, right: OutputColumns, *, level: float
+    ) -> tuple[float, float]:
         """At least this likely on one input, at most that likely on the other."""
         one, other = (right, left) if self.swapped else (left, right)
         return (
@@ -371,7 +373,7 @@ class _Event:
             upper_bound(self._count(other), len(other), level),
         )
 
-    def _count(self, data: Columns) -> int:
+    def _count(self, data: OutputColumns) -> int:
         return int(np.count_nonzero(self.score(data) > self.threshold))
 
     def __str__(self) -> str:
@@ -393,7 +395,12 @@ def upper_bound(hits: int, trials: int, level: float) -> float:
 
 
 def _learn(
-    left: Columns, right: Columns, *, points: tuple[Point, ...], samples: int, alpha: float
+    left: OutputColumns,
+    right: OutputColumns,
+    *,
+    points: tuple[ClaimPoint, ...],
+    samples: int,
+    alpha: float,
 ) -> list[_Event]:
     """The few events that look best on outputs that did not shape their scores."""
     half = len(left) // 2
@@ -407,14 +414,16 @@ def _learn(
     single = _single(*fit)
     ranked = rank(_scores(single))
     # The columns that tell most, seen two at a time.
-    best = list(dict.fromkeys(e.score.of for _, e in ranked if isinstance(e.score.of, Key)))[:3]
+    best = list(dict.fromkeys(e.score.of for _, e in ranked if isinstance(e.score.of, OutputKey)))[
+        :3
+    ]
     joint = [_cells(*fit, keys=pair, most=24) for pair in itertools.combinations(best, 2)]
     ranked += rank([_Score(of=(cells,)) for cells in joint])
     ranked.sort(key=lambda pair: -pair[0])
     return [event for _, event in ranked[:EVENTS]]
 
 
-def _single(left: Columns, right: Columns) -> list[_Cells]:
+def _single(left: OutputColumns, right: OutputColumns) -> list[_Cells]:
     """Every column that is not one constant on both inputs, cut into cells."""
     keys = dict.fromkeys((*left.keys, *right.keys))
     ranges = {
@@ -426,14 +435,16 @@ def _single(left: Columns, right: Columns) -> list[_Cells]:
 
 def _scores(single: list[_Cells]) -> list[_Score]:
     values = tuple(cells for cells in single if cells.keys[0].kind == "value")
-    of: list[tuple[_Cells, ...] | Key] = [(cells,) for cells in single]
+    of: list[tuple[_Cells, ...] | OutputKey] = [(cells,) for cells in single]
     of += [cells.keys[0] for cells in single]
     of += [values] if len(values) > 1 else []
     # Outputs that never vary are told apart by nothing: one event that always fails.
-    return [_Score(of=what) for what in of or [Key("length")]]
+    return [_Score(of=what) for what in of or [OutputKey("length")]]
 
 
-def _cells(left: Columns, right: Columns, *, keys: tuple[Key, ...], most: int) -> _Cells:
+def _cells(
+    left: OutputColumns, right: OutputColumns, *, keys: tuple[OutputKey, ...], most: int
+) -> _Cells:
     edges = tuple(_edges(left[key], right[key], most=most) for key in keys)
     number = math.prod(len(e) + 1 for e in edges)
     # Half a count in every cell: an empty one stays finite.
@@ -441,7 +452,7 @@ def _cells(left: Columns, right: Columns, *, keys: tuple[Key, ...], most: int) -
     return _Cells(keys=keys, edges=edges, ratio=np.log(a / b))
 
 
-def _cell(data: Columns, keys: tuple[Key, ...], edges: tuple[Floats, ...]) -> Cell:
+def _cell(data: OutputColumns, keys: tuple[OutputKey, ...], edges: tuple[Floats, ...]) -> Cell:
     cell = np.zeros(len(data), dtype=np.intp)
     for key, borders in zip(keys, edges, strict=True):
         cell = cell * (len(borders) + 1) + np.searchsorted(borders, data[key], side="right")
@@ -450,9 +461,9 @@ def _cell(data: Columns, keys: tuple[Key, ...], edges: tuple[Floats, ...]) -> Ce
 
 def _rank(
     scores: list[_Score],
-    choose: tuple[Columns, Columns],
+    choose: tuple[OutputColumns, OutputColumns],
     *,
-    points: tuple[Point, ...],
+    points: tuple[ClaimPoint, ...],
     samples: int,
     z: float,
 ) -> list[tuple[float, _Event]]:
@@ -484,7 +495,9 @@ def _distinct(ordered: Floats) -> Floats:
     return values[:: 1 + len(values) // 4096]
 
 
-def _promise(p: Floats, q: Floats, *, points: tuple[Point, ...], samples: int, z: float) -> Floats:
+def _promise(
+    p: Floats, q: Floats, *, points: tuple[ClaimPoint, ...], samples: int, z: float
+) -> Floats:
     """By how much a test of events of these probabilities is expected to pass the claim."""
     low = p - z * np.sqrt(p * (1 - p) / samples)
     high = q + z * np.sqrt(q * (1 - q) / samples) + z * z / (2 * samples)

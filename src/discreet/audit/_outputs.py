@@ -13,7 +13,7 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
-from discreet.audit.lattice_distribution import Floats, Lattice, point
+from discreet.audit.lattice_distribution import Floats, LatticeDistribution, point
 from discreet.core.errors import InvalidArgument
 
 Ties: TypeAlias = Literal["first", "random"]
@@ -53,7 +53,9 @@ def permute_and_flip(scores: Sequence[float], *, weight: float) -> dict[int, flo
     return dict(enumerate(law))
 
 
-def noisy_max(scores: Sequence[int], noise: Lattice, *, ties: Ties = "random") -> dict[int, float]:
+def noisy_max(
+    scores: Sequence[int], noise: LatticeDistribution, *, ties: Ties = "random"
+) -> dict[int, float]:
     """The index of the largest score + noise; ties go to a random one or to the first.
 
     Theorem: P(i) = sum_v p(v - s_i) * integral over u of prod_{j != i} (F(v-1-s_j) + u p(v-s_j)).
@@ -88,7 +90,7 @@ def _first_max(at: Floats, below: Floats) -> list[float]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class SparseVector:
+class SparseVectorOutputs:
     """A threshold test on a stream of integer queries, with the choices that variants differ in.
 
     Query i is reported as above when ``q_i + query noise >= threshold + threshold noise``; after
@@ -97,10 +99,10 @@ class SparseVector:
     """
 
     threshold: int
-    threshold_noise: Lattice
-    query_noise: Lattice | None
+    threshold_noise: LatticeDistribution
+    query_noise: LatticeDistribution | None
     cutoff: int | None
-    refresh: Lattice | None = None
+    refresh: LatticeDistribution | None = None
 
     def law(self, queries: Sequence[int]) -> dict[Answers, float]:
         """The law of the answers (True: above), exact up to the noises' unlisted mass.
@@ -111,7 +113,7 @@ class SparseVector:
         """
         found: dict[Answers, float] = {}
         above = {id(n): self._above(n, queries) for n in (self.threshold_noise, self.refresh) if n}
-        stack: list[tuple[Answers, int, Lattice, Floats]] = [
+        stack: list[tuple[Answers, int, LatticeDistribution, Floats]] = [
             ((), 0, self.threshold_noise, self.threshold_noise.mass)
         ]
         while stack:
@@ -150,7 +152,7 @@ class SparseVector:
         found[(-1, 0)] = float(weight.sum())
         return found
 
-    def _above(self, noise: Lattice, queries: Sequence[int]) -> list[Floats]:
+    def _above(self, noise: LatticeDistribution, queries: Sequence[int]) -> list[Floats]:
         """P(query i reported | threshold noise), a vector over the threshold noise."""
         query_noise = self.query_noise or point(0)
         level = self.threshold + noise.support

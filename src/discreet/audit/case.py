@@ -9,8 +9,8 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 
 from discreet.audit._attack import Claimed
-from discreet.audit.exact import Pair
-from discreet.noise.random_source import seeded
+from discreet.audit.exact import OutputPair
+from discreet.noise.random_source import seeded_rng
 
 Draw: TypeAlias = Callable[[Any, int, int], object]
 """``draw(input, n, seed)`` returns n independent outputs: a simulation, never a release."""
@@ -20,7 +20,7 @@ ONE_BY_ONE = 2_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Case:
+class AuditCase:
     """One row of the audit.
 
     ``laws`` lists the exact output laws on both inputs, where that can be done. ``broken`` is
@@ -33,7 +33,7 @@ class Case:
     draw: Draw
     left: object
     right: object
-    laws: Callable[[], Pair] | None = None
+    laws: Callable[[], OutputPair] | None = None
     broken: bool = False
     samples: int = 400_000
     why: str = ""
@@ -59,9 +59,9 @@ class Demonstration(Protocol):
 class AuditSuite:
     """Cases that another package adds to the audit (entry points of `discreet.audits`)."""
 
-    cases: Callable[[], tuple[Case, ...]]
+    cases: Callable[[], tuple[AuditCase, ...]]
     """What the audit runs beside the cases of this package."""
-    published: Callable[[], tuple[Case, ...]]
+    published: Callable[[], tuple[AuditCase, ...]]
     """What ``discreet audit --published`` runs."""
     demonstrations: Callable[[], tuple[Demonstration, ...]]
     """What ``discreet audit --published`` shows without samples."""
@@ -74,12 +74,12 @@ def broken_case(
     right: object,
     *,
     why: str,
-    laws: Callable[[], Pair] | None = None,
+    laws: Callable[[], OutputPair] | None = None,
     claimed: Claimed = (1.0, 0.0),
     samples: int = 400_000,
-) -> Case:
+) -> AuditCase:
     """A case that must be caught; unless told otherwise it claims epsilon 1."""
-    return Case(
+    return AuditCase(
         name=name,
         claimed=claimed,
         draw=draw,
@@ -99,15 +99,15 @@ def one_by_one(
     right: object,
     *,
     claimed: Claimed,
-    laws: Callable[[], Pair] | None = None,
+    laws: Callable[[], OutputPair] | None = None,
     samples: int = ONE_BY_ONE,
-) -> Case:
+) -> AuditCase:
     """``release(data, bits=...)`` answers once, with a number or several."""
 
     def draw(data: Any, n: int, seed: int) -> object:
-        bits = seeded(seed)
+        bits = seeded_rng(seed)
         return np.array([release(data, bits=bits) for _ in range(n)])
 
-    return Case(
+    return AuditCase(
         name=name, claimed=claimed, draw=draw, left=left, right=right, laws=laws, samples=samples
     )

@@ -19,7 +19,7 @@ from scipy.special import ndtri
 
 from discreet.audit._attack import Floats as Floats_linear
 from discreet.audit._attack import lower_bound, upper_bound
-from discreet.audit.lattice_distribution import Floats, Lattice
+from discreet.audit.lattice_distribution import Floats, LatticeDistribution
 from discreet.core._validate import probability
 from discreet.core.errors import InvalidArgument
 
@@ -36,7 +36,7 @@ ROUNDING = 1e-13
 """Relative error allowed to each listed mass; a sum of n masses gets n roundings more."""
 
 
-class Bounds(NamedTuple):
+class Enclosure(NamedTuple):
     """A number that lies between ``lower`` and ``upper``."""
 
     lower: float
@@ -44,7 +44,7 @@ class Bounds(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Pair:
+class OutputPair:
     """The laws of the outputs on two neighbouring inputs, over one list of outcomes.
 
     ``missing`` bounds the mass of each law on outcomes that are not listed; ``error`` bounds the
@@ -74,9 +74,9 @@ class Pair:
         """Relative error of a mass or of a sum of masses."""
         return ROUNDING + self.left.size * 2.0**-52
 
-    def swapped(self) -> Pair:
+    def swapped(self) -> OutputPair:
         """The same pair, read in the other direction."""
-        return Pair(
+        return OutputPair(
             outcomes=self.outcomes,
             left=self.right,
             right=self.left,
@@ -85,25 +85,30 @@ class Pair:
         )
 
 
-def pair(left: FiniteLaw | Lattice, right: FiniteLaw | Lattice, *, error: float = 0.0) -> Pair:
+def pair(
+    left: FiniteLaw | LatticeDistribution,
+    right: FiniteLaw | LatticeDistribution,
+    *,
+    error: float = 0.0,
+) -> OutputPair:
     """Bring two laws to one list of outcomes; a finite law must list all of its own."""
-    if isinstance(left, Lattice) and isinstance(right, Lattice):
+    if isinstance(left, LatticeDistribution) and isinstance(right, LatticeDistribution):
         start, stop = min(left.start, right.start), max(left.stop, right.stop)
         k = np.arange(start, stop, dtype=np.int64)
         missing = max(left.missing, right.missing)
         # Where only one law is listed the other is not zero: it may have all its missing mass.
         error += max(left.error, right.error) + missing
-        return Pair(
+        return OutputPair(
             outcomes=range(start, stop),
             left=left.pmf(k),
             right=right.pmf(k),
             missing=missing,
             error=error,
         )
-    if isinstance(left, Lattice) or isinstance(right, Lattice):
+    if isinstance(left, LatticeDistribution) or isinstance(right, LatticeDistribution):
         raise InvalidArgument("left and right must be two lattices or two finite laws.")
     outcomes = tuple(dict.fromkeys((*left, *right)))
-    return Pair(
+    return OutputPair(
         outcomes=outcomes,
         left=np.array([float(left.get(o, 0)) for o in outcomes]),
         right=np.array([float(right.get(o, 0)) for o in outcomes]),
@@ -111,7 +116,7 @@ def pair(left: FiniteLaw | Lattice, right: FiniteLaw | Lattice, *, error: float 
     )
 
 
-def one_apart(noise: Lattice) -> Pair:
+def one_apart(noise: LatticeDistribution) -> OutputPair:
     """Noise around 0 and around 1: a count that one record moves.
 
     Clamping beyond both centres loses nothing where the ratio is constant there.
@@ -119,12 +124,12 @@ def one_apart(noise: Lattice) -> Pair:
     return pair(noise.clamp(0, 1), noise.shift(1).clamp(0, 1))
 
 
-def product(first: Pair, second: Pair) -> Pair:
+def product(first: OutputPair, second: OutputPair) -> OutputPair:
     """Two independent outputs seen together: coordinates of a vector, or two releases.
 
     Outcomes become pairs of positions in the lists of the two.
     """
-    return Pair(
+    return OutputPair(
         outcomes=tuple(itertools.product(range(len(first.outcomes)), range(len(second.outcomes)))),
         left=np.outer(first.left, second.left).ravel(),
         right=np.outer(first.right, second.right).ravel(),
@@ -133,7 +138,7 @@ def product(first: Pair, second: Pair) -> Pair:
     )
 
 
-def delta_one_way(laws: Pair, epsilon: float) -> Bounds:
+def delta_one_way(laws: OutputPair, epsilon: float) -> Enclosure:
     """The supremum over sets A of P(A) - e^epsilon Q(A), P the left law and Q the right.
 
     Theorem: the supremum is the sum of the positive parts of p - e^epsilon q (B7, B17).
@@ -146,7 +151,7 @@ def delta_one_way(laws: Pair, epsilon: float) -> Bounds:
         raise InvalidArgument("epsilon must be a number, got NaN.")
     if epsilon > 700:  # exp overflows: only outcomes that the right law excludes remain
         total = float(laws.left[laws.right == 0].sum())
-        return Bounds(max(0.0, total - laws.error), 1.0)
+        return Enclosure(max(0.0, total - laws.error), 1.0)
     factor = math.exp(epsilon)
     terms = laws.left - factor * laws.right
     total = math.fsum(terms[terms > 0])
@@ -154,10 +159,10 @@ def delta_one_way(laws: Pair, epsilon: float) -> Bounds:
     involved = (terms > 0) | uncertain
     size = float(laws.left[involved].sum() + factor * laws.right[involved].sum())
     slack = laws.rounding * size + laws.error * (1 + factor)
-    return Bounds(max(0.0, total - slack), min(1.0, total + slack + laws.missing))
+    return Enclosure(max(0.0, total - slack), min(1.0, total + slack + laws.missing))
 
 
-def epsilon_one_way(laws: Pair, delta: float = 0.0) -> Bounds:
+def epsilon_one_way(laws: OutputPair, delta: float = 0.0) -> Enclosure:
     """The smallest epsilon >= 0 with P(A) <= e^epsilon Q(A) + delta for all A.
 
     Theorem: it is the maximum of log((P(A) - delta) / Q(A)) over the sets A that contain the
@@ -176,20 +181,20 @@ def epsilon_one_way(laws: Pair, delta: float = 0.0) -> Bounds:
     high = _log_ratio(high_p, np.maximum(q * (1 - laws.rounding) - err, 0.0))
     if laws.missing > delta:
         high = math.inf
-    return Bounds(max(0.0, low), max(0.0, high))
+    return Enclosure(max(0.0, low), max(0.0, high))
 
 
-def delta(laws: Pair, epsilon: float) -> Bounds:
+def delta(laws: OutputPair, epsilon: float) -> Enclosure:
     """Exact delta at epsilon, the worse of the two directions."""
     return _worse(delta_one_way(laws, epsilon), delta_one_way(laws.swapped(), epsilon))
 
 
-def epsilon(laws: Pair, delta: float = 0.0) -> Bounds:
+def epsilon(laws: OutputPair, delta: float = 0.0) -> Enclosure:
     """Exact epsilon at delta, the worse of the two directions."""
     return _worse(epsilon_one_way(laws, delta), epsilon_one_way(laws.swapped(), delta))
 
 
-def witness(laws: Pair, epsilon: float) -> tuple[Hashable, ...]:
+def witness(laws: OutputPair, epsilon: float) -> tuple[Hashable, ...]:
     """The set of outcomes that tells left from right best at this epsilon (left to right)."""
     chosen = np.flatnonzero(laws.left > math.exp(min(epsilon, 700.0)) * laws.right)
     return tuple(laws.outcomes[int(i)] for i in chosen)
@@ -248,7 +253,7 @@ def density_delta(
     return math.fsum(parts)
 
 
-class Continuous(Protocol):
+class ContinuousPair(Protocol):
     """A distribution of scipy.stats."""
 
     def cdf(self, x: Any) -> Any: ...
@@ -256,7 +261,7 @@ class Continuous(Protocol):
     def isf(self, q: Any) -> Any: ...
 
 
-def binned(left: Continuous, right: Continuous, *, bins: int = 20_000) -> Pair:
+def binned(left: ContinuousPair, right: ContinuousPair, *, bins: int = 20_000) -> OutputPair:
     """Two continuous laws read on a grid: reading is post-processing, so a lower bound holds."""
     tiny = 1e-15
     low = min(left.ppf(tiny), right.ppf(tiny))
@@ -264,10 +269,12 @@ def binned(left: Continuous, right: Continuous, *, bins: int = 20_000) -> Pair:
     edges = np.concatenate(([-np.inf], np.linspace(low, high, bins), [np.inf]))
     masses = [np.maximum(np.diff(law.cdf(edges)), 0.0) for law in (left, right)]
     # Each difference of cumulative probabilities is off by a rounding of numbers up to 1.
-    return Pair(outcomes=range(bins + 1), left=masses[0], right=masses[1], error=1e-11)
+    return OutputPair(outcomes=range(bins + 1), left=masses[0], right=masses[1], error=1e-11)
 
 
-def laplace_pair(left: float, right: float, *, scale: float, edges: Floats | None = None) -> Pair:
+def laplace_pair(
+    left: float, right: float, *, scale: float, edges: Floats | None = None
+) -> OutputPair:
     """Laplace noise of one scale around two reals, read between ``edges`` (1000 by default).
 
     Beyond both centres the ratio is constant: if the edges reach that far, two outer cells that
@@ -276,7 +283,7 @@ def laplace_pair(left: float, right: float, *, scale: float, edges: Floats | Non
     inner = np.linspace(left, right, 1001) if edges is None else edges
     ends: Floats = np.concatenate(([-np.inf], np.sort(inner), [np.inf]))
     masses = [_laplace_cells((ends - centre) / scale) for centre in (left, right)]
-    return Pair(outcomes=range(len(ends) - 1), left=masses[0], right=masses[1])
+    return OutputPair(outcomes=range(len(ends) - 1), left=masses[0], right=masses[1])
 
 
 def _laplace_cells(edges: Floats) -> Floats:
@@ -289,7 +296,7 @@ def _laplace_cells(edges: Floats) -> Floats:
     return np.where(low >= 0, right, np.where(high <= 0, left, across))
 
 
-def _sorted_sums(laws: Pair) -> tuple[Floats, Floats]:
+def _sorted_sums(laws: OutputPair) -> tuple[Floats, Floats]:
     """Sums of both laws over the outcomes of largest ratio left/right, one more at a time."""
     used = (laws.left > 0) | (laws.right > 0)
     p, q = laws.left[used], laws.right[used]
@@ -307,8 +314,8 @@ def _log_ratio(p: Floats, q: Floats) -> float:
         return float(np.max(np.log(p[possible]) - np.log(q[possible])))
 
 
-def _worse(a: Bounds, b: Bounds) -> Bounds:
-    return Bounds(max(a.lower, b.lower), max(a.upper, b.upper))
+def _worse(a: Enclosure, b: Enclosure) -> Enclosure:
+    return Enclosure(max(a.lower, b.lower), max(a.upper, b.upper))
 
 
 # ── Linear ───────────────────────────────────────────────────────────────────────────────────────

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.core.errors import InvalidArgument
-from discreet.noise.distribution import Law
+from discreet.noise.distribution import Distribution
 
 Floats: TypeAlias = NDArray[np.float64]
 Ints: TypeAlias = NDArray[np.int64]
@@ -24,7 +24,7 @@ UNSEEN = 1e-18
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Lattice:
+class LatticeDistribution:
     """Masses of the integers ``start, start + 1, ...``; at most ``missing`` lies elsewhere.
 
     ``error`` bounds the total absolute error of the listed masses.
@@ -75,11 +75,11 @@ class Lattice:
         index = np.asarray(k, dtype=np.int64) - self.start + 1
         return np.asarray(sums[np.clip(index, 0, self.mass.size)], dtype=np.float64)
 
-    def shift(self, by: int) -> Lattice:
+    def shift(self, by: int) -> LatticeDistribution:
         """The law of X + by."""
         return replace(self, start=self.start + by)
 
-    def clamp(self, lower: int, upper: int) -> Lattice:
+    def clamp(self, lower: int, upper: int) -> LatticeDistribution:
         """The law of X moved to the nearest point of [lower, upper].
 
         Every outcome is listed afterwards; the mass that was missing is an error of the masses.
@@ -87,9 +87,9 @@ class Lattice:
         k = np.clip(self.support, lower, upper) - lower
         mass = np.zeros(upper - lower + 1)
         np.add.at(mass, k, self.mass)
-        return Lattice(start=lower, mass=mass, error=self.missing + self.error)
+        return LatticeDistribution(start=lower, mass=mass, error=self.missing + self.error)
 
-    def condition(self, lower: int, upper: int) -> Lattice:
+    def condition(self, lower: int, upper: int) -> LatticeDistribution:
         """The law of X given lower <= X <= upper (noise redrawn until it falls inside)."""
         k = np.arange(lower, upper + 1, dtype=np.int64)
         mass = self.pmf(k)
@@ -98,11 +98,13 @@ class Lattice:
             raise InvalidArgument("the condition has no listed mass: widen lower..upper.")
         # Relative to the total: what is missed inside the range, once per mass and once per total.
         inside = self.error + (0 if lower >= self.start and upper < self.stop else self.missing)
-        return Lattice(start=lower, mass=mass / total, error=min(1.0, 2 * inside / total))
+        return LatticeDistribution(
+            start=lower, mass=mass / total, error=min(1.0, 2 * inside / total)
+        )
 
-    def plus(self, other: Lattice) -> Lattice:
+    def plus(self, other: LatticeDistribution) -> LatticeDistribution:
         """The law of the sum of two independent variables."""
-        return Lattice(
+        return LatticeDistribution(
             start=self.start + other.start,
             mass=np.convolve(self.mass, other.mass),
             missing=self.missing + other.missing,
@@ -110,12 +112,12 @@ class Lattice:
         )
 
 
-def point(value: int) -> Lattice:
+def point(value: int) -> LatticeDistribution:
     """All mass on one integer."""
-    return Lattice(start=value, mass=np.ones(1))
+    return LatticeDistribution(start=value, mass=np.ones(1))
 
 
-def discrete_laplace(scale: float, *, unseen: float = UNSEEN) -> Lattice:
+def discrete_laplace(scale: float, *, unseen: float = UNSEEN) -> LatticeDistribution:
     """P(k) = tanh(1/(2 scale)) exp(-|k|/scale), cut where both tails together are below unseen.
 
     Proof: P(|X| > B) = 2 r^(B+1) / (1 + r) <= 2 exp(-(B+1)/scale), r = exp(-1/scale).
@@ -124,18 +126,18 @@ def discrete_laplace(scale: float, *, unseen: float = UNSEEN) -> Lattice:
     radius = math.ceil(scale * math.log(2 / unseen))
     k = np.abs(np.arange(-radius, radius + 1))
     mass = math.tanh(0.5 / scale) * np.exp(-k / scale)
-    return Lattice(start=-radius, mass=mass, missing=unseen)
+    return LatticeDistribution(start=-radius, mass=mass, missing=unseen)
 
 
-def geometric(scale: float, *, unseen: float = UNSEEN) -> Lattice:
+def geometric(scale: float, *, unseen: float = UNSEEN) -> LatticeDistribution:
     """P(k) = (1 - r) r^k on k >= 0, r = exp(-1/scale): the lattice form of exponential noise."""
     _positive("scale", scale)
     radius = math.ceil(scale * math.log(1 / unseen))
     mass = -math.expm1(-1 / scale) * np.exp(-np.arange(radius + 1) / scale)
-    return Lattice(start=0, mass=mass, missing=unseen)
+    return LatticeDistribution(start=0, mass=mass, missing=unseen)
 
 
-def discrete_gaussian(sigma: float, *, unseen: float = UNSEEN) -> Lattice:
+def discrete_gaussian(sigma: float, *, unseen: float = UNSEEN) -> LatticeDistribution:
     """P(k) proportional to exp(-k^2 / (2 sigma^2)), cut where the tails are below unseen.
 
     Proof: P(|X| >= B) <= 2 exp(-B^2 / (2 sigma^2)) (Canonne, Kamath, Steinke 2020, Cor. 26).
@@ -143,10 +145,10 @@ def discrete_gaussian(sigma: float, *, unseen: float = UNSEEN) -> Lattice:
     _positive("sigma", sigma)
     radius = math.ceil(sigma * math.sqrt(2 * math.log(2 / unseen))) + 1
     mass = np.exp(-0.5 * (np.arange(-radius, radius + 1) / sigma) ** 2)
-    return Lattice(start=-radius, mass=mass / mass.sum(), missing=unseen)
+    return LatticeDistribution(start=-radius, mass=mass / mass.sum(), missing=unseen)
 
 
-def listed(law: Law, *, unseen: float = UNSEEN) -> Lattice:
+def listed(law: Distribution, *, unseen: float = UNSEEN) -> LatticeDistribution:
     """List a law of `discreet.noise` between two integers outside which less than unseen lies."""
     first, last = law.support
     low = high = 1
@@ -156,7 +158,7 @@ def listed(law: Law, *, unseen: float = UNSEEN) -> Lattice:
         high *= 2
     k = np.arange(int(max(first, -low)), int(min(last, high)) + 1, dtype=np.int64)
     missing = 0.0 if k[0] == first and k[-1] == last else unseen
-    return Lattice(start=int(k[0]), mass=law.pmf(k), missing=missing)
+    return LatticeDistribution(start=int(k[0]), mass=law.pmf(k), missing=missing)
 
 
 def _positive(name: str, value: float) -> None:

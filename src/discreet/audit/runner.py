@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from discreet.audit import exact
-from discreet.audit._attack import Finding, Point, attack, claim_points
-from discreet.audit.case import AuditSuite, Case, Demonstration
+from discreet.audit._attack import ClaimPoint, Finding, attack, claim_points
+from discreet.audit.case import AuditCase, AuditSuite, Demonstration
 from discreet.audit.cases import broken
 from discreet.audit.cases import local as local_cases
 from discreet.audit.cases import mechanisms as own
@@ -27,7 +27,7 @@ TOLERANCE = 1e-9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
+class AuditRow:
     """One mechanism: claimed, exact and attacked epsilon, all at ``claimed.delta``.
 
     ``exact`` bounds the true epsilon on the audited inputs (None: not listed); ``attacked`` is
@@ -37,8 +37,8 @@ class Row:
     """
 
     name: str
-    claimed: Point
-    exact: exact.Bounds | None
+    claimed: ClaimPoint
+    exact: exact.Enclosure | None
     attacked: Finding
     verdict: Verdict
     why: str
@@ -49,13 +49,13 @@ class Row:
         return self.verdict not in ("MISSED", "ACCUSED")
 
 
-def audit(
-    cases: Iterable[Case] | None = None,
+def run_audit(
+    cases: Iterable[AuditCase] | None = None,
     *,
-    progress: Callable[[Row], None] | None = None,
+    progress: Callable[[AuditRow], None] | None = None,
     samples: int | None = None,
     seed: int = 2026,
-) -> list[Row]:
+) -> list[AuditRow]:
     """Audit every case; the probability of accusing any good one is at most 1e-6 in total.
 
     Without cases: all that are registered, our own mechanisms and the demonstrations.
@@ -79,16 +79,16 @@ def audit(
     return rows
 
 
-def registered() -> tuple[Case, ...]:
+def registered() -> tuple[AuditCase, ...]:
     """Our own mechanisms, the sparse vector variants, and what must be caught."""
     good_variants = (case for case in variants.cases() if not case.broken)
-    columns = (*own.cases(), *statistic_cases.cases())
+    columns = (*own.mechanism_cases(), *statistic_cases.cases())
     ours = (*columns, *local_cases.cases(), *personal_cases.cases())
     added = (case for suite in suites() for case in suite.cases())
     return (*ours, *good_variants, *broken.cases(), *range_cases.cases(), *added)
 
 
-def published() -> tuple[tuple[Case, ...], tuple[Demonstration, ...]]:
+def published() -> tuple[tuple[AuditCase, ...], tuple[Demonstration, ...]]:
     """Published claims that do not hold and what does: as cases, and by exact numbers."""
     added = suites()
     cases = (*range_cases.cases(), *(case for suite in added for case in suite.published()))
@@ -101,7 +101,7 @@ def suites() -> tuple[AuditSuite, ...]:
     return tuple(point.load() for point in plugins(AUDITS).values())
 
 
-def audit_case(case: Case, *, failure: float, samples: int, seed: int) -> Row:
+def audit_case(case: AuditCase, *, failure: float, samples: int, seed: int) -> AuditRow:
     """One row of the audit."""
     seeds = itertools.count(seed)
     found = attack(
@@ -115,7 +115,7 @@ def audit_case(case: Case, *, failure: float, samples: int, seed: int) -> Row:
     points = claim_points(case.claimed)
     laws = None if case.laws is None else case.laws()
     truth = [] if laws is None else [exact.epsilon(laws, point.delta) for point in points]
-    return Row(
+    return AuditRow(
         name=case.name,
         claimed=points[0],
         exact=truth[0] if truth else None,
@@ -125,7 +125,9 @@ def audit_case(case: Case, *, failure: float, samples: int, seed: int) -> Row:
     )
 
 
-def _verdict(case: Case, found: Finding, truth: list[tuple[Point, exact.Bounds]]) -> Verdict:
+def _verdict(
+    case: AuditCase, found: Finding, truth: list[tuple[ClaimPoint, exact.Enclosure]]
+) -> Verdict:
     refuted = any(true.lower > _with_room(point) for point, true in truth)
     if case.broken:
         # Samples must catch it, and sums too where there are any: a demonstration that only one
@@ -137,5 +139,5 @@ def _verdict(case: Case, found: Finding, truth: list[tuple[Point, exact.Bounds]]
     return "holds" if proved else "not refuted"
 
 
-def _with_room(point: Point) -> float:
+def _with_room(point: ClaimPoint) -> float:
     return point.epsilon + TOLERANCE * (1 + point.epsilon)

@@ -15,7 +15,7 @@ from typing import Any, Literal, TypeAlias, get_args
 
 from discreet.core._validate import count, finite, flag, listed, one_of
 from discreet.core.errors import InvalidArgument, NotCertified
-from discreet.core.relation import Relation
+from discreet.core.relation import NeighboringRelation
 
 Norm: TypeAlias = Literal["l0", "l1", "l2", "linf"]
 _MOST_ROWS = 100
@@ -26,7 +26,7 @@ TOLERANCE = 1e-9
 """Relative room for queries that compute in doubles."""
 
 
-class WrongSensitivity(NotCertified, AssertionError):
+class SensitivityError(NotCertified, AssertionError):
     """The claimed sensitivity is below (or needlessly above) what the query really does."""
 
 
@@ -45,7 +45,7 @@ def true_sensitivity(
     *,
     values: Iterable[Any],
     rows: int,
-    relation: Relation,
+    relation: NeighboringRelation,
     norm: Norm = "l1",
     ordered: bool = False,
 ) -> Sensitivity:
@@ -83,7 +83,7 @@ def check_sensitivity(
     *,
     values: Iterable[Any],
     rows: int,
-    relation: Relation,
+    relation: NeighboringRelation,
     norm: Norm = "l1",
     ordered: bool = False,
     slack: str | None = None,
@@ -99,12 +99,12 @@ def check_sensitivity(
     true = found.value
     shown = f"on {found.left} and {found.right} the answers differ by {float(true):.6g}"
     if true > claim * (1 + Fraction(TOLERANCE)):
-        raise WrongSensitivity(
+        raise SensitivityError(
             f"claimed sensitivity {float(claim):.6g} ({norm}, {relation.value}) is too small: "
             f"{shown}. Raise the claim or bound the query."
         )
     if slack is None and true < claim * (1 - Fraction(TOLERANCE)):
-        raise WrongSensitivity(
+        raise SensitivityError(
             f"claimed sensitivity {float(claim):.6g} ({norm}, {relation.value}) is not attained: "
             f"at most, {shown}. Lower the claim, add extreme values, or state the slack."
         )
@@ -112,7 +112,7 @@ def check_sensitivity(
 
 
 def neighbours(
-    values: Iterable[Any], *, rows: int, relation: Relation, ordered: bool = False
+    values: Iterable[Any], *, rows: int, relation: NeighboringRelation, ordered: bool = False
 ) -> Iterator[tuple[Data, Data]]:
     """All pairs of neighbouring data sets; unordered ones once, in the order of ``values``."""
     given = listed("values", values)
@@ -124,13 +124,13 @@ def neighbours(
         raise InvalidArgument(f"rows must be at most {_MOST_ROWS}: all data sets are tried.")
     if not domain:
         raise InvalidArgument("values must not be empty: give what one unit can contribute.")
-    if relation is Relation.LOCAL and size != 1:
+    if relation is NeighboringRelation.LOCAL and size != 1:
         raise InvalidArgument(f"rows must be 1 in the local model, got {size}.")
     if flag("ordered", ordered):
         yield from _ordered(domain, size, relation)
         return
     for rest in itertools.combinations_with_replacement(range(len(domain)), size - 1):
-        if relation is Relation.ADD_REMOVE:
+        if relation is NeighboringRelation.ADD_REMOVE:
             for one in range(len(domain)):
                 yield _data(domain, (*rest, one)), _data(domain, rest)
         else:
@@ -138,11 +138,11 @@ def neighbours(
                 yield _data(domain, (*rest, one)), _data(domain, (*rest, other))
 
 
-def _ordered(domain: Data, size: int, relation: Relation) -> Iterator[tuple[Data, Data]]:
+def _ordered(domain: Data, size: int, relation: NeighboringRelation) -> Iterator[tuple[Data, Data]]:
     for data in itertools.product(domain, repeat=size):
         for i in range(size):
             before, after = data[:i], data[i + 1 :]
-            if relation is Relation.ADD_REMOVE:
+            if relation is NeighboringRelation.ADD_REMOVE:
                 yield data, (*before, *after)
             else:
                 yield from ((data, (*before, v, *after)) for v in domain if v != data[i])

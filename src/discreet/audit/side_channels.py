@@ -23,7 +23,7 @@ Cell: TypeAlias = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Precision:
+class PrecisionFinding:
     """What the low bits tell.
 
     ``left_only`` is the share of outputs on left that lie in classes never seen on right, in as
@@ -51,7 +51,7 @@ def precision_attack(
     epsilon: float,
     samples: int = 200_000,
     failure: float = 1e-9,
-) -> Precision:
+) -> PrecisionFinding:
     """Which low bits occur on which input.
 
     Every output falls into a class: its sign and binade, and the position of its last non-zero
@@ -77,7 +77,7 @@ def precision_attack(
         shares.append(hits / samples)
         if p > 0 and np.log(p / q) > claimed:
             proved = max(proved, float(np.log(p / q)))
-    return Precision(
+    return PrecisionFinding(
         left_only=shares[0],
         right_only=shares[1],
         epsilon=proved,
@@ -100,7 +100,7 @@ def _classes(outputs: object, number: int) -> Cell:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Timing:
+class TimingFinding:
     """Spearman's correlation between time and size of the noise, and its limit under no relation.
 
     ``limit`` is exceeded by independent times with probability at most ``failure``.
@@ -117,13 +117,13 @@ class Timing:
         return abs(self.correlation) > self.limit
 
 
-def timing_probe(
+def timing_attack(
     draw: Callable[[], object],
     *,
     repetitions: int = 2000,
     failure: float = 1e-6,
     clock: Callable[[], int] = time.thread_time_ns,
-) -> Timing:
+) -> TimingFinding:
     """Call ``draw()`` many times and relate the time of a call to the size of its noise.
 
     ``draw`` returns the noise of one call, a number or a vector; the size of a vector is its mean
@@ -142,7 +142,7 @@ def timing_probe(
 
 def relate(
     times: Sequence[float] | Floats, sizes: Sequence[float] | Floats, *, failure: float
-) -> Timing:
+) -> TimingFinding:
     """Spearman's correlation of two columns, with its limit when they are independent.
 
     The limit uses that the correlation of n independent pairs is nearly normal with variance
@@ -155,6 +155,6 @@ def relate(
     else:
         correlation = float(stats.spearmanr(times, sizes).statistic)
     limit = float(stats.norm.isf(failure / 2)) / np.sqrt(len(times) - 1)
-    return Timing(
+    return TimingFinding(
         correlation=correlation, limit=float(limit), failure=failure, repetitions=len(times)
     )

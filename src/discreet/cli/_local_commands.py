@@ -22,18 +22,18 @@ from discreet.cli._console import literal
 from discreet.core.errors import InvalidArgument, OutOfDomain, Unsupported
 from discreet.data.source import open_source, sealed
 from discreet.ledger.ledger import plain
-from discreet.local._heavy_hitters import Found
+from discreet.local._heavy_hitters import HeavyHittersEstimate
 from discreet.local.collection import _report_frames as frames
-from discreet.local.collection.aggregator_state import COLUMNAR, Counted, State
-from discreet.local.collection.report_file import Writer
-from discreet.local.collection.spec import Collection
-from discreet.local.means.base import Mean
+from discreet.local.collection.aggregator_state import COLUMNAR, AggregatorState, FileProgress
+from discreet.local.collection.report_file import ReportWriter
+from discreet.local.collection.spec import CollectionSpec
+from discreet.local.distribution import DistributionEstimate
+from discreet.local.means.base import MeanEstimate
 from discreet.local.oracles.base import Frequencies
 from discreet.local.ranges.release import LocalRanges
-from discreet.local.distribution import Distribution
 
 if TYPE_CHECKING:
-    from discreet.local.randomizer import Randomiser
+    from discreet.local.randomizer import LocalRandomizer
 
 
 # ── Estimates ────────────────────────────────────────────────────────────────────────────────────
@@ -44,23 +44,23 @@ Row: TypeAlias = dict[str, Any]
 _SHARES = ("share", "std", "low", "high", "count")
 
 
-def estimate_rows(found: object, collection: Collection, *, level: float) -> list[Row]:
+def estimate_rows(found: object, collection: CollectionSpec, *, level: float) -> list[Row]:
     """One row for each category, cell, text or mean."""
     match found:
         case Frequencies():
             names: Iterable[Any] = collection.labels or range(len(found.shares))
             columns = (found.shares, found.std, *found.interval(level), found.counts)
             return _columns(("category", *_SHARES), names, *columns)
-        case Found():
+        case HeavyHittersEstimate():
             counts = found.shares * found.reports
             columns = (found.shares, found.std, *found.interval(level), counts)
             return _columns(("text", *_SHARES), found.texts, *columns)
         case LocalRanges():
             return _cells(found, level)
-        case Distribution():
+        case DistributionEstimate():
             edges, shares = found.edges, found.shares
             return _columns(("from", "to", "share"), edges[:-1].tolist(), edges[1:], shares)
-        case Mean():
+        case MeanEstimate():
             return [_mean(found, level)]
         case dict():
             return [{"column": name, **_mean(one, level)} for name, one in found.items()]
@@ -79,7 +79,7 @@ def _cells(found: LocalRanges, level: float) -> list[Row]:
     return _columns(("cell", "count", "std", "low", "high"), map(str, labels), *columns)
 
 
-def _mean(found: Mean, level: float) -> Row:
+def _mean(found: MeanEstimate, level: float) -> Row:
     low, high = found.interval(level)
     return {"mean": found.value, "std": found.std, "low": low, "high": high}
 
@@ -112,7 +112,7 @@ KINDS: Mapping[str, tuple[str, tuple[str, ...]]] = {
 _CLIENTS = 1_000_000  # a plan of ranges is the same for any number
 
 
-def make(kind: str, *, epsilon: float, given: Mapping[str, Any]) -> Randomiser:
+def make(kind: str, *, epsilon: float, given: Mapping[str, Any]) -> LocalRandomizer:
     """The randomiser of this kind."""
     from discreet import local
 
@@ -122,11 +122,11 @@ def make(kind: str, *, epsilon: float, given: Mapping[str, Any]) -> Randomiser:
         raise InvalidArgument(f"--kind {kind} needs {wanted}, and nothing else besides --epsilon.")
     if kind == "ranges":
         return _ranges(epsilon, **given)
-    made: Randomiser = getattr(local, name)(epsilon=epsilon, **given)
+    made: LocalRandomizer = getattr(local, name)(epsilon=epsilon, **given)
     return made
 
 
-def _ranges(epsilon: float, *, lower: float, upper: float) -> Randomiser:
+def _ranges(epsilon: float, *, lower: float, upper: float) -> LocalRandomizer:
     """The best structure for all ranges of whole numbers."""
     from discreet import local
     from discreet.ranges.workload import all_ranges
@@ -134,7 +134,7 @@ def _ranges(epsilon: float, *, lower: float, upper: float) -> Randomiser:
     if not (lower.is_integer() and upper.is_integer() and lower < upper):
         raise InvalidArgument("--kind ranges needs whole numbers, --lower below --upper.")
     domain = local.integers(lower=int(lower), upper=int(upper))
-    return local.plan_local(domain, all_ranges(), epsilon=epsilon, clients=_CLIENTS).best
+    return local.plan_collection(domain, all_ranges(), epsilon=epsilon, clients=_CLIENTS).best
 
 
 # ── Collect ──────────────────────────────────────────────────────────────────────────────────────
@@ -148,7 +148,7 @@ _NAMED = ("category", "text", "column")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Shown:
+class LocalOutputOptions:
     """Where an estimate goes, and the level of its intervals."""
 
     as_json: bool
@@ -162,7 +162,7 @@ def describe(kind: str, *, epsilon: float, labels: Path | None, given: Mapping[s
     names = () if labels is None else tuple(_text(labels).splitlines())
     if names:
         given = {"categories": len(names), **given}
-    collection = Collection(randomiser=make(kind, epsilon=epsilon, given=given), labels=names)
+    collection = CollectionSpec(randomiser=make(kind, epsilon=epsilon, given=given), labels=names)
     print(json.dumps(collection.describe(), indent=1, ensure_ascii=False))
     randomiser = collection.randomiser
     error = randomiser.std / _MILLION**0.5
@@ -189,7 +189,7 @@ def encode(
     if output is None and sys.stdout.isatty():
         raise InvalidArgument("Reports are bytes: name a file with --output, or use a pipe.")
     # Encoded twice, a client would be counted twice and spend twice.
-    with Writer(target, collection, all_or_none=True) as writer:
+    with ReportWriter(target, collection, all_or_none=True) as writer:
         for texts in _texts(values, column):
             writer.write(collection.randomiser.encode(collection.parse(texts, unknown=unknown)))
         written = writer.written
@@ -203,13 +203,13 @@ def aggregate(
     *,
     state: Path | None,
     column: str,
-    shown: Shown,
+    shown: LocalOutputOptions,
 ) -> int:
     """Count what is new, write the state, estimate."""
     if not reports and sys.stdin.isatty():
         raise InvalidArgument("Name files of reports, or pipe them in.")
     inputs: Sequence[Path | BinaryIO] = reports or [sys.stdin.buffer]
-    with State(state, _collection(path)) as held:
+    with AggregatorState(state, _collection(path)) as held:
         total = sum(os.path.getsize(one) for one in reports) if reports else None  # noqa: PTH202
         with _progress() as progress:
             task = progress.add_task("counting", total=total)
@@ -223,17 +223,19 @@ def aggregate(
     return 2 if all(one.note for one in counted) else 0
 
 
-def estimate(paths: Sequence[Path], *, shown: Shown) -> int:
+def estimate(paths: Sequence[Path], *, shown: LocalOutputOptions) -> int:
     """Estimate from states, without touching them."""
-    with State(paths[0]) as first:
+    with AggregatorState(paths[0]) as first:
         for path in paths[1:]:
-            with State(path) as other:
+            with AggregatorState(path) as other:
                 first.merge(other)
         _show(first, shown)
     return 0
 
 
-def _show(held: State, shown: Shown, *, files: Sequence[Counted] = ()) -> None:
+def _show(
+    held: AggregatorState, shown: LocalOutputOptions, *, files: Sequence[FileProgress] = ()
+) -> None:
     found = held.aggregate.estimate()
     rows = estimate_rows(found, held.collection, level=shown.level)
     if shown.csv_file is not None:
@@ -298,8 +300,8 @@ def _progress() -> Progress:
     )
 
 
-def _collection(path: Path) -> Collection:
-    return Collection.from_json(_text(path))
+def _collection(path: Path) -> CollectionSpec:
+    return CollectionSpec.from_json(_text(path))
 
 
 def _text(path: Path) -> str:

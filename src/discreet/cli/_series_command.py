@@ -19,12 +19,12 @@ from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from discreet.accounting.conversion import gaussian_sigma
 from discreet.audit import series
-from discreet.audit.series.exchangeable import Alike
 from discreet.audit.series._fit import Dynamics
+from discreet.audit.series._report import LeakageReport
+from discreet.audit.series.exchangeable import ExchangeableVAR
 from discreet.audit.series.model import VAR
-from discreet.audit.series._report import Report
 from discreet.audit.series.threat_model import Known
-from discreet.audit.series.worst_case import Stressed
+from discreet.audit.series.worst_case import StressTest
 from discreet.cli._console import literal
 from discreet.cli.release import EXIT_SHORT
 from discreet.core._validate import positive, probability
@@ -33,8 +33,8 @@ from discreet.data.source import sealed
 from discreet.ledger.account import Account
 from discreet.ledger.ledger import Ledger
 from discreet.noise.distribution import Floats
-from discreet.noise.random_source import system
-from discreet.report.leakage_report import Told, as_csv, as_html, as_json
+from discreet.noise.random_source import system_rng
+from discreet.report.leakage_report import SeriesPage, as_csv, as_html, as_json
 
 # ── Panel file ───────────────────────────────────────────────────────────────────────────────────
 # A panel from a CSV: a line for each person (wide), or for each value (long).
@@ -188,7 +188,7 @@ _STRESSED = 200  # people; each change is a model of its own
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class SeriesOptions:
     """What is published, what is to be kept, and how the model is found."""
 
     bounds: tuple[float, float]
@@ -214,7 +214,7 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Paid:
+class SeriesBudgetOptions:
     """The budget of a private fit."""
 
     epsilon: float | None
@@ -225,7 +225,7 @@ class Paid:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Written:
+class SeriesOutputOptions:
     """Where the answer goes."""
 
     as_json: bool
@@ -233,7 +233,14 @@ class Written:
     csv: Path | None
 
 
-def run(path: Path, *, layout: Layout, asked: Asked, paid: Paid, written: Written) -> int:
+def run(
+    path: Path,
+    *,
+    layout: Layout,
+    asked: SeriesOptions,
+    paid: SeriesBudgetOptions,
+    written: SeriesOutputOptions,
+) -> int:
     """Read the panel, fit or take a model, and tell."""
     for target in (written.html, written.csv):
         if target is not None and not target.parent.is_dir():
@@ -265,17 +272,19 @@ def run(path: Path, *, layout: Layout, asked: Asked, paid: Paid, written: Writte
     return 0
 
 
-def _plain(path: Path, panel: PanelFile, asked: Asked, _: Paid) -> Told:
+def _plain(
+    path: Path, panel: PanelFile, asked: SeriesOptions, _: SeriesBudgetOptions
+) -> SeriesPage:
     people, times = panel.values.shape
     common = _common(asked, panel)
     given = None if asked.model is None else _model(asked.model)
-    if isinstance(given, Alike):
+    if isinstance(given, ExchangeableVAR):
         report = series.assess(given, people=people, times=times, **common)
         return _told(path, panel, report, model=given)
     report = series.report(
         panel.values, model=given, order=asked.order, dynamics=asked.dynamics, **common
     )
-    stressed: tuple[Stressed, ...] = ()
+    stressed: tuple[StressTest, ...] = ()
     if people <= _STRESSED and isinstance(report.model, VAR):
         stressed = series.stress(
             report.model,
@@ -287,7 +296,9 @@ def _plain(path: Path, panel: PanelFile, asked: Asked, _: Paid) -> Told:
     return _told(path, panel, report, names=panel.names, stressed=stressed)
 
 
-def _private(path: Path, panel: PanelFile, asked: Asked, paid: Paid) -> Told:
+def _private(
+    path: Path, panel: PanelFile, asked: SeriesOptions, paid: SeriesBudgetOptions
+) -> SeriesPage:
     if asked.model is not None:
         raise InvalidArgument("Give --model, or --epsilon for a private fit, not both.")
     people, times = panel.values.shape
@@ -303,9 +314,9 @@ def _private(path: Path, panel: PanelFile, asked: Asked, paid: Paid) -> Told:
             account=_account(paid, stack),
             label=f"model of {path.name}",
         )
-    others: tuple[Alike, ...] = ()
+    others: tuple[ExchangeableVAR, ...] = ()
     with suppress(NotCertified):  # what was paid for is shown all the same
-        others = found.plausible(_PLAUSIBLE, bits=system())
+        others = found.plausible(_PLAUSIBLE, bits=system_rng())
     report = series.assess(
         found.alike,
         people=people,
@@ -317,7 +328,7 @@ def _private(path: Path, panel: PanelFile, asked: Asked, paid: Paid) -> Told:
     return _told(path, panel, report, model=found.alike)
 
 
-def _common(asked: Asked, panel: PanelFile) -> dict[str, Any]:
+def _common(asked: SeriesOptions, panel: PanelFile) -> dict[str, Any]:
     """What is asked of any model, checked."""
     probability("--delta", asked.delta, zero=False, one=False)
     return {
@@ -330,7 +341,7 @@ def _common(asked: Asked, panel: PanelFile) -> dict[str, Any]:
     }
 
 
-def _account(paid: Paid, stack: ExitStack) -> Account | None:
+def _account(paid: SeriesBudgetOptions, stack: ExitStack) -> Account | None:
     if paid.ledger is None and paid.account is None:
         return None
     if paid.ledger is None or paid.account is None:
@@ -339,8 +350,8 @@ def _account(paid: Paid, stack: ExitStack) -> Account | None:
     return ledger.account(paid.account)
 
 
-def _told(path: Path, panel: PanelFile, report: Report, **more: Any) -> Told:
-    return Told(report=report, title=f"What {path.name} leaks", times=panel.times, **more)
+def _told(path: Path, panel: PanelFile, report: LeakageReport, **more: Any) -> SeriesPage:
+    return SeriesPage(report=report, title=f"What {path.name} leaks", times=panel.times, **more)
 
 
 def _released(text: str | None, times: Sequence[str]) -> list[int] | None:
@@ -354,7 +365,7 @@ def _released(text: str | None, times: Sequence[str]) -> list[int] | None:
     return [times.index(name) for name in wanted]
 
 
-def _model(path: Path) -> VAR | Alike:
+def _model(path: Path) -> VAR | ExchangeableVAR:
     """A public model: habits, variance and correlation; or lags and noise."""
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
@@ -364,7 +375,7 @@ def _model(path: Path) -> VAR | Alike:
         content = content["model"]  # what this command writes
     match content:
         case {"habits": [*habits], "variance": variance, "correlation": correlation}:
-            return Alike(habits=tuple(habits), variance=variance, correlation=correlation)
+            return ExchangeableVAR(habits=tuple(habits), variance=variance, correlation=correlation)
         case {"lags": lags, "noise": noise}:
             return VAR(lags=lags, noise=noise)
     raise InvalidArgument(
@@ -373,7 +384,7 @@ def _model(path: Path) -> VAR | Alike:
     )
 
 
-def _show(told: Told, panel: PanelFile, written: Written) -> None:
+def _show(told: SeriesPage, panel: PanelFile, written: SeriesOutputOptions) -> None:
     if written.as_json:
         print(as_json(told))
         return
@@ -384,7 +395,7 @@ def _show(told: Told, panel: PanelFile, written: Written) -> None:
         print(f"The report, to be opened in a browser: {written.html.resolve().as_uri()}")
 
 
-def _text(told: Told) -> str:
+def _text(told: SeriesPage) -> str:
     report = told.report
     rows = told.rows()
     wide = max(len("person"), *(len(row["person"]) for row in rows[:10]))

@@ -12,8 +12,8 @@ from rich.progress import Progress
 from rich.table import Table
 
 from discreet.audit import runner
-from discreet.audit.case import Case
-from discreet.audit.runner import Row, audit, registered
+from discreet.audit.case import AuditCase
+from discreet.audit.runner import AuditRow, registered, run_audit
 from discreet.core.errors import InvalidArgument
 
 
@@ -34,11 +34,11 @@ def run(names: Sequence[str], *, as_json: bool, only_list: bool, published: bool
         return 0
     console = Console()
     if as_json:
-        rows = audit(cases, progress=lambda row: print(json.dumps(as_dict(row)), flush=True))
+        rows = run_audit(cases, progress=lambda row: print(json.dumps(as_dict(row)), flush=True))
     else:
         with Progress(console=Console(stderr=True), transient=True) as progress:
             task = progress.add_task("auditing", total=len(cases))
-            rows = audit(cases, progress=lambda _: progress.advance(task))
+            rows = run_audit(cases, progress=lambda _: progress.advance(task))
         console.print(table(rows))
         console.print(summary(rows))
         if published:
@@ -50,8 +50,8 @@ def run(names: Sequence[str], *, as_json: bool, only_list: bool, published: bool
 
 
 def chosen(
-    names: Sequence[str], among: Sequence[Case] | None = None, *, need: bool = True
-) -> list[Case]:
+    names: Sequence[str], among: Sequence[AuditCase] | None = None, *, need: bool = True
+) -> list[AuditCase]:
     """The cases whose name contains one of ``names`` (all without names), of those registered."""
     cases = [
         case for case in (everything() if among is None else among) if _asked(case.name, names)
@@ -61,7 +61,7 @@ def chosen(
     return cases
 
 
-def everything() -> tuple[Case, ...]:
+def everything() -> tuple[AuditCase, ...]:
     """All that is registered, and the models where they can be used."""
     if find_spec("sklearn") is None:
         Console(stderr=True).print("Models are left out: pip install 'discreet[models]'.")
@@ -75,7 +75,7 @@ def _asked(name: str, names: Sequence[str]) -> bool:
     return not names or any(part.lower() in name.lower() for part in names)
 
 
-def table(rows: Sequence[Row]) -> Table:
+def table(rows: Sequence[AuditRow]) -> Table:
     """The rows for people; epsilons at the claimed delta."""
     made = Table(title="Audit: epsilon claimed, exact and attacked, at the claimed delta")
     made.add_column("mechanism")
@@ -97,14 +97,14 @@ def table(rows: Sequence[Row]) -> Table:
     return made
 
 
-def witnesses(rows: Sequence[Row]) -> None:
+def witnesses(rows: Sequence[AuditRow]) -> None:
     """The event that refutes each broken claim, with its probability on both inputs."""
     for row in rows:
         if row.verdict == "BROKEN":
             print(f"{row.name}: {row.attacked}")
 
 
-def summary(rows: Sequence[Row]) -> str:
+def summary(rows: Sequence[AuditRow]) -> str:
     """One sentence for the end."""
     caught = sum(row.verdict == "BROKEN" for row in rows)
     good = sum(row.verdict in ("holds", "not refuted") for row in rows)
@@ -116,7 +116,7 @@ def summary(rows: Sequence[Row]) -> str:
     )
 
 
-def as_dict(row: Row) -> dict[str, object]:
+def as_dict(row: AuditRow) -> dict[str, object]:
     """The row for machines; infinity as null."""
     return {
         "name": row.name,

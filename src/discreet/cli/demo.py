@@ -6,7 +6,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from discreet.audit.runner import audit
+from discreet.audit.runner import run_audit
 from discreet.cli import plan, release
 from discreet.cli.audit import chosen, table
 from discreet.mechanisms.additive import laplace
@@ -47,4 +47,4 @@ def _believe(console: Console) -> None:
             f"{check.epsilon:g} {check.verdict}"
         )
     good, bad = chosen(("laplace, sensitivity 3",)), chosen(("scale 10% too small",))
-    console.print(table(audit([*good, *bad])))
+    console.print(table(run_audit([*good, *bad])))

@@ -11,7 +11,7 @@ from rich.table import Table
 from discreet.accounting.guarantee import describe
 from discreet.cli._console import literal
 from discreet.core.errors import InvalidArgument
-from discreet.ledger._entries import Entry
+from discreet.ledger._entries import LedgerEntry
 from discreet.ledger.account import Account
 from discreet.ledger.ledger import Ledger
 from discreet.spec.release_file import limit_in_words
@@ -120,7 +120,7 @@ def _account(account: Account) -> dict[str, Any]:
     }
 
 
-def _entry(entry: Entry) -> dict[str, Any]:
+def _entry(entry: LedgerEntry) -> dict[str, Any]:
     return {
         "entry": entry.sequence,
         "time": entry.time.isoformat(timespec="seconds"),

@@ -107,10 +107,12 @@ def aggregate(
     again, or run it with more files or files that have grown. Reports that no client can have sent
     are refused and counted.
     """
-    from discreet.cli._local_commands import Shown
+    from discreet.cli._local_commands import LocalOutputOptions
     from discreet.cli._local_commands import aggregate as run
 
-    shown = Shown(as_json=as_json, csv_file=csv_file, ranges_file=ranges_file, level=level)
+    shown = LocalOutputOptions(
+        as_json=as_json, csv_file=csv_file, ranges_file=ranges_file, level=level
+    )
     sys.exit(run(collection, reports, state=state, column=column, shown=shown))
 
 
@@ -129,8 +131,10 @@ def estimate(
     as_json: bool,
 ) -> None:
     """Estimate from STATES that `aggregate` kept, added up if there are several."""
-    from discreet.cli._local_commands import Shown
+    from discreet.cli._local_commands import LocalOutputOptions
     from discreet.cli._local_commands import estimate as run
 
-    shown = Shown(as_json=as_json, csv_file=csv_file, ranges_file=ranges_file, level=level)
+    shown = LocalOutputOptions(
+        as_json=as_json, csv_file=csv_file, ranges_file=ranges_file, level=level
+    )
     sys.exit(run(states, shown=shown))

@@ -14,12 +14,19 @@ from rich.text import Text
 
 from discreet.cli._console import literal
 from discreet.cli.ranges import range_table
-from discreet.data.program import Limits
-from discreet.query.budget import Budget
+from discreet.data.program import ContributionLimits
+from discreet.query.budget import QueryBudget
 from discreet.query.error_forecast import forecast
 from discreet.spec.ranges import range_content
-from discreet.spec.release_file import ReleaseFile, Standing, amount, limit_in_words, read, standing
-from discreet.tables._execute import Work
+from discreet.spec.release_file import (
+    BudgetStatus,
+    ReleaseFile,
+    amount,
+    limit_in_words,
+    read,
+    standing,
+)
+from discreet.tables._execute import ReleaseBatch
 from discreet.tables.release import protection, worth
 
 _WIDEST = 1 << 20
@@ -64,7 +71,7 @@ def run(path: Path, *, as_json: bool) -> int:
     return 0
 
 
-def _content(file: ReleaseFile, planned: Work, found: Standing) -> dict[str, Any]:
+def _content(file: ReleaseFile, planned: ReleaseBatch, found: BudgetStatus) -> dict[str, Any]:
     """Everything that is shown, for machines."""
     statistics: list[dict[str, Any]] = [{} for _ in file.statistics]
     questions = () if planned.design is None else planned.design.questions
@@ -106,18 +113,18 @@ def _content(file: ReleaseFile, planned: Work, found: Standing) -> dict[str, Any
         "affordable": affordable,
         "cost": _finite(amount(planned.guarantee, found.limit)),
         "share": _finite(found.share(planned.guarantee)),
-        "protects": protection(replace(file.setting, limits=Limits())),
+        "protects": protection(replace(file.setting, limits=ContributionLimits())),
     }
 
 
-def _relax(file: ReleaseFile, planned: Work, found: Standing) -> float | None:
+def _relax(file: ReleaseFile, planned: ReleaseBatch, found: BudgetStatus) -> float | None:
     """How many times as wide all targets must be to fit into what is left; None if that is no use.
 
     A hundredth part too wide at most; the answer has been checked.
     """
 
     def fits(factor: Fraction) -> bool:
-        wider = Work(design=file.relaxed(factor).design(), ranges=planned.ranges)
+        wider = ReleaseBatch(design=file.relaxed(factor).design(), ranges=planned.ranges)
         return found.affords(wider.guarantee)
 
     low, high = Fraction(1), Fraction(2)
@@ -139,7 +146,7 @@ def _advice(content: dict[str, Any]) -> str:
     return "lower the amounts or drop a statistic."
 
 
-def _toml(budget: Budget) -> str:
+def _toml(budget: QueryBudget) -> str:
     """The amount as it stands in a release file."""
     if budget.rho is not None:
         return f"rho = {float(budget.rho)!r}"

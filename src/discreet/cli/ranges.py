@@ -11,7 +11,7 @@ from rich.table import Table
 
 from discreet.core.errors import InvalidArgument
 from discreet.local.ranges.release import LocalRanges
-from discreet.ranges.domain import Bins, Dates, Domain, Integers
+from discreet.ranges.domain import BinnedDomain, DateDomain, Domain, IntegerDomain
 from discreet.ranges.grid.release import GridRelease
 from discreet.ranges.release import RangeRelease
 
@@ -68,7 +68,7 @@ def _spans(domains: Sequence[Domain], ends: Sequence[str]) -> tuple[tuple[Any, A
     """A pair of labels for each axis."""
     if not ends:
         return ((None, None),) * len(domains)
-    if len(ends) == len(domains) == 1 and not isinstance(domains[0], Bins):
+    if len(ends) == len(domains) == 1 and not isinstance(domains[0], BinnedDomain):
         ends = (*ends, *ends)
     if len(ends) != 2 * len(domains):
         raise InvalidArgument(f"give FIRST and LAST for each of {len(domains)} columns, or none.")
@@ -99,11 +99,11 @@ def _label(domain: Domain, text: str | None) -> Any:
         return None
     try:
         match domain:
-            case Integers():
+            case IntegerDomain():
                 return int(text)
-            case Bins():
+            case BinnedDomain():
                 return float(text)
-            case Dates():
+            case DateDomain():
                 return text
             case _:
                 return text if text in domain.labels else int(text)

@@ -15,7 +15,7 @@ from discreet.ledger.ledger import Ledger
 from discreet.report import release_report as page
 from discreet.report.range_section import shown
 from discreet.spec.release_file import ReleaseFile, in_words, read, standing
-from discreet.tables._execute import Work
+from discreet.tables._execute import ReleaseBatch
 from discreet.tables.range_release import AnyRanges
 from discreet.tables.release import Release, worth
 from discreet.tables.table import Table, table
@@ -43,7 +43,7 @@ def run(path: Path, *, folder: Path | None, overwrite: bool, as_json: bool) -> i
             releases, ranges = _released(file, planned, account)
         except BudgetExceeded as refusal:
             return refused(refusal, as_json=as_json)
-        report = page.Report(
+        report = page.ReleaseReport(
             title=file.title,
             releases=tuple(releases),
             guarantee=planned.guarantee,
@@ -80,7 +80,7 @@ def opened(file: ReleaseFile, account: Account) -> Table:
 
 
 def _released(
-    file: ReleaseFile, planned: Work, account: Account
+    file: ReleaseFile, planned: ReleaseBatch, account: Account
 ) -> tuple[list[Release], tuple[AnyRanges, ...]]:
     columns = SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn()
     with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
@@ -140,7 +140,9 @@ def _saved(lost: dict[str, str], targets: dict[str, Path]) -> int:
     return EXIT_UNWRITTEN
 
 
-def _told(report: page.Report, written: dict[str, Path], account: Account, *, as_json: bool) -> int:
+def _told(
+    report: page.ReleaseReport, written: dict[str, Path], account: Account, *, as_json: bool
+) -> int:
     files = {kind: str(path) for kind, path in written.items()}
     if as_json:
         content = json.loads(page.as_json(report))

@@ -62,10 +62,16 @@ def series(
     Its values are read without noise: what is printed is for those who hold the data, unless the
     model is public (--model) or fitted with differential privacy (--epsilon).
     """
-    from discreet.cli._series_command import Asked, Layout, Paid, Written, run
+    from discreet.cli._series_command import (
+        Layout,
+        SeriesBudgetOptions,
+        SeriesOptions,
+        SeriesOutputOptions,
+        run,
+    )
 
     named = ("noise", "promise", "released", "delta", "target", "order", "model")
-    asked = Asked(
+    asked = SeriesOptions(
         bounds=bounds, known=known, dynamics=dynamics, **{name: given[name] for name in named}
     )
     layout = Layout(
@@ -75,12 +81,14 @@ def series(
         delimiter=given["delimiter"],
         drop=given["drop_incomplete"],
     )
-    paid = Paid(
+    paid = SeriesBudgetOptions(
         epsilon=given["epsilon"],
         delta=given["fit_delta"],
         spread=given["spread"],
         ledger=given["ledger"],
         account=given["account"],
     )
-    written = Written(as_json=given["as_json"], html=given["html"], csv=given["csv_file"])
+    written = SeriesOutputOptions(
+        as_json=given["as_json"], html=given["html"], csv=given["csv_file"]
+    )
     sys.exit(run(panel, layout=layout, asked=asked, paid=paid, written=written))

@@ -7,15 +7,15 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from discreet.accounting.guarantee import pure
+from discreet.accounting.guarantee import pure_dp
 from discreet.cli._console import literal
 from discreet.cli.release import opened, refused
 from discreet.core import _validate as check
 from discreet.core.errors import BudgetExceeded, InvalidArgument
-from discreet.data.schema import Number
+from discreet.data.schema import NumericColumn
 from discreet.ledger.ledger import Ledger
 from discreet.spec.release_file import ReleaseFile, in_words, read, standing
-from discreet.tables.suggest import Bounds, SuggestedLimits
+from discreet.tables.suggest import SuggestedBounds, SuggestedLimits
 
 
 def run(path: Path, *, epsilon: float | None, as_json: bool) -> int:
@@ -24,7 +24,7 @@ def run(path: Path, *, epsilon: float | None, as_json: bool) -> int:
     if epsilon is None:
         raise InvalidArgument("--suggest-bounds needs --epsilon: what the suggestions may cost.")
     amount = check.positive("epsilon", epsilon)
-    columns = [n for n, column in file.setting.schema.items() if isinstance(column, Number)]
+    columns = [n for n, column in file.setting.schema.items() if isinstance(column, NumericColumn)]
     parts = len(columns) + (file.setting.unit is not None)
     if not parts:
         raise InvalidArgument("The file declares no numbers and no unit: nothing to suggest.")
@@ -35,7 +35,7 @@ def run(path: Path, *, epsilon: float | None, as_json: bool) -> int:
             f"This reads the data and charges epsilon {float(amount):g} to {in_words(account)}.",
             soft_wrap=True,
         )
-        if not account.affords(pure(amount, relation=file.setting.relation)):
+        if not account.affords(pure_dp(amount, relation=file.setting.relation)):
             short = BudgetExceeded(f"Epsilon {float(amount):g} is more than the account has left.")
             return refused(short, as_json=as_json)
         table = opened(file, account)
@@ -52,13 +52,13 @@ def run(path: Path, *, epsilon: float | None, as_json: bool) -> int:
 def _declared(file: ReleaseFile, name: str) -> tuple[Fraction, Fraction]:
     """The bounds in the file are taken as the range that surely holds everything."""
     column = file.setting.schema[name]
-    assert isinstance(column, Number)  # noqa: S101 - only numbers are asked about
+    assert isinstance(column, NumericColumn)  # noqa: S101 - only numbers are asked about
     step = Fraction(2) ** column.exponent
     return column.lower * step, column.upper * step
 
 
 def _told(
-    bounds: list[Bounds], limits: SuggestedLimits | None, account: str, *, as_json: bool
+    bounds: list[SuggestedBounds], limits: SuggestedLimits | None, account: str, *, as_json: bool
 ) -> int:
     if as_json:
         content: dict[str, Any] = {

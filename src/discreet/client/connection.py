@@ -46,7 +46,7 @@ class ServerRefused(PrivacyError):
     """
 
 
-class ServerSilent(PrivacyError):
+class ServerUnreachable(PrivacyError):
     """No answer in time. Asking again with the same request_id is charged at most once."""
 
 
@@ -87,7 +87,7 @@ class Connection:
             pause = min(2 * pause, _LONGEST_PAUSE)
             rest = pause if wait is None else max(wait, _FIRST_PAUSE)
             if time.monotonic() + rest > ends:
-                raise ServerSilent(f"{self.host}: {_detail(content)}; try again later.")
+                raise ServerUnreachable(f"{self.host}: {_detail(content)}; try again later.")
             time.sleep(rest)
 
     def _once(self, method: str, path: str, body: bytes | None) -> tuple[int, float | None, Any]:

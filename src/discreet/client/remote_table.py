@@ -10,40 +10,43 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Never, Unpack
 
-from discreet.client.connection import PATIENCE, Connection, ServerSilent, connection, named
+from discreet.client.connection import PATIENCE, Connection, ServerUnreachable, connection, named
 from discreet.core._rational import Number
 from discreet.core.errors import InvalidArgument, Unsupported
-from discreet.core.relation import Relation
+from discreet.core.relation import NeighboringRelation
 from discreet.data import schema
 from discreet.data.expression import Expression
 from discreet.data.expression_json import write_label
-from discreet.data.program import Limits
-from discreet.data.schema import OTHER, Declared
-from discreet.query._release_plan import Setting
-from discreet.query.budget import Budget, budget
+from discreet.data.program import ContributionLimits
+from discreet.data.schema import OTHER, ColumnSpec
+from discreet.query._release_plan import TableSpec
+from discreet.query.budget import QueryBudget, budget
 from discreet.query.builders import Query, Value
 from discreet.ranges.grid.table_query import AskedGrid, rectangles
 from discreet.ranges.table_query import Asked, ranges
 from discreet.spec.query_json import question
-from discreet.tables.range_release import ChargedGrid, ChargedRanges
+from discreet.tables.range_release import ChargedGridRelease, ChargedRangeRelease
 from discreet.tables.release import Release
-from discreet.tables.table import Priced, Table, split
+from discreet.tables.table import RangeBudget, Table, split
 
 # ── Schema ───────────────────────────────────────────────────────────────────────────────────────
 # The setting of a table from what its server shows of it.
 
 
-_RELATIONS = {"add_remove": Relation.ADD_REMOVE, "replace_one": Relation.REPLACE_ONE}
+_RELATIONS = {
+    "add_remove": NeighboringRelation.ADD_REMOVE,
+    "replace_one": NeighboringRelation.REPLACE_ONE,
+}
 _LIMITS = ("rows_per_unit", "groups_per_unit", "rows_per_unit_and_group")
 
 
-def setting_of(shown: Mapping[str, Any]) -> Setting:
+def setting_of(shown: Mapping[str, Any]) -> TableSpec:
     """What forecasts and plans follow from; the server declares it, nothing is read."""
     try:
-        return Setting(
+        return TableSpec(
             schema={one["name"]: _column(one) for one in shown["columns"]},
             unit=shown["unit"],
-            limits=Limits(**{name: shown[name] for name in _LIMITS}),
+            limits=ContributionLimits(**{name: shown[name] for name in _LIMITS}),
             relation=_RELATIONS[shown["relation"]],
         )
     except (KeyError, TypeError, ValueError) as error:
@@ -54,7 +57,7 @@ def setting_of(shown: Mapping[str, Any]) -> Setting:
         ) from None
 
 
-def _column(shown: Mapping[str, Any]) -> Declared:
+def _column(shown: Mapping[str, Any]) -> ColumnSpec:
     lower, upper, missing = shown["lower"], shown["upper"], shown["missing"]
     match shown["kind"]:
         case "integer":
@@ -103,7 +106,7 @@ def _elsewhere(verb: str) -> Callable[..., Never]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class ServedTable(Table):
+class RemoteTable(Table):
     """A private table on a server; see `connect`."""
 
     name: str
@@ -165,13 +168,13 @@ class ServedTable(Table):
         bins: int | None = None,
         edges: Iterable[Number] | None = None,
         where: Expression | None = None,
-        **more: Unpack[Priced],
-    ) -> ChargedRanges:
+        **more: Unpack[RangeBudget],
+    ) -> ChargedRangeRelease:
         """Answers to every range of a column, each with its exact error, for one price."""
         own, amount = split(more)
         query = ranges(value, workload=workload, bins=bins, edges=edges, where=where, limits=own)
         found = self._ranged({**question(query), **_amount(amount)})
-        return ChargedRanges.from_json(found)
+        return ChargedRangeRelease.from_json(found)
 
     def grid(
         self,
@@ -180,12 +183,12 @@ class ServedTable(Table):
         workload: AskedGrid = "all",
         bins: Mapping[str, int] | None = None,
         where: Expression | None = None,
-        **more: Unpack[Priced],
-    ) -> ChargedGrid:
+        **more: Unpack[RangeBudget],
+    ) -> ChargedGridRelease:
         """Answers to every rectangle of several columns, each with its exact error."""
         own, amount = split(more)
         query = rectangles(values, workload=workload, bins=bins, where=where, limits=own)
-        return ChargedGrid.from_json(self._ranged({**question(query), **_amount(amount)}))
+        return ChargedGridRelease.from_json(self._ranged({**question(query), **_amount(amount)}))
 
     def __repr__(self) -> str:
         return (
@@ -208,17 +211,17 @@ class ServedTable(Table):
         try:
             body = {"statistics": words, "request_id": named_, "wait": _WAIT_S}
             return _waited(self.connection, self.name, body)
-        except ServerSilent as error:
-            raise ServerSilent(
+        except ServerUnreachable as error:
+            raise ServerUnreachable(
                 f"{error} It may be under way: release(..., request_id={named_!r}) with the same "
                 "questions is charged at most once."
             ) from None
 
 
-def served(connection: Connection, name: str) -> ServedTable:
+def served(connection: Connection, name: str) -> RemoteTable:
     """The table of that name, as its server declares it."""
     shown = connection.get("tables", name)
-    return ServedTable(
+    return RemoteTable(
         source=None, setting=setting_of(shown), account=None, name=name, connection=connection
     )
 
@@ -234,7 +237,7 @@ def _waited(connection: Connection, name: str, body: Mapping[str, Any]) -> Mappi
     return found
 
 
-def _amount(given: Budget) -> dict[str, Any]:
+def _amount(given: QueryBudget) -> dict[str, Any]:
     parts = {"epsilon": given.epsilon, "delta": given.delta, "rho": given.rho}
     return {name: write_label(one) for name, one in parts.items() if one is not None}
 
@@ -249,7 +252,7 @@ def connect(
     table: str | None = None,
     patience: float = PATIENCE,
     authority: str | None = None,
-) -> ServedTable:
+) -> RemoteTable:
     """A table of a server, with the verbs of a local one: `discreet serve` is at the other end.
 
     ``table`` may be left out if the server has one. ``token`` is what the owner was shown for you.

@@ -32,7 +32,7 @@ def _set(event: object, name: str, value: object) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Pure:
+class PureEvent:
     """A declared epsilon-DP mechanism, nothing else known."""
 
     epsilon: Fraction
@@ -42,7 +42,7 @@ class Pure:
 
 
 @dataclass(frozen=True, slots=True)
-class Approx:
+class ApproxEvent:
     """A declared (epsilon, delta)-DP mechanism."""
 
     epsilon: Fraction
@@ -54,7 +54,7 @@ class Approx:
 
 
 @dataclass(frozen=True, slots=True)
-class Zcdp:
+class ZcdpEvent:
     """A declared (xi, rho)-zCDP mechanism: every Rényi divergence is at most ``xi + rho*order``."""
 
     rho: Fraction
@@ -66,7 +66,7 @@ class Zcdp:
 
 
 @dataclass(frozen=True, slots=True)
-class Gdp:
+class GdpEvent:
     """A declared mu-GDP mechanism: no easier to attack than N(0, 1) against N(mu, 1)."""
 
     mu: Fraction
@@ -76,7 +76,7 @@ class Gdp:
 
 
 @dataclass(frozen=True, slots=True)
-class LaplaceNoise:
+class LaplaceEvent:
     """Continuous Laplace noise, ``scale`` per unit of L1 sensitivity (idealised arithmetic)."""
 
     scale: Fraction
@@ -86,7 +86,7 @@ class LaplaceNoise:
 
 
 @dataclass(frozen=True, slots=True)
-class GaussianNoise:
+class GaussianEvent:
     """Continuous Gaussian noise, ``sigma`` per unit of L2 sensitivity (idealised arithmetic)."""
 
     sigma: Fraction
@@ -96,7 +96,7 @@ class GaussianNoise:
 
 
 @dataclass(frozen=True, slots=True)
-class DiscreteLaplace:
+class DiscreteLaplaceEvent:
     """Integer noise, P(k) ~ exp(-|k|/scale) per coordinate; the vector moves ``shift`` in L1."""
 
     scale: Fraction
@@ -108,7 +108,7 @@ class DiscreteLaplace:
 
 
 @dataclass(frozen=True, slots=True)
-class DiscreteGaussian:
+class DiscreteGaussianEvent:
     """Integer noise, P(k) ~ exp(-k^2 / (2 variance)) per coordinate of an integer vector.
 
     ``variance`` is the parameter sigma^2 (the variance of the law is a little smaller). The vector
@@ -126,7 +126,7 @@ class DiscreteGaussian:
 
 
 @dataclass(frozen=True, slots=True)
-class TruncatedLaplace:
+class TruncatedLaplaceEvent:
     """Discrete Laplace noise conditioned on |k| <= bound, on one integer that moves ``shift``."""
 
     scale: Fraction
@@ -140,7 +140,7 @@ class TruncatedLaplace:
 
 
 @dataclass(frozen=True, slots=True)
-class BoundedRange:
+class BoundedRangeEvent:
     """A mechanism whose log-ratio of probabilities ranges over an interval of length epsilon.
 
     The exponential mechanism is one (Dong, Durfee, Rogers 2020).
@@ -153,7 +153,7 @@ class BoundedRange:
 
 
 @dataclass(frozen=True, slots=True)
-class Either:
+class EitherEvent:
     """One of these, fixed in advance but not known here: the accountant covers the worst."""
 
     events: tuple[Event, ...]
@@ -166,7 +166,7 @@ class Either:
 
 
 @dataclass(frozen=True, slots=True)
-class Composed:
+class ComposedEvent:
     """All of these, each with its count, chosen adaptively.
 
     Normalised: flattened, equal events merged, canonical order; the cost of composition is that
@@ -180,7 +180,7 @@ class Composed:
 
 
 @dataclass(frozen=True, slots=True)
-class Sampled:
+class SampledEvent:
     """The event on a Poisson sample: each unit takes part with probability ``rate``."""
 
     rate: Fraction
@@ -192,7 +192,7 @@ class Sampled:
 
 
 @dataclass(frozen=True, slots=True)
-class SampledWithoutReplacement:
+class SampledWithoutReplacementEvent:
     """The event on ``sample`` units drawn without replacement from a public ``population``."""
 
     sample: int
@@ -210,7 +210,7 @@ class SampledWithoutReplacement:
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class GroupEvent:
     """The event seen by a group: ``size`` steps of the relation instead of one."""
 
     size: int
@@ -222,7 +222,7 @@ class Group:
 
 
 @dataclass(frozen=True, slots=True)
-class Shuffled:
+class ShuffledEvent:
     """``reports`` epsilon-LDP reports of one randomiser, in random order, nothing tied to them."""
 
     epsilon: Fraction
@@ -234,7 +234,7 @@ class Shuffled:
 
 
 @dataclass(frozen=True, slots=True)
-class ShuffledTwoLevel:
+class ShuffledTwoLevelEvent:
     """The same, each report of two levels: a value makes the outputs of its set e^epsilon likelier.
 
     A part is ``(weight, share, differ)``: it is drawn with probability ``weight``, a set holds
@@ -253,52 +253,57 @@ class ShuffledTwoLevel:
 
 
 Event: TypeAlias = (
-    Pure
-    | Approx
-    | Zcdp
-    | Gdp
-    | LaplaceNoise
-    | GaussianNoise
-    | DiscreteLaplace
-    | DiscreteGaussian
-    | TruncatedLaplace
-    | BoundedRange
-    | Either
-    | Composed
-    | Sampled
-    | SampledWithoutReplacement
-    | Group
-    | Shuffled
-    | ShuffledTwoLevel
+    PureEvent
+    | ApproxEvent
+    | ZcdpEvent
+    | GdpEvent
+    | LaplaceEvent
+    | GaussianEvent
+    | DiscreteLaplaceEvent
+    | DiscreteGaussianEvent
+    | TruncatedLaplaceEvent
+    | BoundedRangeEvent
+    | EitherEvent
+    | ComposedEvent
+    | SampledEvent
+    | SampledWithoutReplacementEvent
+    | GroupEvent
+    | ShuffledEvent
+    | ShuffledTwoLevelEvent
 )
 
 # The place of a kind in this table is its place in the canonical order; append only.
 _KINDS: dict[str, type[Any]] = {
-    "pure": Pure,
-    "approx": Approx,
-    "zcdp": Zcdp,
-    "gdp": Gdp,
-    "laplace_noise": LaplaceNoise,
-    "gaussian_noise": GaussianNoise,
-    "discrete_laplace": DiscreteLaplace,
-    "discrete_gaussian": DiscreteGaussian,
-    "truncated_laplace": TruncatedLaplace,
-    "bounded_range": BoundedRange,
-    "either": Either,
-    "composed": Composed,
-    "sampled": Sampled,
-    "sampled_without_replacement": SampledWithoutReplacement,
-    "group": Group,
-    "shuffled": Shuffled,
-    "shuffled_two_level": ShuffledTwoLevel,
+    "pure": PureEvent,
+    "approx": ApproxEvent,
+    "zcdp": ZcdpEvent,
+    "gdp": GdpEvent,
+    "laplace_noise": LaplaceEvent,
+    "gaussian_noise": GaussianEvent,
+    "discrete_laplace": DiscreteLaplaceEvent,
+    "discrete_gaussian": DiscreteGaussianEvent,
+    "truncated_laplace": TruncatedLaplaceEvent,
+    "bounded_range": BoundedRangeEvent,
+    "either": EitherEvent,
+    "composed": ComposedEvent,
+    "sampled": SampledEvent,
+    "sampled_without_replacement": SampledWithoutReplacementEvent,
+    "group": GroupEvent,
+    "shuffled": ShuffledEvent,
+    "shuffled_two_level": ShuffledTwoLevelEvent,
 }
 _NAMES = {kind: name for name, kind in _KINDS.items()}
 _RANKS = {kind: rank for rank, kind in enumerate(_KINDS.values())}
 
 
+def label(event: Event) -> str:
+    """What an event is called in texts: the name of its kind in JSON, in one word."""
+    return _NAMES[type(event)].title().replace("_", "")
+
+
 def compose(events: Iterable[Event]) -> Event:
     """All events together, in canonical form; a single one stays itself."""
-    composed = Composed(tuple((event, 1) for event in events))
+    composed = ComposedEvent(tuple((event, 1) for event in events))
     if len(composed.parts) == 1 and composed.parts[0][1] == 1:
         return composed.parts[0][0]
     return composed
@@ -307,7 +312,7 @@ def compose(events: Iterable[Event]) -> Event:
 def repeat(event: Event, count: int) -> Event:
     """``count`` runs of one event."""
     times = check.count("count", count, minimum=0)
-    return event if times == 1 else Composed(((event, times),))
+    return event if times == 1 else ComposedEvent(((event, times),))
 
 
 def to_json(event: Event) -> str:
@@ -333,7 +338,7 @@ def _event(value: object) -> Any:
 
 
 def _branches(event: Event) -> tuple[Event, ...]:
-    return event.events if isinstance(event, Either) else (event,)
+    return event.events if isinstance(event, EitherEvent) else (event,)
 
 
 def _merged(parts: Iterable[tuple[Event, int]]) -> tuple[tuple[Event, int], ...]:
@@ -341,7 +346,7 @@ def _merged(parts: Iterable[tuple[Event, int]]) -> tuple[tuple[Event, int], ...]
     for event, number in parts:
         times = check.count("count", number, minimum=0)
         _event(event)
-        inner = event.parts if isinstance(event, Composed) else ((event, 1),)
+        inner = event.parts if isinstance(event, ComposedEvent) else ((event, 1),)
         for part, repeats in inner:
             counts[part] = counts.get(part, 0) + repeats * times
     kept = ((event, number) for event, number in counts.items() if number)
@@ -388,5 +393,5 @@ def _decode(content: Any) -> Any:
     return content
 
 
-NOTHING = Composed(())
+NOTHING = ComposedEvent(())
 """The event in which nothing happens."""

@@ -7,7 +7,7 @@ from enum import Enum
 from discreet.core.errors import InvalidArgument
 
 
-class Relation(Enum):
+class NeighboringRelation(Enum):
     """Which data sets must be hard to tell apart. Every guarantee and sensitivity names one."""
 
     ADD_REMOVE = "add or remove one unit"
@@ -18,8 +18,8 @@ class Relation(Enum):
         return f"Relation.{self.name}"
 
 
-def trusted(relation: Relation) -> Relation:
+def trusted(relation: NeighboringRelation) -> NeighboringRelation:
     """A relation of data sets, which someone trusted holds; an error for that of one client."""
-    if relation not in (Relation.ADD_REMOVE, Relation.REPLACE_ONE):
+    if relation not in (NeighboringRelation.ADD_REMOVE, NeighboringRelation.REPLACE_ONE):
         raise InvalidArgument(f"relation must be ADD_REMOVE or REPLACE_ONE, got {relation!r}.")
     return relation

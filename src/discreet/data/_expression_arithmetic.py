@@ -11,14 +11,14 @@ from discreet.core.errors import InvalidArgument
 from discreet.data._integer_ops import (
     MOST_PICKS,
     OPEN,
-    Binary,
-    Bounded,
-    Clip,
+    BoundedCode,
     Code,
-    Const,
-    Divide,
+    CodeBinary,
+    CodeClip,
+    CodeConst,
+    CodeDivide,
+    CodePick,
     Operator,
-    Pick,
     aligned,
     checked,
     flag,
@@ -28,35 +28,37 @@ from discreet.data._integer_ops import (
     position,
     small,
 )
-from discreet.data.schema import EPOCH, Number
+from discreet.data.schema import EPOCH, NumericColumn
 
 Part = Literal["year", "month", "day", "weekday", "hour"]
 
 
-def combine(operator: Literal["+", "-", "*"], a: Bounded, b: Bounded) -> Bounded:
+def combine(operator: Literal["+", "-", "*"], a: BoundedCode, b: BoundedCode) -> BoundedCode:
     """Sum, difference or product of two numbers."""
     a, b = number(a), number(b)
     if operator == "*":
         ends = [x * y for x in (a.lower, a.upper) for y in (b.lower, b.upper)]
-        return checked(Binary("*", a.code, b.code), ends, a.exponent + b.exponent)
+        return checked(CodeBinary("*", a.code, b.code), ends, a.exponent + b.exponent)
     a, b = aligned(a, b)
     if operator == "+":
         ends = [a.lower + b.lower, a.upper + b.upper]
     else:
         ends = [a.lower - b.upper, a.upper - b.lower]
-    return checked(Binary(operator, a.code, b.code), ends, a.exponent)
+    return checked(CodeBinary(operator, a.code, b.code), ends, a.exponent)
 
 
-def absolute(a: Bounded) -> Bounded:
+def absolute(a: BoundedCode) -> BoundedCode:
     """The distance from zero."""
     a = number(a)
-    sign = Binary("-", Const(1), Binary("*", Const(2), Binary("<", a.code, Const(0))))
+    sign = CodeBinary(
+        "-", CodeConst(1), CodeBinary("*", CodeConst(2), CodeBinary("<", a.code, CodeConst(0)))
+    )
     largest = max(-a.lower, a.upper)
     least = 0 if a.lower <= 0 <= a.upper else min(abs(a.lower), abs(a.upper))
-    return checked(Binary("*", a.code, sign), (least, largest), a.exponent)
+    return checked(CodeBinary("*", a.code, sign), (least, largest), a.exponent)
 
 
-def divide_by(a: Bounded, divisor: Fraction) -> Bounded:
+def divide_by(a: BoundedCode, divisor: Fraction) -> BoundedCode:
     """A number divided by a public one, rounded (halves up) so finely that no two values meet.
 
     A divisor c = p/q makes ``a q / p``: exact if p is a power of two, else on a grid finer by the
@@ -70,17 +72,23 @@ def divide_by(a: Bounded, divisor: Fraction) -> Bounded:
     finer = p.bit_length() - 1 if exact else max(0, -(-p // abs(q)) - 1).bit_length()
     factor = q if exact else q << finer
     ends = a.lower * factor, a.upper * factor
-    scaled = checked(Binary("*", a.code, Const(factor)), (*ends, factor), a.exponent - finer)
+    scaled = checked(
+        CodeBinary("*", a.code, CodeConst(factor)), (*ends, factor), a.exponent - finer
+    )
     if exact:
         return checked(scaled.code, ends, scaled.exponent)
     # floor(x / p + 1/2) = floor((2 x + p) / (2 p))
     doubled = [2 * end + p for end in ends]
-    top = checked(Binary("+", Binary("*", Const(2), scaled.code), Const(p)), (*doubled, 2 * p), 0)
-    code = Divide(top.code, Const(2 * p), 0)
+    top = checked(
+        CodeBinary("+", CodeBinary("*", CodeConst(2), scaled.code), CodeConst(p)),
+        (*doubled, 2 * p),
+        0,
+    )
+    code = CodeDivide(top.code, CodeConst(2 * p), 0)
     return checked(code, (end // (2 * p) for end in doubled), scaled.exponent)
 
 
-def quotient(a: Bounded, b: Bounded, *, into: Number) -> Bounded:
+def quotient(a: BoundedCode, b: BoundedCode, *, into: NumericColumn) -> BoundedCode:
     """One number divided by another: nearest point of a declared range; ``missing`` for x/0."""
     # In steps, x / y is (a 2**shift) / b; floor(x / y + 1/2) = floor((2 x + y) / (2 y)), for
     # either sign of y.
@@ -89,19 +97,19 @@ def quotient(a: Bounded, b: Bounded, *, into: Number) -> Bounded:
     x = combine("*", _whole(a), _constant(2 ** (1 + max(shift, 0))))
     y = combine("*", _whole(b), _constant(2 ** max(-shift, 0)))
     top, bottom = combine("+", x, y), combine("*", y, _constant(2))
-    code = Clip(Divide(top.code, bottom.code, into.missing), into.lower, into.upper)
+    code = CodeClip(CodeDivide(top.code, bottom.code, into.missing), into.lower, into.upper)
     return checked(code, (into.lower, into.upper), into.exponent)
 
 
-def floor_divide(a: Bounded, b: Bounded) -> Bounded:
+def floor_divide(a: BoundedCode, b: BoundedCode) -> BoundedCode:
     """How often a public number fits into a number, rounded down."""
     a, c = aligned(a, b)
     divisor = _divisor(c)
     ends = [end // divisor for end in (a.lower, a.upper)]
-    return checked(Divide(_whole(a).code, c.code, 0), ends, 0)
+    return checked(CodeDivide(_whole(a).code, c.code, 0), ends, 0)
 
 
-def remainder(a: Bounded, b: Bounded) -> Bounded:
+def remainder(a: BoundedCode, b: BoundedCode) -> BoundedCode:
     """What is left after `floor_divide` by a positive public number."""
     a, c = aligned(a, b)
     divisor = _divisor(c)
@@ -109,17 +117,17 @@ def remainder(a: Bounded, b: Bounded) -> Bounded:
         raise InvalidArgument("the right side of % must be positive.")
     times = [end // divisor for end in (a.lower, a.upper)]
     whole = checked(
-        Binary("*", Divide(a.code, c.code, 0), c.code),
+        CodeBinary("*", CodeDivide(a.code, c.code, 0), c.code),
         (*(n * divisor for n in times), a.lower, a.upper),
         a.exponent,
     )
     ends = (0, divisor - 1)
     if times[0] == times[1]:
         ends = (a.lower - times[0] * divisor, a.upper - times[0] * divisor)
-    return checked(Binary("-", a.code, whole.code), ends, a.exponent)
+    return checked(CodeBinary("-", a.code, whole.code), ends, a.exponent)
 
 
-def choose(condition: Bounded, a: Bounded, b: Bounded) -> Bounded:
+def choose(condition: BoundedCode, a: BoundedCode, b: BoundedCode) -> BoundedCode:
     """One value where the condition holds, the other where it does not."""
     test = of_kind(condition, "flag").code
     if "label" in (a.kind, b.kind):
@@ -133,7 +141,7 @@ def choose(condition: Bounded, a: Bounded, b: Bounded) -> Bounded:
         return flag(_either(test, a.code, b.code))
     else:
         a, b = aligned(a, b)
-    return Bounded(
+    return BoundedCode(
         code=_either(test, a.code, b.code),
         lower=min(a.lower, b.lower),
         upper=max(a.upper, b.upper),
@@ -143,21 +151,23 @@ def choose(condition: Bounded, a: Bounded, b: Bounded) -> Bounded:
     )
 
 
-def date_part(a: Bounded, part: Part) -> Bounded:
+def date_part(a: BoundedCode, part: Part) -> BoundedCode:
     """A part of a date (UTC) as a whole number; Monday is weekday 1."""
     a = of_kind(a, "date")
     if part == "hour":
         if a.step == "day":
             raise InvalidArgument("hour needs a date declared with step='hour'.")
-        hour = Binary("-", a.code, Binary("*", Divide(a.code, Const(24), 0), Const(24)))
+        hour = CodeBinary(
+            "-", a.code, CodeBinary("*", CodeDivide(a.code, CodeConst(24), 0), CodeConst(24))
+        )
         return checked(hour, (0, 23), 0)
     days, low, high = a.code, a.lower, a.upper
     if a.step == "hour":
-        days, low, high = Divide(a.code, Const(24), 0), low // 24, high // 24
+        days, low, high = CodeDivide(a.code, CodeConst(24), 0), low // 24, high // 24
     if high - low >= MOST_PICKS:
         raise InvalidArgument(f"{part} takes dates within {MOST_PICKS} days: declare fewer.")
     table = _calendar(low, high, part)
-    return checked(Pick(days, low, table), (min(table), max(table)), 0)
+    return checked(CodePick(days, low, table), (min(table), max(table)), 0)
 
 
 @lru_cache(maxsize=64)
@@ -170,32 +180,34 @@ def _calendar(first: int, last: int, part: Part) -> tuple[int, ...]:
 
 def _either(test: Code, a: Code, b: Code) -> Code:
     """``test * a + (1 - test) * b``: one of the products is zero, so nothing can overflow."""
-    return Binary("+", Binary("*", test, a), Binary("*", Binary("-", Const(1), test), b))
+    return CodeBinary(
+        "+", CodeBinary("*", test, a), CodeBinary("*", CodeBinary("-", CodeConst(1), test), b)
+    )
 
 
-def _relabelled(value: Bounded, labels: tuple[object, ...]) -> Bounded:
+def _relabelled(value: BoundedCode, labels: tuple[object, ...]) -> BoundedCode:
     if value.kind != "label" or not small(value):
         raise InvalidArgument("then and otherwise must both be categories or texts.")
     table = tuple(labels.index(label) for label in value.labels)
-    return labelled(Pick(value.code, 0, table), value.labels)
+    return labelled(CodePick(value.code, 0, table), value.labels)
 
 
-def _divisor(c: Bounded) -> int:
+def _divisor(c: BoundedCode) -> int:
     if c.lower != c.upper or c.lower == 0:
         raise InvalidArgument("// and % take a public number other than zero on the right.")
     return c.lower
 
 
-def _whole(a: Bounded) -> Bounded:
+def _whole(a: BoundedCode) -> BoundedCode:
     """The codes themselves as a whole number."""
     return checked(a.code, (a.lower, a.upper), 0)
 
 
-def _constant(value: int) -> Bounded:
-    return checked(Const(value), (value,), 0)
+def _constant(value: int) -> BoundedCode:
+    return checked(CodeConst(value), (value,), 0)
 
 
-def compare_two(operator: Operator, a: Bounded, b: Bounded) -> Bounded:
+def compare_two(operator: Operator, a: BoundedCode, b: BoundedCode) -> BoundedCode:
     """Two expressions of one kind."""
     if {a.kind, b.kind} <= {"number", "flag"}:
         a, b = aligned(a, b)
@@ -205,31 +217,39 @@ def compare_two(operator: Operator, a: Bounded, b: Bounded) -> Bounded:
         raise InvalidArgument("two columns can be compared if they are declared alike.")
     elif a.kind == "label" and operator != "=":
         raise InvalidArgument("categories have no order: use == or isin.")
-    return flag(Binary(operator, a.code, b.code))
+    return flag(CodeBinary(operator, a.code, b.code))
 
 
-def compare_literal(operator: Operator, a: Bounded, mark: object, *, swapped: bool) -> Bounded:
+def compare_literal(
+    operator: Operator, a: BoundedCode, mark: object, *, swapped: bool
+) -> BoundedCode:
     """``a < mark``, or ``mark < a`` if swapped, with the literal taken exactly."""
     if operator == "=" and a.kind in ("label", "flag"):
-        return flag(Binary("=", a.code, Const(a.locate(mark))))
+        return flag(CodeBinary("=", a.code, CodeConst(a.locate(mark))))
     if a.kind == "label":
         raise InvalidArgument("categories have no order: use == or isin.")
     exact = position(number(a) if a.kind == "flag" else a, mark)
     if operator == "=":
         inside = exact.denominator == 1 and a.lower <= exact <= a.upper
-        return flag(Binary("=", a.code, Const(int(exact))) if inside else Const(0))
+        return flag(CodeBinary("=", a.code, CodeConst(int(exact))) if inside else CodeConst(0))
     strict = operator == "<"
     if swapped:  # mark <= a: from ceil(mark) on; mark < a: from floor(mark) + 1 on
         first = exact.__floor__() + 1 if strict else exact.__ceil__()
-        return flag(Binary("<=", Const(_into(first, a)), a.code)) if first <= a.upper else _never()
+        return (
+            flag(CodeBinary("<=", CodeConst(_into(first, a)), a.code))
+            if first <= a.upper
+            else _never()
+        )
     last = exact.__ceil__() - 1 if strict else exact.__floor__()
-    return flag(Binary("<=", a.code, Const(_into(last, a)))) if last >= a.lower else _never()
+    return (
+        flag(CodeBinary("<=", a.code, CodeConst(_into(last, a)))) if last >= a.lower else _never()
+    )
 
 
-def _into(value: int, a: Bounded) -> int:
+def _into(value: int, a: BoundedCode) -> int:
     """A threshold beyond the range acts like one at its end, and fits into 64 bits."""
     return min(max(value, a.lower), a.upper)
 
 
-def _never() -> Bounded:
-    return flag(Const(0))
+def _never() -> BoundedCode:
+    return flag(CodeConst(0))

@@ -20,7 +20,15 @@ from discreet.core.errors import InvalidArgument, OutOfDomain, Unsupported
 from discreet.data._duckdb.compile import ALIAS
 from discreet.data._duckdb.encode import name as quoted
 from discreet.data._duckdb.engine import open_files, spilling
-from discreet.data.source import Files, Frame, Relation, Source, SparkFrame, Stream, sealed
+from discreet.data.source import (
+    ArrowStreamSource,
+    DuckDBSource,
+    FileSource,
+    FrameSource,
+    Source,
+    SparkSource,
+    sealed,
+)
 
 Doubles: TypeAlias = NDArray[np.float64]
 Ints: TypeAlias = NDArray[np.int64]
@@ -37,7 +45,7 @@ def add_up(source: Source, columns: Sequence[str], piece: Piece, *, start: Ints)
     Missing values, and text that is no number, are refused: declare what stands for them first.
     """
     check_columns(source, columns)
-    if isinstance(source, SparkFrame):
+    if isinstance(source, SparkSource):
         module = importlib.import_module("discreet.data._spark.source")
         total: Ints = module.add_up(source.frame, list(columns), piece, start=start)
     else:
@@ -71,14 +79,14 @@ def _added(source: Source, columns: Sequence[str], piece: Piece, start: Ints) ->
 
 def _pieces(source: Source, columns: Sequence[str]) -> Iterator[Doubles]:
     match source:
-        case Frame(frame=frame):
+        case FrameSource(frame=frame):
             yield from _from_frame(frame, columns)
-        case Relation(relation=relation):
+        case DuckDBSource(relation=relation):
             yield from _from_duckdb(relation, columns)
-        case Files() as files:
+        case FileSource() as files:
             with spilling() as connection:
                 yield from _from_duckdb(open_files(files, connection), columns)
-        case Stream(batches=batches):
+        case ArrowStreamSource(batches=batches):
             with spilling() as connection, batches(list(columns)) as reader:
                 yield from _from_duckdb(connection.from_arrow(reader), columns)
         case _:

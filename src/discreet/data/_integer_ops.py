@@ -27,21 +27,21 @@ Operator: TypeAlias = Literal["+", "-", "*", "<", "<=", "=", "and", "or"]
 
 
 @dataclass(frozen=True, slots=True)
-class Ref:
+class CodeRef:
     """The code of a declared column."""
 
     column: str
 
 
 @dataclass(frozen=True, slots=True)
-class Const:
+class CodeConst:
     """A public integer."""
 
     value: int
 
 
 @dataclass(frozen=True, slots=True)
-class Binary:
+class CodeBinary:
     """Arithmetic, or a comparison or connective with result 0 or 1."""
 
     operator: Operator
@@ -50,7 +50,7 @@ class Binary:
 
 
 @dataclass(frozen=True, slots=True)
-class Clip:
+class CodeClip:
     """The nearest integer in ``lower .. upper``."""
 
     inner: Code
@@ -59,7 +59,7 @@ class Clip:
 
 
 @dataclass(frozen=True, slots=True)
-class Bin:
+class CodeBin:
     """How many of the (increasing) edges are not above the value."""
 
     inner: Code
@@ -67,7 +67,7 @@ class Bin:
 
 
 @dataclass(frozen=True, slots=True)
-class Pick:
+class CodePick:
     """``table[value - first]``; the value is known to lie in the table."""
 
     inner: Code
@@ -76,7 +76,7 @@ class Pick:
 
 
 @dataclass(frozen=True, slots=True)
-class Divide:
+class CodeDivide:
     """``floor(left / right)``, and ``zero`` where the right side is zero.
 
     The left side is never ``-2**63``, so that no quotient leaves int64.
@@ -87,19 +87,19 @@ class Divide:
     zero: int
 
 
-Code: TypeAlias = Ref | Const | Binary | Clip | Bin | Pick | Divide
+Code: TypeAlias = CodeRef | CodeConst | CodeBinary | CodeClip | CodeBin | CodePick | CodeDivide
 
 
 def columns(code: Code) -> set[str]:
     """The columns that a node reads."""
     match code:
-        case Ref(column):
+        case CodeRef(column):
             return {column}
-        case Const():
+        case CodeConst():
             return set()
-        case Binary(_, left, right) | Divide(left, right):
+        case CodeBinary(_, left, right) | CodeDivide(left, right):
             return columns(left) | columns(right)
-        case Clip(inner) | Bin(inner) | Pick(inner):
+        case CodeClip(inner) | CodeBin(inner) | CodePick(inner):
             return columns(inner)
 
 
@@ -116,7 +116,7 @@ OPEN = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Bounded:
+class BoundedCode:
     """Integer code with its range; a number is ``code * 2**exponent``, a label its position."""
 
     code: Code
@@ -176,22 +176,22 @@ class Bounded:
         return code
 
 
-def flag(code: Code) -> Bounded:
+def flag(code: Code) -> BoundedCode:
     """A condition."""
-    return Bounded(code=code, lower=0, upper=1, kind="flag")
+    return BoundedCode(code=code, lower=0, upper=1, kind="flag")
 
 
-def labelled(code: Code, labels: tuple[Label, ...]) -> Bounded:
+def labelled(code: Code, labels: tuple[Label, ...]) -> BoundedCode:
     """A category with these labels."""
-    return Bounded(code=code, lower=0, upper=len(labels) - 1, kind="label", labels=labels)
+    return BoundedCode(code=code, lower=0, upper=len(labels) - 1, kind="label", labels=labels)
 
 
-def small(value: Bounded) -> bool:
+def small(value: BoundedCode) -> bool:
     """Whether all values fit a table."""
     return value.upper - value.lower < MOST_PICKS
 
 
-def of_kind(value: Bounded, kind: Kind) -> Bounded:
+def of_kind(value: BoundedCode, kind: Kind) -> BoundedCode:
     """The value, if it is of this kind."""
     if value.kind == "text":
         raise InvalidArgument(OPEN)
@@ -200,14 +200,14 @@ def of_kind(value: Bounded, kind: Kind) -> Bounded:
     return value
 
 
-def number(value: Bounded) -> Bounded:
+def number(value: BoundedCode) -> BoundedCode:
     """A number; a flag counts as 0 or 1."""
     if value.kind == "flag":
-        return Bounded(code=value.code, lower=0, upper=1, kind="number")
+        return BoundedCode(code=value.code, lower=0, upper=1, kind="number")
     return of_kind(value, "number")
 
 
-def position(inner: Bounded, mark: object) -> Fraction:
+def position(inner: BoundedCode, mark: object) -> Fraction:
     """A public literal in steps of an expression's grid, exactly."""
     if inner.kind == "text":
         raise InvalidArgument(OPEN)
@@ -216,16 +216,16 @@ def position(inner: Bounded, mark: object) -> Fraction:
     return check.finite("value", mark) / Fraction(2) ** inner.exponent
 
 
-def constant(value: object) -> Bounded:
+def constant(value: object) -> BoundedCode:
     """A public number, which must be a multiple of a power of two to be exact in arithmetic."""
     exact = check.finite("value", value)
     exponent = 1 - exact.denominator.bit_length()
     if Fraction(2) ** -exponent != exact.denominator:
         raise InvalidArgument(f"value {value} in arithmetic must be a dyadic number, such as 0.25.")
-    return checked(Const(exact.numerator), (exact.numerator,), exponent)
+    return checked(CodeConst(exact.numerator), (exact.numerator,), exponent)
 
 
-def checked(code: Code, ends: Iterable[int], exponent: int) -> Bounded:
+def checked(code: Code, ends: Iterable[int], exponent: int) -> BoundedCode:
     """A number whose extreme values are these, if they fit into 64 bits."""
     ends = tuple(ends)
     if max(map(abs, ends)) > INT64:
@@ -233,33 +233,37 @@ def checked(code: Code, ends: Iterable[int], exponent: int) -> Bounded:
             "the bounds of this expression pass 2**63 steps of its grid: clip the parts, or "
             "declare narrower bounds or a coarser grid."
         )
-    return Bounded(code=code, lower=min(ends), upper=max(ends), kind="number", exponent=exponent)
+    return BoundedCode(
+        code=code, lower=min(ends), upper=max(ends), kind="number", exponent=exponent
+    )
 
 
-def rescale(value: Bounded, exponent: int) -> Bounded:
+def rescale(value: BoundedCode, exponent: int) -> BoundedCode:
     """The same number on a finer grid."""
     factor = 2 ** (value.exponent - exponent)
     if factor == 1:
         return value
     if value.lower == value.upper == 0:  # however large the factor
-        return checked(Const(0), (0,), exponent)
+        return checked(CodeConst(0), (0,), exponent)
     ends = value.lower * factor, value.upper * factor
-    return checked(Binary("*", value.code, Const(factor)), ends, exponent)
+    return checked(CodeBinary("*", value.code, CodeConst(factor)), ends, exponent)
 
 
-def literal(value: object, *, beside: Bounded | None = None) -> Bounded:
+def literal(value: object, *, beside: BoundedCode | None = None) -> BoundedCode:
     """A public value as code: a text is a label, a date takes the step of what stands beside it."""
     if isinstance(value, str):
-        return labelled(Const(0), (value,))
+        return labelled(CodeConst(0), (value,))
     if isinstance(value, bool):
-        return flag(Const(int(value)))
+        return flag(CodeConst(int(value)))
     if beside is not None and beside.kind == "date":
         place = declared.date_code("value", value, step=beside.step)
-        return Bounded(code=Const(place), lower=place, upper=place, kind="date", step=beside.step)
+        return BoundedCode(
+            code=CodeConst(place), lower=place, upper=place, kind="date", step=beside.step
+        )
     return constant(value)
 
 
-def aligned(a: Bounded, b: Bounded) -> tuple[Bounded, Bounded]:
+def aligned(a: BoundedCode, b: BoundedCode) -> tuple[BoundedCode, BoundedCode]:
     """Two numbers on the finer grid of the two."""
     exponent = min(a.exponent, b.exponent)
     return rescale(number(a), exponent), rescale(number(b), exponent)

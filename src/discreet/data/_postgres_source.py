@@ -14,7 +14,7 @@ from typing import Any
 from urllib.parse import unquote
 
 from discreet.core.errors import InvalidArgument, Unsupported
-from discreet.data.source import Stream, Type, sealed, told_apart
+from discreet.data.source import ArrowStreamSource, Type, sealed, told_apart
 
 _CATALOGUE = """
 SELECT n.nspname::text, c.relname::text, a.attname::text, b.typname::text, b.typtype::text
@@ -46,7 +46,7 @@ _TYPES: Mapping[str, Type] = {
 }
 
 
-def open_postgres(url: str) -> Stream:
+def open_postgres(url: str) -> ArrowStreamSource:
     """The named table; no row is read."""
     address, _, table = url.partition("#")
     if not table:
@@ -73,7 +73,7 @@ def open_postgres(url: str) -> Stream:
             with cursor.fetch_record_batch() as reader:
                 yield reader
 
-    return Stream(batches=batches, columns=MappingProxyType(kinds))
+    return ArrowStreamSource(batches=batches, columns=MappingProxyType(kinds))
 
 
 def _type(kind: str, family: str) -> Type:

@@ -12,7 +12,15 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, assert_never
 
-from discreet.data.schema import EPOCH, Boolean, Category, Column, Date, Lookup, Number
+from discreet.data.schema import (
+    EPOCH,
+    BooleanColumn,
+    CategoryColumn,
+    Column,
+    DateColumn,
+    LookupColumn,
+    NumericColumn,
+)
 
 NUMBER = r"-?(([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]{1,3})?|(?i:inf|infinity))"
 WHOLE = r"-?[0-9]{1,38}"
@@ -37,18 +45,18 @@ def decode(text: str, column: Column) -> int:
 def decoder(column: Column) -> Callable[[str], int]:
     """The code of any text (empty: missing), for one column."""
     match column:
-        case Lookup():
+        case LookupColumn():
             codes = dict(zip(column.keys, column.codes, strict=True))
             return _finder(codes, textual=column.textual, missing=column.missing)
-        case Category():
+        case CategoryColumn():
             places = {level: place for place, level in enumerate(column.levels)}
             textual = isinstance(column.levels[0], str)
             return _finder(places, textual=textual, missing=column.missing, other=column.unknown)
-        case Number():
+        case NumericColumn():
             return lambda text: _decode_number(text.strip(" "), column)
-        case Date():
+        case DateColumn():
             return lambda text: _decode_date(text.strip(" "), column)
-        case Boolean():
+        case BooleanColumn():
             words = {**dict.fromkeys(TRUE, 1), **dict.fromkeys(FALSE, 0)}
             return lambda text: words.get(text.strip(" ").lower(), column.missing)
         case _:
@@ -74,7 +82,7 @@ def _finder(
     return find
 
 
-def decode_double(value: float, column: Number) -> int:
+def decode_double(value: float, column: NumericColumn) -> int:
     """The code of a double that is not NaN: ``floor(x / 2**exponent + 1/2)``, clipped."""
     scaled = _scale(value, -column.exponent)
     if scaled >= column.upper:
@@ -90,7 +98,7 @@ def _scale(value: float, exponent: int) -> float:
     return value * 2.0**exponent
 
 
-def _decode_number(text: str, column: Number) -> int:
+def _decode_number(text: str, column: NumericColumn) -> int:
     if not _number.fullmatch(text):
         return column.missing
     if column.exponent == 0 and _whole.fullmatch(text):
@@ -98,7 +106,7 @@ def _decode_number(text: str, column: Number) -> int:
     return decode_double(float(text), column)
 
 
-def _decode_date(text: str, column: Date) -> int:
+def _decode_date(text: str, column: DateColumn) -> int:
     if not _moment.fullmatch(text):
         return column.missing
     try:

@@ -12,30 +12,30 @@ from numpy.typing import NDArray
 from discreet.core import _validate as check
 from discreet.core.errors import InvalidArgument, Unsupported
 from discreet.data._duckdb.engine import DuckDBEngine
-from discreet.data._integer_ops import Bounded, Const, Ref, columns
+from discreet.data._integer_ops import BoundedCode, CodeConst, CodeRef, columns
 from discreet.data._numpy.engine import NarwhalsEngine
 from discreet.data.expression import Expression
 from discreet.data.program import (
+    ContributionLimits,
     Engine,
+    ExactResult,
     Key,
-    Limits,
-    Plan,
     Program,
     Row,
-    Table,
+    TableScan,
     condition,
     radix,
     tabulate,
 )
-from discreet.data.schema import Lookup, Schema
+from discreet.data.schema import LookupColumn, Schema
 from discreet.data.source import (
-    Files,
-    Frame,
-    Joined,
-    Relation,
+    ArrowStreamSource,
+    DuckDBSource,
+    FileSource,
+    FrameSource,
+    JoinedSource,
     Source,
-    SparkFrame,
-    Stream,
+    SparkSource,
     check_source,
     sealed,
 )
@@ -51,7 +51,7 @@ from discreet.data.source import (
 class JoinedEngine:
     """An engine for the rows, and one for the source whose columns are attached."""
 
-    source: Joined
+    source: JoinedSource
     engine: Engine
     other: Engine
 
@@ -83,7 +83,7 @@ class JoinedEngine:
         }
         columns = tuple(
             (name, replace(column, keys=units, codes=filled[name]))
-            if isinstance(column, Lookup) and name in filled
+            if isinstance(column, LookupColumn) and name in filled
             else (name, column)
             for name, column in program.columns
         )
@@ -93,23 +93,25 @@ class JoinedEngine:
 def _on_cluster(source: Source) -> bool:
     """Whether the rows that get the codes are on a cluster, under however many joins."""
     return (
-        _on_cluster(source.source) if isinstance(source, Joined) else isinstance(source, SparkFrame)
+        _on_cluster(source.source)
+        if isinstance(source, JoinedSource)
+        else isinstance(source, SparkSource)
     )
 
 
-def one_row_each(source: Joined, names: Sequence[str]) -> Program:
+def one_row_each(source: JoinedSource, names: Sequence[str]) -> Program:
     """One row of each unit of the other source, chosen by the unit's own rows."""
     return Program(
         columns=tuple((name, source.attached[name]) for name in names),
         unit=source.unit,
         where=None,
-        index=Const(0),
+        index=CodeConst(0),
         cells=None,
         size=1,
-        values=tuple(Ref(name) for name in names),
+        values=tuple(CodeRef(name) for name in names),
         sums=(),
         count_units=False,
-        limits=Limits(rows_per_unit=1),
+        limits=ContributionLimits(rows_per_unit=1),
     )
 
 
@@ -120,15 +122,15 @@ def one_row_each(source: Joined, names: Sequence[str]) -> Program:
 def engine_of(source: Source) -> Engine:
     """DuckDB for files, relations and streams; frames are computed where they are."""
     match source:
-        case Files() | Relation() | Stream():
+        case FileSource() | DuckDBSource() | ArrowStreamSource():
             return DuckDBEngine(source)
-        case SparkFrame():
+        case SparkSource():
             from discreet.data._spark.engine import SparkEngine  # noqa: PLC0415 - optional
 
             return SparkEngine(source)
-        case Frame():
+        case FrameSource():
             return NarwhalsEngine(source)
-        case Joined():
+        case JoinedSource():
             return JoinedEngine(
                 source=source, engine=engine_of(source.source), other=engine_of(source.other)
             )
@@ -136,7 +138,7 @@ def engine_of(source: Source) -> Engine:
             assert_never(source)
 
 
-def collect(plan: Plan, *, source: Source, key: int) -> Table:
+def collect(plan: TableScan, *, source: Source, key: int) -> ExactResult:
     """The exact integers that a plan asks for.
 
     ``key`` decides which rows of a unit above its limit are kept: draw it afresh for each run.
@@ -186,7 +188,9 @@ class KeyPlan:
             values=(),
             sums=(),
             count_units=True,
-            limits=Limits(groups_per_unit=self.groups_per_unit) if self.unit else Limits(),
+            limits=ContributionLimits(groups_per_unit=self.groups_per_unit)
+            if self.unit
+            else ContributionLimits(),
             texts=self._texts(),
         )
 
@@ -199,19 +203,19 @@ class KeyPlan:
         rest, coded = iter(texts), coded[::-1]
         return tuple(next(rest) if d.kind == "text" else coded.pop(0) for d in self._dimensions())
 
-    def _dimensions(self) -> tuple[Bounded, ...]:
+    def _dimensions(self) -> tuple[BoundedCode, ...]:
         return tuple(one.bind(self.schema) for one in self.by.values())
 
-    def _coded(self) -> tuple[Bounded, ...]:
+    def _coded(self) -> tuple[BoundedCode, ...]:
         return tuple(one for one in self._dimensions() if one.kind != "text")
 
     def _texts(self) -> tuple[str, ...]:
         texts = [d.code for d in self._dimensions() if d.kind == "text"]
-        return tuple(code.column for code in texts if isinstance(code, Ref))
+        return tuple(code.column for code in texts if isinstance(code, CodeRef))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
-class Found:
+class ObservedKeys:
     """Private: the keys that occur, in the order of their values, and how many units have each."""
 
     keys: tuple[Key, ...]
@@ -221,16 +225,16 @@ class Found:
         return "Found(private)"
 
 
-def collect_keys(plan: KeyPlan, *, source: Source, key: int) -> Found:
+def collect_keys(plan: KeyPlan, *, source: Source, key: int) -> ObservedKeys:
     """The keys that occur; ``key`` decides which keys of a unit above its limit are kept."""
     rows = engine_of(source).keys(plan.program(), key=check.count("key", key, minimum=0))
     return sealed("sorting the keys", lambda: _found(plan, rows))
 
 
-def _found(plan: KeyPlan, rows: Sequence[Sequence[Any]]) -> Found:
+def _found(plan: KeyPlan, rows: Sequence[Sequence[Any]]) -> ObservedKeys:
     # Not the engine's order: by texts as bytes, then by declared values.
     ordered = sorted(rows, key=lambda row: (*(str(t).encode() for t in row[2:]), int(row[0])))
-    return Found(
+    return ObservedKeys(
         keys=tuple(plan.key(int(row[0]), tuple(row[2:])) for row in ordered),
         units=np.array([int(row[1]) for row in ordered], dtype=np.int64),
     )

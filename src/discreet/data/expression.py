@@ -22,14 +22,14 @@ from discreet.data import schema as declared
 from discreet.data._integer_ops import (
     MOST_PICKS,
     OPEN,
-    Bin,
-    Binary,
-    Bounded,
-    Clip,
+    BoundedCode,
     Code,
-    Const,
-    Pick,
-    Ref,
+    CodeBin,
+    CodeBinary,
+    CodeClip,
+    CodeConst,
+    CodePick,
+    CodeRef,
     constant,
     flag,
     labelled,
@@ -43,7 +43,7 @@ from discreet.data.schema import INT64, Label, Schema
 
 Operand: TypeAlias = "Expression | Label | Fraction"
 
-__all__ = ["Bounded", "Expression", "Then", "When", "col", "when"]
+__all__ = ["BoundedCode", "Expression", "Then", "When", "col", "when"]
 
 
 class Expression:
@@ -54,7 +54,7 @@ class Expression:
 
     def __init__(
         self,
-        bind: Callable[[Schema], Bounded],
+        bind: Callable[[Schema], BoundedCode],
         *,
         text: str,
         tree: tuple[object, ...] | None = None,
@@ -63,7 +63,7 @@ class Expression:
         self._text = text
         self._tree = tree
 
-    def bind(self, schema: Schema) -> Bounded:
+    def bind(self, schema: Schema) -> BoundedCode:
         """The integer code under these declarations, or an error about the expression."""
         return self._bind(schema)
 
@@ -153,13 +153,13 @@ class Expression:
         return _connective("or", self, other)
 
     def __invert__(self) -> Expression:
-        def invert(a: Bounded) -> Bounded:
-            return flag(Binary("-", Const(1), of_kind(a, "flag").code))
+        def invert(a: BoundedCode) -> BoundedCode:
+            return flag(CodeBinary("-", CodeConst(1), of_kind(a, "flag").code))
 
         return self._map(invert, text=f"~{self!r}", tree=("not", self))
 
     def _map(
-        self, function: Callable[[Bounded], Bounded], *, text: str, tree: tuple[object, ...]
+        self, function: Callable[[BoundedCode], BoundedCode], *, text: str, tree: tuple[object, ...]
     ) -> Expression:
         return Expression(lambda schema: function(self.bind(schema)), text=text, tree=tree)
 
@@ -180,7 +180,7 @@ class Expression:
         # The same checks as for a declared column, and the same rounding.
         range_ = declared.real(lower=lower, upper=upper, grid=grid, missing=zero)
 
-        def bind(schema: Schema) -> Bounded:
+        def bind(schema: Schema) -> BoundedCode:
             return arithmetic.quotient(self.bind(schema), _bound(other, schema), into=range_)
 
         text = f"{self!r}.divide({_text(other)}, lower={lower}, upper={upper}, grid={grid})"
@@ -214,7 +214,7 @@ class Expression:
     def clip(self, *, lower: Numeric, upper: Numeric) -> Expression:
         """Clip a number to declared bounds, rounded inward to its grid."""
 
-        def bind(schema: Schema) -> Bounded:
+        def bind(schema: Schema) -> BoundedCode:
             inner = number(self.bind(schema))
             step = Fraction(2) ** inner.exponent
             low = (check.finite("lower", lower) / step).__ceil__()
@@ -222,8 +222,8 @@ class Expression:
             if low > high or max(abs(low), abs(high)) > INT64:
                 raise InvalidArgument(f"clip needs a grid point between {lower} and {upper}.")
             ends = [min(max(end, low), high) for end in (inner.lower, inner.upper)]
-            code = Clip(inner.code, low, high)
-            return Bounded(
+            code = CodeClip(inner.code, low, high)
+            return BoundedCode(
                 code=code, lower=ends[0], upper=ends[1], kind="number", exponent=inner.exponent
             )
 
@@ -234,7 +234,7 @@ class Expression:
         """The bin of a number or date: below the first edge, [first, second), ..., the rest."""
         marks = check.listed("edges", edges)
 
-        def bind(schema: Schema) -> Bounded:
+        def bind(schema: Schema) -> BoundedCode:
             inner = self.bind(schema)
             if inner.kind not in ("number", "date") or not marks:
                 raise InvalidArgument("cut needs a number or a date and at least one edge.")
@@ -246,7 +246,7 @@ class Expression:
             names = [str(mark) for mark in marks]
             inside = [f"[{a}, {b})" for a, b in pairwise(names)]
             labels = (f"< {names[0]}", *inside, f">= {names[-1]}")
-            return labelled(Bin(inner.code, steps), labels)
+            return labelled(CodeBin(inner.code, steps), labels)
 
         text = f"{self!r}.cut({list(map(str, marks))})"
         return Expression(bind, text=text, tree=("cut", self, marks))
@@ -255,16 +255,16 @@ class Expression:
         """Whether the value is one of these."""
         wanted = check.listed("values", values)
 
-        def bind(schema: Schema) -> Bounded:
+        def bind(schema: Schema) -> BoundedCode:
             inner = self.bind(schema)
             codes = {inner.locate(value) for value in wanted}
-            code: Code = Const(0)
+            code: Code = CodeConst(0)
             if small(inner):
                 table = tuple(int(c in codes) for c in range(inner.lower, inner.upper + 1))
-                code = Pick(inner.code, inner.lower, table)
+                code = CodePick(inner.code, inner.lower, table)
             else:
                 for value in sorted(codes):
-                    code = Binary("or", code, Binary("=", inner.code, Const(value)))
+                    code = CodeBinary("or", code, CodeBinary("=", inner.code, CodeConst(value)))
             return flag(code)
 
         text = f"{self!r}.isin({list(wanted)!r})"
@@ -274,7 +274,7 @@ class Expression:
         """Rename values to categories; what the table does not name becomes ``default``."""
         names = dict(check.mapped("table", table))
 
-        def bind(schema: Schema) -> Bounded:
+        def bind(schema: Schema) -> BoundedCode:
             inner = self.bind(schema)
             if inner.kind == "text" or not small(inner):
                 raise InvalidArgument(
@@ -286,7 +286,7 @@ class Expression:
             chosen = {inner.locate(value): labels.index(name) for value, name in names.items()}
             rest = labels.index(default)
             picks = (chosen.get(c, rest) for c in range(inner.lower, inner.upper + 1))
-            return labelled(Pick(inner.code, inner.lower, tuple(picks)), labels)
+            return labelled(CodePick(inner.code, inner.lower, tuple(picks)), labels)
 
         text = f"{self!r}.map({names!r}, default={default!r})"
         return Expression(bind, text=text, tree=("map", self, tuple(names.items()), default))
@@ -297,25 +297,25 @@ def col(name: str) -> Expression:
     if not isinstance(name, str):
         raise InvalidArgument(f"name must be a column's name, got {type(name).__name__}.")
 
-    def bind(schema: Schema) -> Bounded:
+    def bind(schema: Schema) -> BoundedCode:
         column = schema.get(name)
         if column is None:
             raise InvalidArgument(f"column {name!r} is not declared; declared: {sorted(schema)}.")
-        code: Code = Ref(name)
-        if isinstance(column, declared.Text):
-            return Bounded(code=code, lower=0, upper=0, kind="text")
+        code: Code = CodeRef(name)
+        if isinstance(column, declared.TextColumn):
+            return BoundedCode(code=code, lower=0, upper=0, kind="text")
         low, high = column.lower, column.upper
-        plain = column.inner if isinstance(column, declared.Lookup) else column
+        plain = column.inner if isinstance(column, declared.LookupColumn) else column
         match plain:
-            case declared.Number():
-                return Bounded(
+            case declared.NumericColumn():
+                return BoundedCode(
                     code=code, lower=low, upper=high, kind="number", exponent=plain.exponent
                 )
-            case declared.Category():
+            case declared.CategoryColumn():
                 return labelled(code, plain.labels)
-            case declared.Date():
-                return Bounded(code=code, lower=low, upper=high, kind="date", step=plain.step)
-            case declared.Boolean():
+            case declared.DateColumn():
+                return BoundedCode(code=code, lower=low, upper=high, kind="date", step=plain.step)
+            case declared.BooleanColumn():
                 return flag(code)
 
     return Expression(bind, text=f"col({name!r})", tree=("col", name))
@@ -350,7 +350,7 @@ class Then:
         """The value where the condition does not hold."""
         sides = self.value, value
 
-        def bind(schema: Schema) -> Bounded:
+        def bind(schema: Schema) -> BoundedCode:
             known = [side.bind(schema) if isinstance(side, Expression) else None for side in sides]
             beside = known[0] or known[1]
             a, b = (
@@ -367,12 +367,12 @@ def _text(value: Operand) -> str:
     return repr(value) if isinstance(value, Expression | str) else str(value)
 
 
-def _bound(side: Operand, schema: Schema) -> Bounded:
+def _bound(side: Operand, schema: Schema) -> BoundedCode:
     return side.bind(schema) if isinstance(side, Expression) else constant(side)
 
 
 def _arithmetic(operator: Literal["+", "-", "*"], left: Operand, right: Operand) -> Expression:
-    def bind(schema: Schema) -> Bounded:
+    def bind(schema: Schema) -> BoundedCode:
         return arithmetic.combine(operator, _bound(left, schema), _bound(right, schema))
 
     text = f"({_text(left)} {operator} {_text(right)})"
@@ -380,7 +380,7 @@ def _arithmetic(operator: Literal["+", "-", "*"], left: Operand, right: Operand)
 
 
 def _comparison(operator: Literal["<", "<=", "="], left: Operand, right: Operand) -> Expression:
-    def bind(schema: Schema) -> Bounded:
+    def bind(schema: Schema) -> BoundedCode:
         if isinstance(left, Expression) and isinstance(right, Expression):
             return arithmetic.compare_two(operator, left.bind(schema), right.bind(schema))
         if isinstance(left, Expression):
@@ -397,9 +397,9 @@ def _connective(operator: Literal["and", "or"], left: Expression, right: Express
     if not isinstance(right, Expression):
         raise InvalidArgument("& and | combine expressions; put comparisons in parentheses.")
 
-    def bind(schema: Schema) -> Bounded:
+    def bind(schema: Schema) -> BoundedCode:
         a, b = (of_kind(side.bind(schema), "flag") for side in (left, right))
-        return flag(Binary(operator, a.code, b.code))
+        return flag(CodeBinary(operator, a.code, b.code))
 
     text = f"({left!r} {'&' if operator == 'and' else '|'} {right!r})"
     return Expression(bind, text=text, tree=(operator, left, right))

@@ -17,19 +17,28 @@ from discreet.core import _validate as check
 from discreet.core.errors import InvalidArgument, Unsupported
 from discreet.data._integer_ops import (
     OPEN,
-    Bin,
-    Binary,
-    Bounded,
-    Clip,
+    BoundedCode,
     Code,
-    Const,
-    Divide,
-    Pick,
-    Ref,
+    CodeBin,
+    CodeBinary,
+    CodeClip,
+    CodeConst,
+    CodeDivide,
+    CodePick,
+    CodeRef,
     columns,
 )
 from discreet.data.expression import Expression
-from discreet.data.schema import INT64, OTHER, Declared, Label, Schema, Text, field_of, open_levels
+from discreet.data.schema import (
+    INT64,
+    OTHER,
+    ColumnSpec,
+    Label,
+    Schema,
+    TextColumn,
+    field_of,
+    open_levels,
+)
 
 # ── Plan ─────────────────────────────────────────────────────────────────────────────────────────
 # What is computed from a table: filters, groups, contribution limits, exact aggregates.
@@ -48,7 +57,7 @@ _WIDEST = 2**127 // MOST_ROWS  # a sum fits into 128 bits
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
+class ContributionLimits:
     """How much of one unit is used. What is kept is decided by the unit's own rows only."""
 
     rows_per_unit: int | None = None
@@ -61,9 +70,9 @@ class Limits:
             if value is not None and check.count(name, value) > _MOST_PER_UNIT:
                 raise InvalidArgument(f"{name} must be at most 2**20, got {value}.")
 
-    def over(self, table: Limits) -> Limits:
+    def over(self, table: ContributionLimits) -> ContributionLimits:
         """These limits, and those of the table where there are none."""
-        return Limits(
+        return ContributionLimits(
             rows_per_unit=self.rows_per_unit or table.rows_per_unit,
             groups_per_unit=self.groups_per_unit or table.groups_per_unit,
             rows_per_unit_and_group=self.rows_per_unit_and_group or table.rows_per_unit_and_group,
@@ -71,32 +80,32 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Aggregate:
+class AggregateSpec:
     """An exact integer per group: see `count`, `units` and `total`."""
 
     kind: Literal["count", "units", "sum"]
     factors: tuple[Expression, ...] = ()
 
 
-def count() -> Aggregate:
+def count() -> AggregateSpec:
     """The number of rows."""
-    return Aggregate(kind="count")
+    return AggregateSpec(kind="count")
 
 
-def units() -> Aggregate:
+def units() -> AggregateSpec:
     """The number of different units."""
-    return Aggregate(kind="units")
+    return AggregateSpec(kind="units")
 
 
-def total(*factors: Expression) -> Aggregate:
+def total(*factors: Expression) -> AggregateSpec:
     """The sum of an expression, or of the product of two (a square: the same one twice)."""
     if not 1 <= len(factors) <= 2 or not all(isinstance(f, Expression) for f in factors):
         raise InvalidArgument("total takes one or two expressions.")
-    return Aggregate(kind="sum", factors=factors)
+    return AggregateSpec(kind="sum", factors=factors)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reach:
+class ContributionBound:
     """How far adding or removing one unit moves an aggregate over all groups.
 
     Theorem: at most ``groups`` entries change, each by at most ``linf``; together by at most
@@ -132,7 +141,7 @@ class Reach:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sum:
+class SumSpec:
     """One or two positions among the values, and the largest product in absolute value."""
 
     factors: tuple[int, ...]
@@ -144,16 +153,16 @@ class Sum:
 class Program:
     """A plan as integer code: all that an engine sees."""
 
-    columns: tuple[tuple[str, Declared], ...]
+    columns: tuple[tuple[str, ColumnSpec], ...]
     unit: str | None
     where: Code | None
     index: Code
     cells: tuple[int, ...] | None
     size: int
     values: tuple[Code, ...]
-    sums: tuple[Sum, ...]
+    sums: tuple[SumSpec, ...]
     count_units: bool
-    limits: Limits
+    limits: ContributionLimits
     bins: tuple[int, int] | None = None
     """A position among the values, which is the bin of a row (from 0 on), and how many there are:
     after the limits, rows are counted at ``group * many + bin``."""
@@ -169,7 +178,7 @@ class Program:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Plan:
+class TableScan:
     """A frozen question to a table with a declared schema.
 
     ``unit`` names the column that says whose a row is (``None``: every row is another unit); rows
@@ -180,12 +189,12 @@ class Plan:
     """
 
     schema: Schema
-    aggregates: Mapping[str, Aggregate]
+    aggregates: Mapping[str, AggregateSpec]
     unit: str | None = None
     where: Expression | None = None
     by: Mapping[str, Expression] | None = None
     keys: tuple[Key, ...] | None = None
-    limits: Limits = Limits()
+    limits: ContributionLimits = ContributionLimits()
     bins: Expression | None = None
     other: bool = False
 
@@ -197,7 +206,10 @@ class Plan:
         if self.other and self.keys is None:
             raise InvalidArgument("other needs keys: those that have a group of their own.")
         limits = self.limits
-        if self.unit is None and limits not in (Limits(), Limits(rows_per_unit=1)):
+        if self.unit is None and limits not in (
+            ContributionLimits(),
+            ContributionLimits(rows_per_unit=1),
+        ):
             raise InvalidArgument("limits need unit, the column that says whose a row is.")
         bounded = self.unit is None or limits.rows_per_unit or limits.rows_per_unit_and_group
         if not bounded and any(a.kind != "units" for a in self.aggregates.values()):
@@ -229,7 +241,7 @@ class Plan:
             values=tuple(values),
             sums=tuple(sums),
             count_units=any(a.kind == "units" for a in self.aggregates.values()),
-            limits=self.limits if self.unit else Limits(),
+            limits=self.limits if self.unit else ContributionLimits(),
             bins=bins,
             rest=self.other,
         )
@@ -243,7 +255,7 @@ class Plan:
             return iter([*(_key(cell, dimensions) for cell in sorted(cells)), *rest])
         return product(*([d.label(c) for c in range(d.lower, d.upper + 1)] for d in dimensions))
 
-    def reach(self, name: str) -> Reach:
+    def reach(self, name: str) -> ContributionBound:
         """How far one unit moves this aggregate."""
         aggregate, limits, program = self.aggregates[name], self.limits, self.program()
         groups = min(program.size, limits.groups_per_unit or program.size)
@@ -258,9 +270,9 @@ class Plan:
             rows = min(groups * in_group, limits.rows_per_unit or groups * in_group)
             groups = min(groups, rows)
         weight = self._sum(aggregate, {}).weight if aggregate.kind == "sum" else 1
-        return Reach(groups=groups, rows=rows, rows_per_group=in_group, weight=weight)
+        return ContributionBound(groups=groups, rows=rows, rows_per_group=in_group, weight=weight)
 
-    def _dimensions(self) -> tuple[Bounded, ...]:
+    def _dimensions(self) -> tuple[BoundedCode, ...]:
         schema = self._schema()
         found = tuple(expression.bind(schema) for expression in (self.by or {}).values())
         if any(dimension.kind == "text" for dimension in found):
@@ -272,11 +284,11 @@ class Plan:
         made = dict(self.schema)
         for place, one in enumerate((self.by or {}).values()):
             bound = one.bind(self.schema)
-            if bound.kind == "text" and self.keys and isinstance(bound.code, Ref):
+            if bound.kind == "text" and self.keys and isinstance(bound.code, CodeRef):
                 made[bound.code.column] = open_levels(_part(key, place) for key in self.keys)
         return made
 
-    def _cells(self, dimensions: tuple[Bounded, ...]) -> tuple[int, ...] | None:
+    def _cells(self, dimensions: tuple[BoundedCode, ...]) -> tuple[int, ...] | None:
         if self.keys is None:
             if radix(dimensions)[1] > _MOST_GROUPS:
                 raise InvalidArgument("by has more than 10**7 combinations: list the keys.")
@@ -307,10 +319,10 @@ class Plan:
         many = bound.upper - bound.lower + 1
         if groups * many > _MOST_ENTRIES:
             raise InvalidArgument("groups times bins must be at most 10**8: use fewer of either.")
-        place = Binary("-", bound.code, Const(bound.lower)) if bound.lower else bound.code
+        place = CodeBinary("-", bound.code, CodeConst(bound.lower)) if bound.lower else bound.code
         return values.setdefault(place, len(values)), many
 
-    def _sum(self, aggregate: Aggregate, values: dict[Code, int]) -> Sum:
+    def _sum(self, aggregate: AggregateSpec, values: dict[Code, int]) -> SumSpec:
         bound = [factor.bind(self.schema) for factor in aggregate.factors]
         if any(b.kind not in ("number", "flag") for b in bound):
             raise InvalidArgument("total takes numbers and booleans.")
@@ -318,10 +330,10 @@ class Plan:
         if weight >= _WIDEST:
             raise Unsupported("a sum of these products may pass 128 bits: use a coarser grid.")
         places = tuple(values.setdefault(b.code, len(values)) for b in bound)
-        return Sum(factors=places, weight=weight, exponent=sum(b.exponent for b in bound))
+        return SumSpec(factors=places, weight=weight, exponent=sum(b.exponent for b in bound))
 
 
-def _key(cell: int, dimensions: Iterable[Bounded]) -> Key:
+def _key(cell: int, dimensions: Iterable[BoundedCode]) -> Key:
     """What a cell stands for, however it was written: a day, not a moment in it."""
     found: list[Label] = []
     for d in reversed(tuple(dimensions)):
@@ -330,7 +342,7 @@ def _key(cell: int, dimensions: Iterable[Bounded]) -> Key:
     return tuple(reversed(found))
 
 
-def fields(program: Program) -> list[tuple[str, Declared]]:
+def fields(program: Program) -> list[tuple[str, ColumnSpec]]:
     """The field of the source that each column is read from, in the order of the columns."""
     return [(field_of(name, column), column) for name, column in program.columns]
 
@@ -339,9 +351,9 @@ def _part(key: object, place: int) -> object:
     return key[place] if isinstance(key, tuple) and place < len(key) else None
 
 
-def _coded(schema: Schema, used: Iterable[str]) -> tuple[tuple[str, Declared], ...]:
+def _coded(schema: Schema, used: Iterable[str]) -> tuple[tuple[str, ColumnSpec], ...]:
     found = tuple((name, schema[name]) for name in used)
-    if any(isinstance(column, Text) for _, column in found):
+    if any(isinstance(column, TextColumn) for _, column in found):
         raise InvalidArgument(OPEN)
     return found
 
@@ -356,17 +368,17 @@ def condition(where: Expression | None, schema: Schema) -> Code | None:
     return bound.code
 
 
-def radix(dimensions: Iterable[Bounded]) -> tuple[Code, int]:
+def radix(dimensions: Iterable[BoundedCode]) -> tuple[Code, int]:
     """The position of a row among all combinations of keys, and their number."""
-    index: Code = Const(0)
+    index: Code = CodeConst(0)
     size = 1
     for d in dimensions:
         width = d.upper - d.lower + 1
         size *= width
         if size > INT64:
             raise InvalidArgument("by has more than 2**63 combinations: use narrower columns.")
-        place = Binary("-", d.code, Const(d.lower)) if d.lower else d.code
-        index = Binary("+", Binary("*", index, Const(width)), place)
+        place = CodeBinary("-", d.code, CodeConst(d.lower)) if d.lower else d.code
+        index = CodeBinary("+", CodeBinary("*", index, CodeConst(width)), place)
     return index, size
 
 
@@ -383,7 +395,7 @@ Row: TypeAlias = Sequence[int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
-class Table:
+class ExactResult:
     """Exact private integers per public key: for mechanisms only, so the repr shows none."""
 
     names: tuple[str, ...]
@@ -395,7 +407,7 @@ class Table:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Mixer:
+class KeyMixer:
     """Constants of a keyed hash of unit and group to ``0 .. PRIME - 1``; see docs/theory/data.md.
 
     Limbs of 31 bits are combined by a random linear map (two different inputs collide with
@@ -408,13 +420,13 @@ class Mixer:
     rounds: tuple[int, int]
 
 
-def mixer(key: int, *, purpose: str) -> Mixer:
+def mixer(key: int, *, purpose: str) -> KeyMixer:
     """The constants for one of the limits of one run."""
     words = []
     for i in range(8):
         digest = sha256(f"{key}/{purpose}/{i}".encode()).digest()
         words.append(1 + int.from_bytes(digest[:16], "big") % (PRIME - 1))
-    return Mixer(
+    return KeyMixer(
         unit=(words[0], words[1], words[2]),
         group=(words[3], words[4], words[5]),
         rounds=(words[6], words[7]),
@@ -437,7 +449,7 @@ class Engine(Protocol):
         """How many rows, and how many groups, how many units have: number, units."""
 
 
-def tabulate(plan: Plan, *, engine: Engine, key: int) -> Table:
+def tabulate(plan: TableScan, *, engine: Engine, key: int) -> ExactResult:
     """Run a plan on an engine; ``key`` is a fresh random number, the same for nobody else."""
     check.count("key", key, minimum=0)
     program = plan.program()
@@ -456,7 +468,7 @@ def tabulate(plan: Plan, *, engine: Engine, key: int) -> Table:
             dense[row[0]] = int(row[column])
         dense.setflags(write=False)
         table[name] = dense
-    return Table(
+    return ExactResult(
         names=tuple(plan.by or ()),
         keys=tuple(plan.labels()),
         columns=MappingProxyType(table),
@@ -470,7 +482,7 @@ Value = TypeVar("Value")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Layers(Generic[Value]):
+class ProgramLayers(Generic[Value]):
     """Named columns in an order in which they can be computed, and those that are asked for."""
 
     layers: tuple[tuple[tuple[str, Value], ...], ...]
@@ -484,8 +496,8 @@ def layered(
     *,
     column: Callable[[str], Value],
     constant: Callable[[int], Value],
-    node: Callable[[Binary | Clip | Bin | Pick | Divide, list[Value]], Value],
-) -> Layers[Value]:
+    node: Callable[[CodeBinary | CodeClip | CodeBin | CodePick | CodeDivide, list[Value]], Value],
+) -> ProgramLayers[Value]:
     """One column for each node of the expressions, innermost first, in an engine's own words."""
     places = {field: f"c{i}" for i, (field, _) in enumerate(program.columns)}
     names: dict[Code, str] = {}
@@ -494,11 +506,13 @@ def layered(
     def visit(code: Code) -> tuple[Value, int]:
         """The column or constant of a node, and the layer after which it exists."""
         match code:
-            case Ref(source):
+            case CodeRef(source):
                 return column(places[source]), 0
-            case Const(value):
+            case CodeConst(value):
                 return constant(value), 0
-        inner = (code.left, code.right) if isinstance(code, Binary | Divide) else (code.inner,)
+        inner = (
+            (code.left, code.right) if isinstance(code, CodeBinary | CodeDivide) else (code.inner,)
+        )
         seen = [visit(part) for part in inner]
         depth = 1 + max(layer for _, layer in seen)
         if code not in names:
@@ -510,4 +524,4 @@ def layered(
     where = None if program.where is None else visit(program.where)[0]
     index = visit(program.index)[0]
     values = [visit(value)[0] for value in program.values]
-    return Layers(layers=tuple(map(tuple, layers)), where=where, index=index, values=values)
+    return ProgramLayers(layers=tuple(map(tuple, layers)), where=where, index=index, values=values)

@@ -11,7 +11,7 @@ import narwhals.stable.v2 as nw
 from discreet.core.errors import InvalidArgument
 from discreet.data._numpy.encode import encode
 from discreet.data.program import Key
-from discreet.data.schema import Lookup, Plain
+from discreet.data.schema import LookupColumn, Plain
 from discreet.data.source import check_type, open_source, private_connection, public_keys
 
 
@@ -42,7 +42,7 @@ def listed_keys(table: object, *, columns: Sequence[str]) -> tuple[Key, ...]:
 
 def lookups(
     table: object, *, on: str, source: str, columns: Mapping[str, Plain]
-) -> dict[str, Lookup]:
+) -> dict[str, LookupColumn]:
     """Columns of a public table, found by the values of one of its own.
 
     ``on`` names the column of the public table that ``source`` of the private one is matched with;
@@ -67,7 +67,7 @@ def lookups(
     for name, column in columns.items():
         check_type(name, column, types[name])
         codes = encode(keyed[name], column, kind=types[name]).tolist()
-        found[name] = Lookup(
+        found[name] = LookupColumn(
             source=source,
             inner=column,
             textual=textual,

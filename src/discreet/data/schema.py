@@ -30,7 +30,7 @@ Label: TypeAlias = str | int | float | bool | dt.date | dt.datetime
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Number:
+class NumericColumn:
     """Numbers on the grid ``2**exponent``; bounds and ``missing`` are codes, multiples of it."""
 
     lower: int
@@ -47,7 +47,7 @@ class Number:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Category:
+class CategoryColumn:
     """One of the levels; the code is the position, ``len(levels)`` for everything else."""
 
     levels: tuple[str | int, ...]
@@ -76,7 +76,7 @@ class Category:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Date:
+class DateColumn:
     """Whole days or hours since 1970-01-01 (UTC)."""
 
     lower: int
@@ -93,7 +93,7 @@ class Date:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Boolean:
+class BooleanColumn:
     """False is 0 and true is 1."""
 
     missing: int
@@ -104,11 +104,11 @@ class Boolean:
         return f"boolean(missing={bool(self.missing)})"
 
 
-Plain: TypeAlias = Number | Category | Date | Boolean
+Plain: TypeAlias = NumericColumn | CategoryColumn | DateColumn | BooleanColumn
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Lookup:
+class LookupColumn:
     """The declared column of another table, found by a key: a value of ``source`` in this one.
 
     Each key has its code; a value that is no key gets the missing code. Texts are compared as
@@ -138,16 +138,29 @@ class Lookup:
 
 
 @dataclass(frozen=True, slots=True)
-class Text:
+class TextColumn:
     """Text whose values are not known beforehand. It has no codes: keys make a category of it."""
 
     def __repr__(self) -> str:
         return "text()"
 
 
-Column: TypeAlias = Plain | Lookup
-Declared: TypeAlias = Column | Text
-Schema: TypeAlias = Mapping[str, Declared]
+Column: TypeAlias = Plain | LookupColumn
+ColumnSpec: TypeAlias = Column | TextColumn
+Schema: TypeAlias = Mapping[str, ColumnSpec]
+_KINDS: dict[type[ColumnSpec], str] = {
+    NumericColumn: "number",
+    CategoryColumn: "category",
+    DateColumn: "date",
+    BooleanColumn: "boolean",
+    LookupColumn: "lookup",
+    TextColumn: "text",
+}
+
+
+def kind_of(column: ColumnSpec) -> str:
+    """What a column is called in messages."""
+    return _KINDS[type(column)]
 
 
 def nearest(value: Fraction, exponent: int) -> int:
@@ -155,18 +168,18 @@ def nearest(value: Fraction, exponent: int) -> int:
     return (value / Fraction(2) ** exponent + Fraction(1, 2)).__floor__()
 
 
-def integer(*, lower: int, upper: int, missing: int | None = None) -> Number:
+def integer(*, lower: int, upper: int, missing: int | None = None) -> NumericColumn:
     """Whole numbers, clipped to ``lower .. upper``; what is missing becomes ``missing`` (lower)."""
     low = check.count("lower", lower, minimum=-INT64 - 1)
     high = check.count("upper", upper, minimum=low)
     if high > INT64:
         raise InvalidArgument(f"upper must be below 2**63, got {high}.")
-    return Number(lower=low, upper=high, missing=_within("missing", missing, low, high))
+    return NumericColumn(lower=low, upper=high, missing=_within("missing", missing, low, high))
 
 
 def real(
     *, lower: Numeric, upper: Numeric, grid: Numeric, missing: Numeric | None = None
-) -> Number:
+) -> NumericColumn:
     """Real numbers, clipped, then rounded to a multiple of ``grid``, a power of two.
 
     A value is read as the nearest double; from there on the arithmetic is exact. Rounding is
@@ -187,14 +200,14 @@ def real(
     if max(-low, high) > _DOUBLE:
         raise InvalidArgument("grid is too fine for the bounds: at most 2**53 steps from zero.")
     code = None if missing is None else nearest(check.finite("missing", missing), exponent)
-    return Number(
+    return NumericColumn(
         lower=low, upper=high, missing=_within("missing", code, low, high), exponent=exponent
     )
 
 
 def category(
     levels: Iterable[str | int], *, other: bool = True, missing: Label | None = None
-) -> Category:
+) -> CategoryColumn:
     """One of the declared levels, all texts or all whole numbers.
 
     With ``other=True`` an unknown value is a level of its own and what is missing joins it;
@@ -220,7 +233,7 @@ def category(
         code = labels.index(missing)
     else:
         raise InvalidArgument("missing must be one of the levels.")
-    return Category(levels=names, other=other, missing=code)
+    return CategoryColumn(levels=names, other=other, missing=code)
 
 
 def date(
@@ -229,40 +242,40 @@ def date(
     upper: dt.date,
     step: Step = "day",
     missing: dt.date | None = None,
-) -> Date:
+) -> DateColumn:
     """Dates and times (UTC) cut to whole days or hours; out of range is missing (lower)."""
     check.one_of("step", step, ("day", "hour"))
     low, high = date_code("lower", lower, step=step), date_code("upper", upper, step=step)
     if low > high:
         raise InvalidArgument(f"lower must not be after upper, got {lower} and {upper}.")
     code = None if missing is None else date_code("missing", missing, step=step)
-    return Date(lower=low, upper=high, step=step, missing=_within("missing", code, low, high))
+    return DateColumn(lower=low, upper=high, step=step, missing=_within("missing", code, low, high))
 
 
-def boolean(*, missing: bool = False) -> Boolean:
+def boolean(*, missing: bool = False) -> BooleanColumn:
     """True or false; what is missing becomes ``missing``."""
     if not isinstance(missing, bool):
         raise InvalidArgument(f"missing must be a boolean, got {type(missing).__name__}.")
-    return Boolean(missing=int(missing))
+    return BooleanColumn(missing=int(missing))
 
 
-def text() -> Text:
+def text() -> TextColumn:
     """Text with unknown values: ask for its groups with ``keys``, or find them with `discover`."""
-    return Text()
+    return TextColumn()
 
 
-def open_levels(values: Iterable[object]) -> Category:
+def open_levels(values: Iterable[object]) -> CategoryColumn:
     """The category that a column of open text is for listed keys; all else is one level more."""
     levels = tuple(dict.fromkeys(values))
     if not all(isinstance(level, str) and level and "\0" not in level for level in levels):
         raise InvalidArgument("keys of a text column must be texts that are not empty.")
     # Not by `category`: a text may happen to be the name of the remaining values.
-    return Category(levels=levels, other=True, missing=len(levels))  # type: ignore[arg-type]
+    return CategoryColumn(levels=levels, other=True, missing=len(levels))  # type: ignore[arg-type]
 
 
-def field_of(name: str, column: Declared) -> str:
+def field_of(name: str, column: ColumnSpec) -> str:
     """The field of the source that a column is read from."""
-    return column.source if isinstance(column, Lookup) else name
+    return column.source if isinstance(column, LookupColumn) else name
 
 
 def date_code(name: str, value: object, *, step: Step) -> int:

@@ -21,7 +21,16 @@ import narwhals.stable.v2 as nw
 
 from discreet.core.errors import InvalidArgument, PrivacyError, Unsupported
 from discreet.data.program import Key, Program, fields
-from discreet.data.schema import Boolean, Category, Column, Date, Declared, Lookup, Text
+from discreet.data.schema import (
+    BooleanColumn,
+    CategoryColumn,
+    Column,
+    ColumnSpec,
+    DateColumn,
+    LookupColumn,
+    TextColumn,
+    kind_of,
+)
 
 Type: TypeAlias = Literal[
     "integer",
@@ -62,7 +71,7 @@ class EngineFailure(PrivacyError):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Files:
+class FileSource:
     """Files of one format with the same columns, read by DuckDB as they stream by."""
 
     paths: tuple[str, ...]
@@ -72,7 +81,7 @@ class Files:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Relation:
+class DuckDBSource:
     """A DuckDB relation, run on its own connection."""
 
     relation: duckdb.DuckDBPyRelation = field(repr=False)
@@ -80,7 +89,7 @@ class Relation:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Frame:
+class FrameSource:
     """A frame in memory, or a lazy one that is collected column by column."""
 
     frame: nw.DataFrame[Any] | nw.LazyFrame[Any] = field(repr=False)
@@ -88,7 +97,7 @@ class Frame:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stream:
+class ArrowStreamSource:
     """Arrow batches of the named columns, read once by DuckDB as they arrive."""
 
     batches: Callable[[Sequence[str]], AbstractContextManager[Any]] = field(repr=False)
@@ -96,7 +105,7 @@ class Stream:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SparkFrame:
+class SparkSource:
     """A Spark frame, run on its own session's cluster."""
 
     frame: Any = field(repr=False)
@@ -104,7 +113,7 @@ class SparkFrame:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Joined:
+class JoinedSource:
     """A source whose rows also get columns of their unit's row in another private source."""
 
     source: Source
@@ -118,7 +127,9 @@ class Joined:
         return self.source.columns
 
 
-Source: TypeAlias = Files | Relation | Frame | Stream | SparkFrame | Joined
+Source: TypeAlias = (
+    FileSource | DuckDBSource | FrameSource | ArrowStreamSource | SparkSource | JoinedSource
+)
 
 
 def sealed(what: str, action: Callable[[], T]) -> T:
@@ -166,7 +177,7 @@ def open_source(
         made = _optional("_spark.source").read_files(files, master=spark)
         return made  # type: ignore[no-any-return]
     if isinstance(thing, duckdb.DuckDBPyRelation):
-        return Relation(relation=thing, columns=_relation_columns(thing))
+        return DuckDBSource(relation=thing, columns=_relation_columns(thing))
     return _frame(thing)
 
 
@@ -194,7 +205,7 @@ def _frame(thing: object) -> Source:
         )
     schema = sealed("reading the frame's schema", frame.collect_schema)
     types = {name: _frame_type(dtype) for name, dtype in schema.items()}
-    return Frame(frame=frame, columns=MappingProxyType(types))
+    return FrameSource(frame=frame, columns=MappingProxyType(types))
 
 
 def _ibis(table: Any) -> Source:
@@ -210,7 +221,7 @@ def _ibis(table: Any) -> Source:
             yield reader
 
     schema = sealed("reading the schema", lambda: table.schema().to_pyarrow())
-    return Stream(batches=batches, columns=arrow_columns(schema))
+    return ArrowStreamSource(batches=batches, columns=arrow_columns(schema))
 
 
 def arrow_columns(schema: Any) -> Mapping[str, Type]:
@@ -256,31 +267,31 @@ def check_source(program: Program, source: Source) -> None:
         raise InvalidArgument(f"unit {program.unit!r} must be whole numbers or text in the source.")
 
 
-def check_type(name: str, column: Declared, kind: Type) -> None:
+def check_type(name: str, column: ColumnSpec, kind: Type) -> None:
     """Refuse a declaration that the type of a field in its source does not fit."""
     allowed = _allowed(column)
     if kind not in allowed:
         raise InvalidArgument(
             f"column {name!r} is {kind} in the source; as a "
-            f"{type(column).__name__.lower()} it must be one of {sorted(allowed)}."
+            f"{kind_of(column)} it must be one of {sorted(allowed)}."
         )
 
 
-def _allowed(column: Declared) -> frozenset[Type]:
+def _allowed(column: ColumnSpec) -> frozenset[Type]:
     match column:
-        case Category() if isinstance(column.levels[0], str):
+        case CategoryColumn() if isinstance(column.levels[0], str):
             return _TEXTS
-        case Text() | Lookup(textual=True):
+        case TextColumn() | LookupColumn(textual=True):
             return _TEXTS
-        case Boolean():
+        case BooleanColumn():
             return _NUMBERS - {"exact"}
-        case Date():
+        case DateColumn():
             return _TEXTS | {"date", "time", "time_s", "time_ns"}
         case _:
             return _NUMBERS
 
 
-def _files(path: Path, *, format: Format | None, delimiter: str) -> Files:  # noqa: A002
+def _files(path: Path, *, format: Format | None, delimiter: str) -> FileSource:  # noqa: A002
     if not path.exists():
         raise InvalidArgument(f"source {str(path)!r} does not exist.")
     if path.is_dir():
@@ -306,7 +317,7 @@ def _files(path: Path, *, format: Format | None, delimiter: str) -> Files:  # no
         )
     paths = tuple(str(p) for p in found)
     columns = MappingProxyType(headers[0])
-    return Files(paths=paths, format=kind, columns=columns, delimiter=delimiter)
+    return FileSource(paths=paths, format=kind, columns=columns, delimiter=delimiter)
 
 
 def _header(path: Path, kind: Format, delimiter: str) -> dict[str, Type]:

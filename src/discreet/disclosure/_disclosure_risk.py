@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike
 from discreet.core._validate import count, finite, listed
 from discreet.core.errors import InvalidArgument, OutOfDomain, Unsupported
 from discreet.disclosure.generalization_hierarchy import (
-    Classes,
+    EquivalenceClasses,
     Floats,
     Ints,
     distinct,
@@ -31,7 +31,7 @@ from discreet.disclosure.generalization_hierarchy import (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Utility:
+class UtilityLoss:
     """Errors of released values, record by record and as a sample (B14)."""
 
     bias: float
@@ -62,7 +62,7 @@ class Utility:
 
 def utility(
     original: ArrayLike, *, released: ArrayLike, edges: Iterable[float] | None = None
-) -> Utility:
+) -> UtilityLoss:
     """Compare released values with the original ones, record by record.
 
     >>> print(utility([1, 2, 3, 4], released=[2, 2, 3, 3]).mse)
@@ -73,7 +73,7 @@ def utility(
         raise OutOfDomain("original and released must have the same number of values.")
     difference = x - y
     bins = None if edges is None else checked_edges(edges)
-    return Utility(
+    return UtilityLoss(
         bias=float(difference.mean()),
         bias_error=float(difference.std(ddof=1) / math.sqrt(len(x))) if len(x) > 1 else math.inf,
         mse=float((difference**2).mean()),
@@ -174,7 +174,7 @@ class Diversity:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Risk:
+class DisclosureRisk:
     """Chances to find a row by its quasi-identifiers, and what its class then tells."""
 
     rows: int
@@ -210,7 +210,9 @@ class Risk:
         return "\n".join(lines)
 
 
-def assess(frame: object, *, quasi: Sequence[str], sensitive: Sequence[str] = ()) -> Risk:
+def disclosure_risk(
+    frame: object, *, quasi: Sequence[str], sensitive: Sequence[str] = ()
+) -> DisclosureRisk:
     """Measure k-anonymity, l-diversity and t-closeness of a table as it is.
 
     ``quasi`` are the columns that somebody else may know together, ``sensitive`` those that must
@@ -227,10 +229,10 @@ def assess(frame: object, *, quasi: Sequence[str], sensitive: Sequence[str] = ()
     return measured(classes, {column: table[column] for column in secret})
 
 
-def measured(classes: Classes, sensitive: Mapping[str, Series]) -> Risk:
+def measured(classes: EquivalenceClasses, sensitive: Mapping[str, Series]) -> DisclosureRisk:
     """The risk of rows in these classes."""
     sizes = classes.sizes
-    return Risk(
+    return DisclosureRisk(
         rows=int(sizes.sum()),
         classes=len(sizes),
         k=int(sizes.min()) if len(sizes) else 0,
@@ -281,7 +283,7 @@ def ranked(series: Series) -> tuple[Ints, int]:
     return codes, len(names)
 
 
-def _diversity(classes: Classes, series: Series) -> Diversity:
+def _diversity(classes: EquivalenceClasses, series: Series) -> Diversity:
     codes, many = ranked(series)
     if len(codes) != len(classes.of):
         raise OutOfDomain("a sensitive column must have a value for each row.")

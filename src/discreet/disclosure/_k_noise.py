@@ -17,12 +17,12 @@ from discreet.accounting.guarantee import Guarantee
 from discreet.core._rational import Number
 from discreet.core._validate import count, one_of, positive, probability
 from discreet.core.errors import InvalidArgument, OutOfDomain, Unsupported
-from discreet.core.relation import Relation
-from discreet.disclosure._disclosure_risk import Utility, checked_edges, places, sample, utility
+from discreet.core.relation import NeighboringRelation
+from discreet.disclosure._disclosure_risk import UtilityLoss, checked_edges, places, sample, utility
 from discreet.disclosure.generalization_hierarchy import Floats, Ints
-from discreet.mechanisms.additive import Additive, laplace
+from discreet.mechanisms.additive import AdditiveMechanism, laplace
 from discreet.mechanisms.mechanism import Certificate, Mechanism
-from discreet.noise.random_source import Bits, source_of
+from discreet.noise.random_source import RandomSource, source_of
 from discreet.noise.uniform import below
 
 # ── Uniform ──────────────────────────────────────────────────────────────────────────────────────
@@ -32,12 +32,12 @@ from discreet.noise.uniform import below
 STEPS = 1 << 52
 
 
-def symmetric(size: int, bits: Bits) -> Floats:
+def symmetric(size: int, bits: RandomSource) -> Floats:
     """Uniform on the multiples of 2**-51 in [-1, 1], both ends included: the mean is exactly 0."""
     return np.ldexp((below(STEPS + 1, size, bits) - STEPS // 2).astype(np.float64), -51)
 
 
-def between(low: Floats, high: Floats, bits: Bits) -> Floats:
+def between(low: Floats, high: Floats, bits: RandomSource) -> Floats:
     """Uniform on the centres of 2**52 equal parts of each [low, high), rounded, never past high."""
     unit = np.ldexp((2 * below(STEPS, len(low), bits) + 1).astype(np.float64), -53)
     return np.clip(low + (high - low) * unit, low, np.nextafter(high, low))
@@ -51,7 +51,7 @@ def between(low: Floats, high: Floats, bits: Bits) -> Floats:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Jittered:
+class KNoiseRelease:
     """Values with uniform noise, and what their neighbourhoods look like.
 
     ``crowd`` is the expected number of released values within ``window`` of each original value;
@@ -63,7 +63,7 @@ class Jittered:
     window: float
     crowd: Floats = field(repr=False)
     anonymity: Ints = field(repr=False)
-    utility: Utility
+    utility: UtilityLoss
 
     def __repr__(self) -> str:
         alone = int((self.anonymity == 1).sum())
@@ -84,8 +84,8 @@ def k_noise(
     k: int | None = None,
     delta: Number | None = None,
     half_width: Number | None = None,
-    bits: Bits | None = None,
-) -> Jittered:
+    bits: RandomSource | None = None,
+) -> KNoiseRelease:
     """Add independent uniform noise on ±half_width (by default ``delta``) to each value.
 
     Give ``delta``, or ``k`` for the smallest delta that has k records near every point.
@@ -101,20 +101,20 @@ def k_noise(
     x = sample("values", values)
     if (k is None) == (delta is None):
         raise InvalidArgument("k_noise takes either k or delta.")
-    near = float(positive("delta", delta)) if k is None else required_delta(x, k=k)
+    near = float(positive("delta", delta)) if k is None else k_noise_half_width(x, k=k)
     a = near if half_width is None else float(positive("half_width", half_width))
     drawn = x + a * symmetric(len(x), source_of(bits))
-    return Jittered(
+    return KNoiseRelease(
         values=drawn,
         half_width=a,
         window=2 * near,
-        crowd=expected_crowd(x, at=x, half_width=a, window=2 * near),
+        crowd=expected_anonymity_set_size(x, at=x, half_width=a, window=2 * near),
         anonymity=anonymity_sets(x, released=drawn, half_width=a),
         utility=utility(x, released=drawn),
     )
 
 
-def expected_crowd(
+def expected_anonymity_set_size(
     values: ArrayLike, *, at: ArrayLike, half_width: Number, window: Number
 ) -> Floats:
     """The expected number of released values within ``window`` of each point, exactly.
@@ -147,7 +147,7 @@ def expected_crowd(
     return (np.maximum(tent(r + a) - tent(abs(r - a)), 0) / (2 * a))[back]
 
 
-def crowd(values: ArrayLike, *, at: ArrayLike, window: Number) -> Ints:
+def anonymity_set_size(values: ArrayLike, *, at: ArrayLike, window: Number) -> Ints:
     """The number of values within ``window`` of each point (ends included)."""
     x, r = np.sort(sample("values", values)), float(positive("window", window))
     points, back = _sorted(sample("at", at))
@@ -163,7 +163,7 @@ def _sorted(points: Floats) -> tuple[Floats, Ints]:
     return points[order], back
 
 
-def required_delta(values: ArrayLike, *, k: int) -> float:
+def k_noise_half_width(values: ArrayLike, *, k: int) -> float:
     """The smallest delta with at least k records nearer than 2 delta to every point of the range.
 
     Theorem: 2 delta must exceed the largest of x_k - x_1, x_n - x_(n-k+1) and
@@ -185,7 +185,9 @@ def required_delta(values: ArrayLike, *, k: int) -> float:
     return math.nextafter(math.nextafter(largest, math.inf) / 2, math.inf)
 
 
-def sure_crowd(values: ArrayLike, *, at: ArrayLike, delta: Number, half_width: Number) -> Ints:
+def guaranteed_anonymity_set_size(
+    values: ArrayLike, *, at: ArrayLike, delta: Number, half_width: Number
+) -> Ints:
     """Released values within ``2 delta + half_width`` of each point, at least: whatever the noise.
 
     Theorem: at least the number of records within 2 delta.
@@ -193,10 +195,10 @@ def sure_crowd(values: ArrayLike, *, at: ArrayLike, delta: Number, half_width: N
     Source: B12, deterministic companion.
     """
     positive("half_width", half_width)
-    return crowd(values, at=at, window=2 * positive("delta", delta))
+    return anonymity_set_size(values, at=at, window=2 * positive("delta", delta))
 
 
-def likely_crowd(expected: ArrayLike, *, level: Number = 0.95) -> Floats:
+def probable_anonymity_set_size(expected: ArrayLike, *, level: Number = 0.95) -> Floats:
     """A number that a crowd of this expected size exceeds with the given probability.
 
     Theorem: a sum of independent indicators with mean m is above m - sqrt(2 m ln(1/alpha)) with
@@ -217,10 +219,10 @@ def likely_crowd(expected: ArrayLike, *, level: Number = 0.95) -> Floats:
 
 def anonymity_sets(values: ArrayLike, *, released: ArrayLike, half_width: Number) -> Ints:
     """For each released value the number of originals it could have come from."""
-    return crowd(values, at=released, window=half_width)
+    return anonymity_set_size(values, at=released, window=half_width)
 
 
-def width_after(releases: int, *, half_width: Number) -> float:
+def width_after_releases(releases: int, *, half_width: Number) -> float:
     """The expected width of what a record is narrowed down to by several releases.
 
     Theorem: 4 a / (m + 1) after m releases with noise uniform on ±a.
@@ -250,7 +252,7 @@ class AdaptiveJitter:
     widths: Floats = field(repr=False)
     """Half-width of the noise of each value. Made of the data: do not publish."""
     cap: float
-    utility: Utility
+    utility: UtilityLoss
 
     def __repr__(self) -> str:
         return (
@@ -260,13 +262,13 @@ class AdaptiveJitter:
         )
 
 
-def crowd_jitter(
+def adaptive_jitter(
     values: ArrayLike,
     *,
     half_width: Number,
     window: Number,
     cap: Number,
-    bits: Bits | None = None,
+    bits: RandomSource | None = None,
 ) -> AdaptiveJitter:
     """Uniform noise on ±min(cap, mean crowd / crowd), the crowd being that of k-noise.
 
@@ -274,7 +276,7 @@ def crowd_jitter(
     Source: Biswal 2024, listings. B13.
     """
     x, most = sample("values", values), float(positive("cap", cap))
-    crowd = expected_crowd(x, at=x, half_width=half_width, window=window)
+    crowd = expected_anonymity_set_size(x, at=x, half_width=half_width, window=window)
     with np.errstate(divide="ignore"):
         widths = np.minimum(most, crowd.mean() / crowd)
     drawn = x + widths * symmetric(len(x), source_of(bits))
@@ -289,7 +291,7 @@ _MOST_POINTS = 1 << 28
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Points:
+class BinnedPoints:
     """Released points and the noisy counts they were drawn from."""
 
     values: Floats = field(repr=False)
@@ -306,7 +308,7 @@ class PrivatePoints(Mechanism):
     """Noisy counts of public bins, and as many uniform points. Made by `private_points`."""
 
     edges: tuple[float, ...] = field(repr=False)
-    noise: Additive
+    noise: AdditiveMechanism
     minimum: int
     small: Small
 
@@ -324,7 +326,7 @@ class PrivatePoints(Mechanism):
         """Bounds that hold the noise of one bin with this probability."""
         return self.noise.interval(level)
 
-    def release(self, values: ArrayLike, *, bits: Bits | None = None) -> Points:
+    def release(self, values: ArrayLike, *, bits: RandomSource | None = None) -> BinnedPoints:
         """Points that stand for the values; those outside the edges count in the bin next to them.
 
         Empty bins get noise, too: that nobody is there is not told.
@@ -337,7 +339,7 @@ class PrivatePoints(Mechanism):
             raise Unsupported("there would be too many points: take a larger epsilon.")
         low, high = (np.repeat(ends, counts) for ends in (kept[:-1], kept[1:]))
         drawn = between(low, high, source)
-        return Points(values=drawn, edges=kept, counts=counts, guarantee=self.guarantee)
+        return BinnedPoints(values=drawn, edges=kept, counts=counts, guarantee=self.guarantee)
 
     def certify(self) -> Certificate:
         """Recompute the divergence of the noise from its exact law."""
@@ -354,7 +356,7 @@ def private_points(
     epsilon: Number,
     minimum: int = 0,
     small: Small = "keep",
-    relation: Relation = Relation.ADD_REMOVE,
+    relation: NeighboringRelation = NeighboringRelation.ADD_REMOVE,
 ) -> PrivatePoints:
     """Release uniform points inside public bins, as many as each bin's noisy count.
 
@@ -370,9 +372,9 @@ def private_points(
     """
     bins = checked_edges(edges)
     one_of("small", small, ("keep", "drop", "merge"))
-    if relation not in (Relation.ADD_REMOVE, Relation.REPLACE_ONE):
+    if relation not in (NeighboringRelation.ADD_REMOVE, NeighboringRelation.REPLACE_ONE):
         raise InvalidArgument(f"relation must be ADD_REMOVE or REPLACE_ONE, got {relation!r}.")
-    moved = 2 if relation is Relation.REPLACE_ONE else 1
+    moved = 2 if relation is NeighboringRelation.REPLACE_ONE else 1
     return PrivatePoints(
         edges=tuple(bins.tolist()),
         noise=laplace(sensitivity=moved, epsilon=epsilon, on="integers", relation=relation),

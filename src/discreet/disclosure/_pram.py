@@ -19,10 +19,10 @@ from numpy.typing import ArrayLike
 from discreet.core._rational import Number
 from discreet.core._validate import count, listed, probability
 from discreet.core.errors import InvalidArgument, OutOfDomain
-from discreet.disclosure._disclosure_risk import Utility, checked_edges, places, sample, utility
+from discreet.disclosure._disclosure_risk import UtilityLoss, checked_edges, places, sample, utility
 from discreet.disclosure._k_noise import between
 from discreet.disclosure.generalization_hierarchy import Floats, Ints
-from discreet.noise.random_source import Bits, source_of
+from discreet.noise.random_source import RandomSource, source_of
 from discreet.noise.uniform import below
 
 # ── Matrix ───────────────────────────────────────────────────────────────────────────────────────
@@ -41,7 +41,7 @@ _CLOSE = Fraction(1, 10**12)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Estimate:
+class PramEstimate:
     """Original counts as they follow from randomised ones.
 
     ``counts`` are unbiased if ``unique``; otherwise the matrix is singular, and they are the
@@ -67,7 +67,7 @@ class Estimate:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Pram:
+class PRAM:
     """Categories 0 .. M - 1, changed by one matrix after another. Made by `pram`."""
 
     stages: tuple[Matrix, ...] = field(repr=False)
@@ -102,7 +102,7 @@ class Pram:
         # Sums of positive products: each step loses less than one unit in the last place.
         return largest + 1e-15 * len(P) * len(self.stages) if largest > 0 else 0.0
 
-    def apply(self, codes: ArrayLike, *, bits: Bits | None = None) -> Ints:
+    def apply(self, codes: ArrayLike, *, bits: RandomSource | None = None) -> Ints:
         """Randomise codes 0 .. M - 1, each on its own, with exactly the stated chances."""
         values = _codes(codes, self.categories)
         source = source_of(bits)
@@ -114,7 +114,7 @@ class Pram:
         """Expected counts after randomisation: P^T T."""
         return self.floats.T @ _counts(counts, self.categories)
 
-    def estimate(self, counts: ArrayLike) -> Estimate:
+    def estimate(self, counts: ArrayLike) -> PramEstimate:
         """Original counts from randomised ones, with their covariance (estimated, too).
 
         Theorem: unbiased if the matrix is regular.
@@ -126,7 +126,7 @@ class Pram:
         unique = bool(np.linalg.matrix_rank(P) == len(P))
         found = np.linalg.pinv(P.T) @ seen
         projected = _simplex(found, float(seen.sum()))
-        return Estimate(
+        return PramEstimate(
             counts=found,
             projected=projected,
             covariance=self.covariance(projected),
@@ -156,7 +156,7 @@ class Pram:
                 rest > 0, own / np.where(rest > 0, rest, 1), np.where(own > 0, np.inf, np.nan)
             )
 
-    def invariant(self, counts: ArrayLike) -> Pram:
+    def invariant(self, counts: ArrayLike) -> PRAM:
         """The matrix followed by a second that keeps these counts in expectation: T R = T.
 
         The second matrix is made of the original counts, which it tells to whoever reads it.
@@ -174,7 +174,7 @@ class Pram:
             # A category that nothing becomes keeps itself.
             own = [Fraction(int(k == l)) for k in range(self.categories)]
             second.append(tuple(w / total for w in weights) if total else tuple(own))
-        return Pram(stages=(*self.stages, tuple(second)))
+        return PRAM(stages=(*self.stages, tuple(second)))
 
     def __repr__(self) -> str:
         stay = np.diag(self.floats)
@@ -184,7 +184,7 @@ class Pram:
         )
 
 
-def pram(matrix: Sequence[Sequence[Number]]) -> Pram:
+def pram(matrix: Sequence[Sequence[Number]]) -> PRAM:
     """Post-randomisation by a matrix: row k holds the chances of what category k becomes.
 
     Entries are read as the rationals a person means (0.8 is 4/5). Rows must sum to 1; what rounded
@@ -204,10 +204,10 @@ def pram(matrix: Sequence[Sequence[Number]]) -> Pram:
         if abs(lack) > _CLOSE:
             raise InvalidArgument(f"rows of matrix must sum to 1, got {float(1 - lack):g}.")
         row[row.index(max(row))] += lack
-    return Pram(stages=(tuple(map(tuple, rows)),))
+    return PRAM(stages=(tuple(map(tuple, rows)),))
 
 
-def kept_with(chance: Number, *, categories: int) -> Pram:
+def symmetric_pram(chance: Number, *, categories: int) -> PRAM:
     """Each category kept with this chance, else one of the others, all alike."""
     stay = probability("chance", chance)
     if count("categories", categories, minimum=2) > _MOST_CATEGORIES:
@@ -216,7 +216,7 @@ def kept_with(chance: Number, *, categories: int) -> Pram:
     return pram([[stay if k == j else other for j in range(categories)] for k in range(categories)])
 
 
-def _drawn(codes: Ints, matrix: Matrix, bits: Bits) -> Ints:
+def _drawn(codes: Ints, matrix: Matrix, bits: RandomSource) -> Ints:
     """One draw for each code: a uniform whole number on the cumulated weights of its row."""
     order = np.argsort(codes, kind="stable")
     bounds = np.searchsorted(codes[order], np.arange(len(matrix) + 1))
@@ -277,14 +277,14 @@ def _simplex(values: Floats, total: float) -> Floats:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Redrawn:
+class KPramRelease:
     """Numbers drawn again inside their bins, with risk and utility."""
 
     values: Floats = field(repr=False)
     edges: Floats = field(repr=False)
     counts: Ints
     """Records in each bin, before and after."""
-    utility: Utility
+    utility: UtilityLoss
 
     @property
     def k(self) -> int:
@@ -301,8 +301,8 @@ class Redrawn:
 
 
 def k_pram(
-    values: ArrayLike, *, edges: Iterable[float], k: int, bits: Bits | None = None
-) -> Redrawn:
+    values: ArrayLike, *, edges: Iterable[float], k: int, bits: RandomSource | None = None
+) -> KPramRelease:
     """Replace each number by a uniform draw from its bin; every bin must hold none or k records.
 
     Theorem: the counts of bins do not change; with values uniform in a bin of width w, the mean
@@ -319,12 +319,12 @@ def k_pram(
     if ((counts > 0) & (counts < least)).any():
         raise OutOfDomain(f"a bin holds fewer than k = {least} records: take wider bins.")
     drawn = between(bins[place], bins[place + 1], source_of(bits))
-    return Redrawn(
+    return KPramRelease(
         values=drawn, edges=bins, counts=counts, utility=utility(x, released=drawn, edges=bins)
     )
 
 
-def block_pram(blocks: Sequence[tuple[Sequence[int], Sequence[Sequence[Number]]]]) -> Pram:
+def block_pram(blocks: Sequence[tuple[Sequence[int], Sequence[Sequence[Number]]]]) -> PRAM:
     """A matrix that changes categories inside groups only: pairs of codes and their matrix.
 
     Together the groups must hold the codes 0 .. M - 1, each once.
@@ -351,9 +351,9 @@ def block_pram(blocks: Sequence[tuple[Sequence[int], Sequence[Sequence[Number]]]
     return pram(whole)
 
 
-def group_sizes(codes: ArrayLike, *, matrix: Pram) -> Ints:
+def group_sizes(codes: ArrayLike, *, matrix: PRAM) -> Ints:
     """Records in each block of a block matrix: the smallest is the k that block PRAM achieves."""
-    if not isinstance(matrix, Pram):
+    if not isinstance(matrix, PRAM):
         raise InvalidArgument(f"matrix must be a Pram, got {type(matrix).__name__}.")
     try:
         array = np.asarray(codes)

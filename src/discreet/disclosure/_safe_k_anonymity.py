@@ -20,11 +20,11 @@ from discreet.core import events
 from discreet.core._rational import Number, exp_minus
 from discreet.core._validate import count, mapped, positive, probability
 from discreet.core.errors import InvalidArgument, OutOfDomain
-from discreet.core.relation import Relation
+from discreet.core.relation import NeighboringRelation
 from discreet.disclosure._disclosure_risk import named, opened
-from discreet.disclosure.generalization_hierarchy import Floats, Step, together
-from discreet.mechanisms.mechanism import Certificate, Check, Mechanism
-from discreet.noise.random_source import Bits, source_of
+from discreet.disclosure.generalization_hierarchy import Floats, HierarchyLevel, together
+from discreet.mechanisms.mechanism import Certificate, CertificateCheck, Mechanism
+from discreet.noise.random_source import RandomSource, source_of
 from discreet.noise.uniform import bernoulli
 
 # Logarithms of factorials up to 2**15 are good to 10^-10; what underflows is rounded up.
@@ -36,21 +36,21 @@ _LARGEST_EPSILON = 30
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SampledTable(Mechanism):
+class SafeKAnonymousTable(Mechanism):
     """Rows of a secret sample, in groups of at least k. Made by `sampled_table`."""
 
-    columns: Mapping[str, Step] = field(repr=False)
+    columns: Mapping[str, HierarchyLevel] = field(repr=False)
     rate: Fraction
     k: int
     epsilon: Fraction
     delta: Fraction
-    relation: Relation
+    relation: NeighboringRelation
 
     @property
     def guarantee(self) -> Guarantee:
         """What one release costs: one group changes, or two if a row is replaced."""
-        one = events.Approx(self.epsilon, self.delta)
-        steps = 2 if self.relation is Relation.REPLACE_ONE else 1
+        one = events.ApproxEvent(self.epsilon, self.delta)
+        steps = 2 if self.relation is NeighboringRelation.REPLACE_ONE else 1
         return Guarantee(events.repeat(one, steps), self.relation)
 
     @property
@@ -58,7 +58,7 @@ class SampledTable(Mechanism):
         """Of the estimated size of a group of one row (times the root of the size)."""
         return math.sqrt((1 - self.rate) / self.rate)
 
-    def release(self, frame: object, *, bits: Bits | None = None) -> Any:
+    def release(self, frame: object, *, bits: RandomSource | None = None) -> Any:
         """The rows that remain, generalised, as the kind of frame that was given.
 
         They are sorted by their labels: neither order nor names of rows are those of the input.
@@ -95,7 +95,7 @@ class SampledTable(Mechanism):
     def certify(self) -> Certificate:
         """Sum max(0, p - e^epsilon q) over all counts of a group, both ways, for every size."""
         exact = _summed(self.k, float(self.rate), float(self.epsilon))
-        check = Check(
+        check = CertificateCheck(
             part=f"a group of any size, one row more or less, rate {float(self.rate):g}",
             epsilon=float(self.epsilon),
             claimed=float(self.delta),
@@ -113,14 +113,14 @@ class SampledTable(Mechanism):
         )
 
 
-def sampled_table(
+def safe_k_anonymity(
     *,
-    columns: Mapping[str, Step],
+    columns: Mapping[str, HierarchyLevel],
     rate: Number,
     k: int,
     epsilon: Number,
-    relation: Relation = Relation.ADD_REMOVE,
-) -> SampledTable:
+    relation: NeighboringRelation = NeighboringRelation.ADD_REMOVE,
+) -> SafeKAnonymousTable:
     """Draw a secret sample, generalise every column by a public map, leave out groups below k.
 
     Theorem: (epsilon, delta)-DP under add/remove, with delta the largest over N >= k of the sum,
@@ -136,22 +136,22 @@ def sampled_table(
         out and the number of rows stay secret; maps chosen without looking at the data.
     """
     steps = mapped("columns", columns).values()
-    if not columns or not all(isinstance(step, Step) for step in steps):
+    if not columns or not all(isinstance(step, HierarchyLevel) for step in steps):
         raise InvalidArgument("columns must map names to steps: at(intervals(...), level).")
-    if relation not in (Relation.ADD_REMOVE, Relation.REPLACE_ONE):
+    if relation not in (NeighboringRelation.ADD_REMOVE, NeighboringRelation.REPLACE_ONE):
         raise InvalidArgument(f"relation must be ADD_REMOVE or REPLACE_ONE, got {relation!r}.")
     share, least, eps = _checked(k, rate, epsilon)
-    return SampledTable(
+    return SafeKAnonymousTable(
         columns=dict(columns),
         rate=share,
         k=least,
         epsilon=eps,
-        delta=Fraction(worst_delta(k=least, rate=share, epsilon=eps)),
+        delta=Fraction(safe_k_delta(k=least, rate=share, epsilon=eps)),
         relation=relation,
     )
 
 
-def worst_delta(*, k: int, rate: Number, epsilon: Number) -> float:
+def safe_k_delta(*, k: int, rate: Number, epsilon: Number) -> float:
     """The exact delta of `sampled_table`, rounded up (Theorem there).
 
     All terms of the sum are positive, so doubles lose little. Sizes are scanned from k/g
@@ -194,7 +194,7 @@ def _reach(factor: float) -> int:
     return math.ceil(46 / -math.log(factor))
 
 
-def published_delta(*, k: int, rate: Number, epsilon: Number) -> float:
+def safe_k_delta_published(*, k: int, rate: Number, epsilon: Number) -> float:
     """The bound of Li, Qardaji and Su 2012: the largest P(Bin(n, rate) > g n), n >= k/g - 1."""
     share, least, eps = _checked(k, rate, epsilon)
     beta, g = float(share), _border(share, eps)

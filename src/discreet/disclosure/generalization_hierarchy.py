@@ -36,7 +36,7 @@ _SMALL = 1 << 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Classes:
+class EquivalenceClasses:
     """A partition: the class of each item, one item of each class, the rows in each class."""
 
     of: Ints = field(repr=False)
@@ -50,7 +50,7 @@ def together(
     *,
     counts: Ints | None = None,
     items: int = 0,
-) -> Classes:
+) -> EquivalenceClasses:
     """Items with equal codes in all parts, in the order of the codes.
 
     ``bounds`` says below what the codes of each part lie; ``counts`` how many rows an item stands
@@ -69,7 +69,7 @@ def together(
         head[of] = np.arange(n)
     else:
         _, head, of = np.unique(key, return_index=True, return_inverse=True)
-    return Classes(of=of, head=head, sizes=total(of, len(head), counts))
+    return EquivalenceClasses(of=of, head=head, sizes=total(of, len(head), counts))
 
 
 def total(of: Ints, classes: int, counts: Ints | None) -> Ints:
@@ -105,7 +105,7 @@ ANY = "*"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Coded:
+class EncodedColumn:
     """A column in codes, at every level of its hierarchy.
 
     ``up[level][code]`` is what a code of level 0 becomes, ``labels[level]`` are the names of the
@@ -134,7 +134,7 @@ class Coded:
 
 
 @dataclass(frozen=True, slots=True)
-class Intervals:
+class IntervalHierarchy:
     """Numbers in ever longer intervals. Made by `intervals`."""
 
     edges: tuple[tuple[float, ...], ...]
@@ -144,7 +144,7 @@ class Intervals:
         """The last level."""
         return len(self.edges) + 1
 
-    def code(self, series: Series) -> Coded:
+    def code(self, series: Series) -> EncodedColumn:
         """The column in codes."""
         exact, doubles, codes = numbers(series)
         levels = []
@@ -156,7 +156,7 @@ class Intervals:
 
 
 @dataclass(frozen=True, slots=True)
-class Categories:
+class CategoryHierarchy:
     """Names in ever larger groups. Made by `categories`."""
 
     maps: tuple[Mapping[str, str], ...]
@@ -166,7 +166,7 @@ class Categories:
         """The last level."""
         return len(self.maps) + 1
 
-    def code(self, series: Series) -> Coded:
+    def code(self, series: Series) -> EncodedColumn:
         """The column in codes."""
         exact, codes = distinct(series)
         levels = []
@@ -184,7 +184,7 @@ class Categories:
 
 
 @dataclass(frozen=True, slots=True)
-class Prefixes:
+class PrefixHierarchy:
     """Codes such as postcodes, of which ever fewer letters are kept. Made by `prefixes`."""
 
     length: int
@@ -195,7 +195,7 @@ class Prefixes:
         """The last level."""
         return len(self.keep) + 1
 
-    def code(self, series: Series) -> Coded:
+    def code(self, series: Series) -> EncodedColumn:
         """The column in codes."""
         exact, codes = distinct(series)
         levels = []
@@ -209,11 +209,11 @@ class Prefixes:
         return _coded(codes, tuple(exact), levels)
 
 
-Hierarchy: TypeAlias = Intervals | Categories | Prefixes
+Hierarchy: TypeAlias = IntervalHierarchy | CategoryHierarchy | PrefixHierarchy
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
+class HierarchyLevel:
     """One level of a hierarchy, as a fixed public map of a value. Made by `at`."""
 
     hierarchy: Hierarchy
@@ -225,7 +225,7 @@ class Step:
         return coded.names(self.level), coded.up[self.level][coded.codes]
 
 
-def intervals(*levels: Iterable[float]) -> Intervals:
+def interval_hierarchy(*levels: Iterable[float]) -> IntervalHierarchy:
     """Intervals for a column of numbers, from the edges of each level, finest first.
 
     A value on an edge belongs to the interval on its right, the last edge to the last interval.
@@ -248,10 +248,10 @@ def intervals(*levels: Iterable[float]) -> Intervals:
                 "with the same first and last edge."
             )
         read.append(found)
-    return Intervals(tuple(read))
+    return IntervalHierarchy(tuple(read))
 
 
-def categories(*maps: Mapping[Any, str]) -> Categories:
+def category_hierarchy(*maps: Mapping[Any, str]) -> CategoryHierarchy:
     """Groups for a column of names: each map leads from one level to the next, finest first.
 
     Without a map the column is kept or left out as a whole. A value that the first map does not
@@ -268,10 +268,10 @@ def categories(*maps: Mapping[Any, str]) -> Categories:
         if read and not set(read[-1].values()) <= set(step):
             raise InvalidArgument("maps must lead every group of a level on to the next level.")
         read.append(step)
-    return Categories(tuple(read))
+    return CategoryHierarchy(tuple(read))
 
 
-def prefixes(length: int, *, keep: Iterable[int]) -> Prefixes:
+def prefix_hierarchy(length: int, *, keep: Iterable[int]) -> PrefixHierarchy:
     """First letters of a code of ``length`` letters: how many are kept at each level.
 
     >>> prefixes(5, keep=[3, 2]).height
@@ -282,12 +282,12 @@ def prefixes(length: int, *, keep: Iterable[int]) -> Prefixes:
     decreasing = all(a > b for a, b in zip((whole, *read), read, strict=False))
     if not read or not decreasing:
         raise InvalidArgument(f"keep must be decreasing numbers below length={whole}.")
-    return Prefixes(whole, read)
+    return PrefixHierarchy(whole, read)
 
 
-def at(hierarchy: Hierarchy, level: int) -> Step:
+def hierarchy_level(hierarchy: Hierarchy, level: int) -> HierarchyLevel:
     """One level of a hierarchy as a fixed map: 0 keeps values, the last level makes all equal."""
-    if not isinstance(hierarchy, Intervals | Categories | Prefixes):
+    if not isinstance(hierarchy, IntervalHierarchy | CategoryHierarchy | PrefixHierarchy):
         raise InvalidArgument(
             "hierarchy must come from intervals(), categories() or prefixes(), "
             f"got {type(hierarchy).__name__}."
@@ -295,7 +295,7 @@ def at(hierarchy: Hierarchy, level: int) -> Step:
     step = count("level", level, minimum=0)
     if step > hierarchy.height:
         raise InvalidArgument(f"level must be at most {hierarchy.height}, got {step}.")
-    return Step(hierarchy=hierarchy, level=step)
+    return HierarchyLevel(hierarchy=hierarchy, level=step)
 
 
 def name(value: object) -> str:
@@ -388,11 +388,11 @@ def _coded(
     codes: Ints,
     exact: tuple[Any, ...] | Floats | Ints,
     levels: Sequence[tuple[Ints, tuple[str, ...], Floats]],
-) -> Coded:
+) -> EncodedColumn:
     """With the first level, the values themselves, and the last, all values alike."""
     first = (np.arange(len(exact)), (), np.zeros(len(exact)))
     last = (np.zeros(len(exact), dtype=np.int64), (ANY,), np.ones(1))
     up, labels, loss = zip(first, *levels, last, strict=True)
-    return Coded(
+    return EncodedColumn(
         codes=codes.astype(np.int64, copy=False), exact=exact, up=up, labels=labels, loss=loss
     )

@@ -18,16 +18,23 @@ from numpy.typing import NDArray
 from discreet.core._rational import Number
 from discreet.core._validate import count, listed, mapped, one_of, probability
 from discreet.core.errors import InvalidArgument, OutOfDomain, Unsupported
-from discreet.disclosure._disclosure_risk import Frame, Risk, Series, measured, named, opened
+from discreet.disclosure._disclosure_risk import (
+    DisclosureRisk,
+    Frame,
+    Series,
+    measured,
+    named,
+    opened,
+)
 from discreet.disclosure.generalization_hierarchy import (
-    Categories,
-    Coded,
+    CategoryHierarchy,
+    EncodedColumn,
     Flags,
     Floats,
     Hierarchy,
-    Intervals,
+    IntervalHierarchy,
     Ints,
-    Prefixes,
+    PrefixHierarchy,
     together,
     total,
 )
@@ -47,7 +54,7 @@ Node = tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+class GeneralizationResult:
     """A node that keeps the promise: levels, loss with suppression counted as total, rows lost."""
 
     node: Node
@@ -56,10 +63,10 @@ class Found:
 
 
 @dataclass(slots=True)
-class Lattice:
+class GeneralizationLattice:
     """Classes at any node, each rolled up from the smallest known node below it."""
 
-    columns: Sequence[Coded]
+    columns: Sequence[EncodedColumn]
     k: int
     allowed: int
     progress: Callable[[str], None] = lambda _: None
@@ -120,7 +127,7 @@ class Lattice:
             self.progress(f"searching: {len(self.lost)} combinations of levels tried")
         return self.lost[node]
 
-    def found(self, node: Node) -> Found | None:
+    def found(self, node: Node) -> GeneralizationResult | None:
         """The node, if it keeps the promise."""
         suppressed = self.lost_rows(node)
         if suppressed > self.allowed:
@@ -131,7 +138,9 @@ class Lattice:
         for place, level in enumerate(node):
             lost += self.columns[place].loss[level][self._codes(place, level)[cells]]
         total = float(lost[kept] @ sizes[kept]) / len(node) + suppressed
-        return Found(node=node, loss=total / max(self.rows, 1), suppressed=suppressed)
+        return GeneralizationResult(
+            node=node, loss=total / max(self.rows, 1), suppressed=suppressed
+        )
 
     def _smallest_below(self, node: Node) -> tuple[Ints, Ints]:
         below = (m for m in self.tables if all(a <= b for a, b in zip(m, node, strict=True)))
@@ -145,7 +154,7 @@ class Lattice:
         return self.codes[column, level]
 
 
-def optimal(lattice: Lattice) -> Found:
+def optimal(lattice: GeneralizationLattice) -> GeneralizationResult:
     """The node of smallest loss among all that keep the promise.
 
     Proof: nodes are visited in the order of their loss without suppression, a lower bound of the
@@ -174,7 +183,7 @@ def optimal(lattice: Lattice) -> Found:
     return best
 
 
-def greedy(lattice: Lattice) -> Found:
+def greedy(lattice: GeneralizationLattice) -> GeneralizationResult:
     """Up the cheapest way until the promise is kept, then down, or sideways, while that is better.
 
     Heuristic: no theorem. The node keeps the promise. No step down, and no step down in one column
@@ -186,7 +195,9 @@ def greedy(lattice: Lattice) -> Found:
     return here
 
 
-def _better(lattice: Lattice, here: Found) -> Found | None:
+def _better(
+    lattice: GeneralizationLattice, here: GeneralizationResult
+) -> GeneralizationResult | None:
     """A neighbour that loses less, the most promising first; what cannot is not looked at."""
     down = [_moved(here.node, c, -1) for c, level in enumerate(here.node) if level > 0]
     aside = [up for node in down for up in _steps_up(lattice, node) if up != here.node]
@@ -203,11 +214,13 @@ def _moved(node: Node, column: int, step: int) -> Node:
     return (*node[:column], node[column] + step, *node[column + 1 :])
 
 
-def _steps_up(lattice: Lattice, node: Node) -> list[Node]:
+def _steps_up(lattice: GeneralizationLattice, node: Node) -> list[Node]:
     return [_moved(node, c, 1) for c, top in enumerate(lattice.top) if node[c] < top]
 
 
-def _first_on_chain(lattice: Lattice, node: Node) -> tuple[Found, Node | None]:
+def _first_on_chain(
+    lattice: GeneralizationLattice, node: Node
+) -> tuple[GeneralizationResult, Node | None]:
     """The first node that keeps the promise on a way to the top, and the one before it."""
     chain = [node]
     while chain[-1] != lattice.top:
@@ -234,7 +247,7 @@ def _first_on_chain(lattice: Lattice, node: Node) -> tuple[Found, Node | None]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Recoded:
+class LocalRecoding:
     """The levels of every row, column by column."""
 
     levels: tuple[Ints, ...] = field(repr=False)
@@ -313,8 +326,8 @@ def _rest(origin: Ints, alone: Flags, classes: int) -> Flags:
 
 
 def recode(
-    columns: Sequence[Coded], *, k: int, progress: Callable[[str], None] = lambda _: None
-) -> Recoded:
+    columns: Sequence[EncodedColumn], *, k: int, progress: Callable[[str], None] = lambda _: None
+) -> LocalRecoding:
     """Levels for every row such that each class has at least k rows (if there are so many in all).
 
     Theorem: every class of the result has at least k rows.
@@ -347,7 +360,7 @@ def recode(
         for c in range(len(columns))
     )
     rows = max(len(cells.of), 1)
-    return Recoded(
+    return LocalRecoding(
         levels=tuple(levels[cells.of, c] for c in range(len(columns))),
         loss=lost / len(columns) / rows,
     )
@@ -360,7 +373,7 @@ Method: TypeAlias = Literal["optimal", "greedy", "local"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Anonymised:
+class AnonymizedTable:
     """A table that was made coarser, with what is left of risk and of information."""
 
     frame: Any = field(repr=False)
@@ -374,8 +387,8 @@ class Anonymised:
     """Rows that were left out."""
     loss: float
     """Information lost, from 0 (nothing) to 1 (all), averaged over the cells of the table."""
-    before: Risk
-    risk: Risk
+    before: DisclosureRisk
+    risk: DisclosureRisk
 
     @property
     def k(self) -> int:
@@ -400,7 +413,7 @@ class Anonymised:
         )
 
 
-def anonymise(
+def k_anonymize(
     frame: object,
     *,
     quasi: Mapping[str, Hierarchy],
@@ -410,7 +423,7 @@ def anonymise(
     suppress: Number = 0,
     method: Method = "optimal",
     progress: Callable[[str], None] = lambda _: None,
-) -> Anonymised:
+) -> AnonymizedTable:
     """Release a table in which every row agrees with k - 1 others in all quasi-identifiers.
 
     ``quasi`` gives the public hierarchy of each column that somebody may know. ``sensitive``
@@ -447,7 +460,7 @@ def anonymise(
     kept = (classes.sizes >= wanted)[classes.of]
     shown = [name for name in table.columns if name in {*quasi, *others}]
     made = _frame(table.select(shown), coded, released, node, np.flatnonzero(kept))
-    return Anonymised(
+    return AnonymizedTable(
         frame=made.to_native(),
         method=method,
         asked=wanted,
@@ -464,7 +477,7 @@ def anonymise(
 
 
 def _chosen(
-    columns: Sequence[Coded],
+    columns: Sequence[EncodedColumn],
     k: int,
     allowed: int,
     method: Method,
@@ -474,7 +487,7 @@ def _chosen(
     rows = len(columns[0].codes)
     if method == "local" or not rows:
         return None, recode(columns, k=k, progress=progress).levels
-    lattice = Lattice(columns, k, allowed, progress)
+    lattice = GeneralizationLattice(columns, k, allowed, progress)
     node = (optimal if method == "optimal" else greedy)(lattice).node
     return node, tuple(np.full(rows, level, dtype=np.int64) for level in node)
 
@@ -486,7 +499,7 @@ def _checked(frame: object, quasi: Mapping[str, Hierarchy], others: Sequence[str
     named(table, "quasi", list(quasi))
     named(table, "sensitive and keep", others)
     for name, hierarchy in quasi.items():
-        if not isinstance(hierarchy, Intervals | Categories | Prefixes):
+        if not isinstance(hierarchy, IntervalHierarchy | CategoryHierarchy | PrefixHierarchy):
             raise InvalidArgument(
                 f"quasi[{name!r}] must be made by intervals(), categories() or prefixes(), "
                 f"got {type(hierarchy).__name__}."
@@ -497,18 +510,18 @@ def _checked(frame: object, quasi: Mapping[str, Hierarchy], others: Sequence[str
     return table
 
 
-def _labels(one: Coded) -> int:
+def _labels(one: EncodedColumn) -> int:
     return sum(one.size(level) for level in range(one.height + 1))
 
 
-def _released(one: Coded, levels: Ints) -> Ints:
+def _released(one: EncodedColumn, levels: Ints) -> Ints:
     """The number of each row's label: levels one after the other."""
     starts = np.cumsum([0, *(one.size(level) for level in range(one.height))])
     number: Ints = starts[levels] + np.stack(one.up)[levels, one.codes]
     return number
 
 
-def _loss(columns: Sequence[Coded], levels: Sequence[Ints], kept: Flags) -> float:
+def _loss(columns: Sequence[EncodedColumn], levels: Sequence[Ints], kept: Flags) -> float:
     if not len(kept):
         return 0.0
     lost = np.zeros(len(kept))
@@ -520,7 +533,7 @@ def _loss(columns: Sequence[Coded], levels: Sequence[Ints], kept: Flags) -> floa
 
 def _frame(
     table: Frame,
-    coded: Mapping[str, Coded],
+    coded: Mapping[str, EncodedColumn],
     released: Sequence[Ints],
     node: Node | None,
     rows: Ints,
@@ -542,7 +555,7 @@ def _frame(
     return narrow.with_columns(*made)
 
 
-def _texts(one: Coded, used: Ints) -> list[str]:
+def _texts(one: EncodedColumn, used: Ints) -> list[str]:
     """The labels of these numbers."""
     starts = np.cumsum([0, *(one.size(level) for level in range(one.height))])
     level = np.searchsorted(starts, used, side="right") - 1

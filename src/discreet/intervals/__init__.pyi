@@ -1,30 +1,34 @@
 from discreet.intervals._bootstrap import bootstrap
-from discreet.intervals._coverage import coverage, each, leave_one_out
+from discreet.intervals._coverage import coverage, leave_one_out, per_column
 from discreet.intervals._mean import difference_interval as difference
 from discreet.intervals._mean import mean_interval as mean
 from discreet.intervals._mean import variance_interval as variance
 from discreet.intervals._proportion import proportion_interval as proportion
 from discreet.intervals._quantile import quantile_interval as quantile
-from discreet.intervals.central_vs_local import central_and_local, compare_rows
-from discreet.local.report_intervals import reports_difference, reports_proportion, reports_quantile
-from discreet.local.report_intervals import reports_interval as reports_mean
-from discreet.local.report_intervals import reports_variance_interval as reports_variance
+from discreet.intervals.central_vs_local import compare_by_rows, compare_central_local
+from discreet.local.report_intervals import (
+    difference_from_reports,
+    proportion_from_reports,
+    quantile_from_reports,
+)
+from discreet.local.report_intervals import mean_from_reports as reports_mean
+from discreet.local.report_intervals import variance_from_reports as reports_variance
 
 __all__ = [
     "bootstrap",
-    "central_and_local",
-    "compare_rows",
+    "compare_central_local",
+    "compare_by_rows",
     "coverage",
     "difference",
-    "each",
+    "per_column",
     "leave_one_out",
     "mean",
     "proportion",
     "quantile",
-    "reports_difference",
+    "difference_from_reports",
     "reports_mean",
-    "reports_proportion",
-    "reports_quantile",
+    "proportion_from_reports",
+    "quantile_from_reports",
     "reports_variance",
     "variance",
 ]

@@ -13,10 +13,10 @@ from scipy.special import ndtr
 from discreet.core import _validate as check
 from discreet.core.errors import InvalidArgument
 from discreet.intervals.interval import Interval
-from discreet.intervals.statistics import MeanOf
-from discreet.intervals.studentized import Studentised
+from discreet.intervals.statistics import MeanStatistic
+from discreet.intervals.studentized import StudentizedInterval
 from discreet.noise.distribution import Floats
-from discreet.noise.random_source import Bits, seeded
+from discreet.noise.random_source import RandomSource, seeded_rng
 
 Model: TypeAlias = Callable[[np.random.Generator, tuple[int, int], float, float], Floats]
 """A table of made-up rows of a law with this mean and standard deviation."""
@@ -27,7 +27,7 @@ _STEPS = 60
 
 
 def bootstrap(
-    plan: Studentised,
+    plan: StudentizedInterval,
     answer: Interval,
     *,
     model: Model | None = None,
@@ -48,19 +48,19 @@ def bootstrap(
     Needs: a plan of `mean_interval` that released a variance, or knows it.
     """
     many = check.count("trials", trials, minimum=20)
-    again = Bootstrap(plan=plan, model=model, trials=many)
-    return again.interval(answer.released, np.random.default_rng(seed), seeded(seed))
+    again = MeanBootstrap(plan=plan, model=model, trials=many)
+    return again.interval(answer.released, np.random.default_rng(seed), seeded_rng(seed))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Bootstrap:
+class MeanBootstrap:
     """The same for many columns, for `coverage`."""
 
-    plan: Studentised
+    plan: StudentizedInterval
     model: Model | None = None
     trials: int = 300
 
-    def simulate(self, tables: Floats, bits: Bits) -> tuple[Floats, Floats]:
+    def simulate(self, tables: Floats, bits: RandomSource) -> tuple[Floats, Floats]:
         """Ends of one interval for each row of ``tables``."""
         found = self.plan.answers(tables, bits)
         made_up = np.random.default_rng(bits.words(2))
@@ -71,11 +71,11 @@ class Bootstrap:
         return np.array([one.low for one in ends]), np.array([one.high for one in ends])
 
     def interval(
-        self, released: tuple[float, ...], made_up: np.random.Generator, bits: Bits
+        self, released: tuple[float, ...], made_up: np.random.Generator, bits: RandomSource
     ) -> Interval:
         """From the noisy mean and, if there is one, its noisy squared error."""
         plan = self.plan
-        if not isinstance(plan.statistic, MeanOf) or not released:
+        if not isinstance(plan.statistic, MeanStatistic) or not released:
             raise InvalidArgument("plan must be one of mean_interval, and answer its release.")
         error = plan.known if plan.known is not None else (*released, None)[1]
         if error is None:
@@ -99,7 +99,9 @@ class Bootstrap:
             released=released,
         )
 
-    def _errors(self, mean: float, std: float, made_up: np.random.Generator, bits: Bits) -> Floats:
+    def _errors(
+        self, mean: float, std: float, made_up: np.random.Generator, bits: RandomSource
+    ) -> Floats:
         """Noisy means of made-up columns less the mean of the clipped model."""
         plan, found, total = self.plan, [], 0.0
         low, high = plan.statistic.bounds

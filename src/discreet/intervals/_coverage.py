@@ -15,14 +15,14 @@ from discreet.core import _validate as check
 from discreet.core.errors import InvalidArgument, OutOfDomain
 from discreet.mechanisms._inputs import read
 from discreet.noise.distribution import Floats
-from discreet.noise.random_source import Bits, seeded, source_of
+from discreet.noise.random_source import RandomSource, seeded_rng, source_of
 from discreet.noise.uniform import below
 
 # ── Coverage ─────────────────────────────────────────────────────────────────────────────────────
 # Does an interval hold what it says? Coverage of any method, on made-up data, with its error.
 
 
-Method: TypeAlias = Callable[[Floats, Bits], tuple[Floats, Floats]]
+Method: TypeAlias = Callable[[Floats, RandomSource], tuple[Floats, Floats]]
 """Ends of one interval for each row of a table of made-up columns."""
 Draw: TypeAlias = Callable[[np.random.Generator, tuple[int, int]], Floats]
 """A table of independent numbers of the law under test."""
@@ -31,7 +31,7 @@ _CELLS = 1 << 21
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Coverage:
+class CoverageEstimate:
     """How often an interval held the truth, in a simulation."""
 
     held: int
@@ -79,7 +79,7 @@ def coverage(
     level: float,
     trials: int = 20_000,
     seed: int = 0,
-) -> Coverage:
+) -> CoverageEstimate:
     """Simulate an interval on made-up columns of a law whose parameter is known (C14).
 
     ``method(table, bits)`` gives the ends of one interval for each row of a table, like
@@ -89,7 +89,7 @@ def coverage(
     many, size = check.count("trials", trials), check.count("rows", rows, minimum=2)
     nominal = float(check.probability("level", level, zero=False, one=False))
     aim = float(check.finite("truth", truth))
-    made_up, bits = np.random.default_rng(seed), seeded(seed)
+    made_up, bits = np.random.default_rng(seed), seeded_rng(seed)
     held, widths, plain = 0, np.empty(many), np.empty(many)
     z = 2 * NormalDist().inv_cdf((1 + nominal) / 2) / math.sqrt(size)
     piece = max(1, _CELLS // size)
@@ -105,7 +105,7 @@ def coverage(
         widths[part] = high - low
         plain[part] = z * table.std(axis=1, ddof=1)
     lower, middle, upper = np.quantile(widths, (0.25, 0.5, 0.75))
-    return Coverage(
+    return CoverageEstimate(
         held=held,
         trials=many,
         nominal=nominal,
@@ -115,10 +115,10 @@ def coverage(
     )
 
 
-def each(release: Callable[[Floats, Bits], tuple[float, float]]) -> Method:
+def per_column(release: Callable[[Floats, RandomSource], tuple[float, float]]) -> Method:
     """A method for tables from one that gives the ends for one column."""
 
-    def method(table: Floats, bits: Bits) -> tuple[Floats, Floats]:
+    def method(table: Floats, bits: RandomSource) -> tuple[Floats, Floats]:
         ends = np.array([release(column, bits) for column in table], dtype=np.float64)
         return ends[:, 0], ends[:, 1]
 
@@ -190,7 +190,7 @@ def _median(x: Floats) -> Floats:
     return np.asarray([(left + right) / 2 - left, (left + right) / 2 - right])
 
 
-def fractional_ages(ages: ArrayLike, *, bits: Bits | None = None) -> Floats:
+def fractional_ages(ages: ArrayLike, *, bits: RandomSource | None = None) -> Floats:
     """Ages in whole years made fractional: plus a day of the year, uniform (C8).
 
     Data preparation, not a mechanism: it protects nobody.

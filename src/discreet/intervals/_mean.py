@@ -11,13 +11,13 @@ from discreet.accounting.guarantee import Guarantee
 from discreet.core import _validate as check
 from discreet.core._rational import Number
 from discreet.core.errors import InvalidArgument, OutOfDomain
-from discreet.intervals.interval import Interval, IntervalForecast, Payer
-from discreet.intervals.statistics import DifferenceOf, MeanOf, VarianceOf
-from discreet.intervals.studentized import Assume, Method, Studentised, column_of, setting
+from discreet.intervals.interval import Interval, IntervalForecast, IntervalPayer
+from discreet.intervals.statistics import DifferenceStatistic, MeanStatistic, VarianceStatistic
+from discreet.intervals.studentized import Assume, Method, StudentizedInterval, column_of, setting
 from discreet.mechanisms._inputs import read
 from discreet.mechanisms.mechanism import Certificate, Mechanism
 from discreet.noise.distribution import Floats
-from discreet.noise.random_source import Bits, source_of
+from discreet.noise.random_source import RandomSource, source_of
 
 # ── Difference ───────────────────────────────────────────────────────────────────────────────────
 # The door to intervals for the difference of two means.
@@ -27,7 +27,7 @@ from discreet.noise.random_source import Bits, source_of
 class DifferenceInterval(Mechanism):
     """The difference of the means of two columns. Made by `difference_interval`."""
 
-    inner: Studentised
+    inner: StudentizedInterval
     """The same for both columns, one after the other."""
     sizes: tuple[int, int]
 
@@ -66,8 +66,8 @@ class DifferenceInterval(Mechanism):
         first: ArrayLike,
         second: ArrayLike,
         *,
-        bits: Bits | None = None,
-        account: Payer | None = None,
+        bits: RandomSource | None = None,
+        account: IntervalPayer | None = None,
         label: str = "difference",
     ) -> Interval:
         """The interval for the mean of ``first`` less that of ``second``.
@@ -92,7 +92,7 @@ class DifferenceInterval(Mechanism):
             )
         return np.concatenate([one.doubles for one in both])
 
-    def simulate(self, tables: Floats, bits: Bits) -> tuple[Floats, Floats]:
+    def simulate(self, tables: Floats, bits: RandomSource) -> tuple[Floats, Floats]:
         """Ends for each row of ``tables``: a first column followed by a second, for `coverage`."""
         return self.inner.simulate(tables, bits)
 
@@ -136,7 +136,9 @@ def difference_interval(  # noqa: PLR0913 - each is a public choice with a name
         raise InvalidArgument("rows must be two numbers, one for each column.")
     first, second = (check.count("rows", one, minimum=2) for one in rows)
     asked = setting(
-        DifferenceOf(column=column_of(lower, upper, grid, first + second), sizes=(first, second)),
+        DifferenceStatistic(
+            column=column_of(lower, upper, grid, first + second), sizes=(first, second)
+        ),
         epsilon=epsilon,
         delta=delta,
         level=level,
@@ -166,7 +168,7 @@ def mean_interval(  # noqa: PLR0913 - each is a public choice with a name
     method: Method = "safe",
     assume: Assume = "normal",
     grid: Number | None = None,
-) -> Studentised:
+) -> StudentizedInterval:
     """A confidence interval for a mean, of a column with a public number of rows.
 
     ``epsilon`` (and ``delta``) pay for all of it; without a delta the noise is Laplace and the
@@ -190,7 +192,7 @@ def mean_interval(  # noqa: PLR0913 - each is a public choice with a name
     size = check.count("rows", rows, minimum=2)
     known = None if variance is None else float(check.non_negative("variance", variance)) / size
     asked = setting(
-        MeanOf(column=column_of(lower, upper, grid, size), size=size),
+        MeanStatistic(column=column_of(lower, upper, grid, size), size=size),
         epsilon=epsilon,
         delta=delta,
         level=level,
@@ -216,7 +218,7 @@ def variance_interval(  # noqa: PLR0913 - each is a public choice with a name
     std: Number | None = None,
     assume: Assume = "normal",
     grid: Number | None = None,
-) -> Studentised:
+) -> StudentizedInterval:
     """A confidence interval for the variance of the population a private column was drawn from.
 
     ``share`` of epsilon goes to the noisy error of the noisy variance, by default what makes the
@@ -234,7 +236,7 @@ def variance_interval(  # noqa: PLR0913 - each is a public choice with a name
     """
     size = check.count("rows", rows, minimum=4)
     asked = setting(
-        VarianceOf(column=column_of(lower, upper, grid, size), size=size),
+        VarianceStatistic(column=column_of(lower, upper, grid, size), size=size),
         epsilon=epsilon,
         delta=delta,
         level=level,

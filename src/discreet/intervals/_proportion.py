@@ -14,13 +14,13 @@ from scipy.special import betaincinv
 from discreet.accounting.guarantee import Guarantee
 from discreet.core import _validate as check
 from discreet.core._rational import Number
-from discreet.core.relation import Relation
+from discreet.core.relation import NeighboringRelation
 from discreet.intervals import interval as laws
-from discreet.intervals.interval import Answers, Interval, IntervalForecast, IntervalPlan
-from discreet.mechanisms.additive import Additive, gaussian, laplace
+from discreet.intervals.interval import Interval, IntervalAnswers, IntervalForecast, IntervalPlan
+from discreet.mechanisms.additive import AdditiveMechanism, gaussian, laplace
 from discreet.mechanisms.mechanism import Certificate
-from discreet.noise.distribution import Floats, Law
-from discreet.noise.random_source import Bits
+from discreet.noise.distribution import Distribution, Floats
+from discreet.noise.random_source import RandomSource
 
 _ROUNDING = 1e-7
 _HALVINGS = 34
@@ -32,7 +32,7 @@ class ProportionInterval(IntervalPlan):
     """A noisy share of yes with its interval. Made by `proportion_interval`."""
 
     rows: int
-    noise: Additive
+    noise: AdditiveMechanism
     level: float
 
     @property
@@ -55,7 +55,7 @@ class ProportionInterval(IntervalPlan):
         """What the coverage rests on."""
         return "independent rows, for every share"
 
-    def _one(self, values: ArrayLike, bits: Bits) -> Interval:
+    def _one(self, values: ArrayLike, bits: RandomSource) -> Interval:
         """Yes is 1 or True, no is 0 or False."""
         if not isinstance(values, np.ndarray):
             with suppress(ValueError, TypeError):  # what is no array is refused in the usual way
@@ -64,13 +64,13 @@ class ProportionInterval(IntervalPlan):
             values = values.astype(np.int64)
         return super(ProportionInterval, self)._one(values, bits)
 
-    def answers(self, tables: Floats, bits: Bits) -> Answers:
+    def answers(self, tables: Floats, bits: RandomSource) -> IntervalAnswers:
         """Intervals of private columns; a number counts as yes from one half on."""
         counts = (tables >= 0.5).sum(axis=1, dtype=np.int64)
         noisy = np.asarray(self.noise.release(counts, bits=bits))
         low, high = self.ends(noisy)
         share = noisy / self.rows
-        return Answers(low=low, high=high, value=share, released=(share,))
+        return IntervalAnswers(low=low, high=high, value=share, released=(share,))
 
     def ends(self, noisy: ArrayLike) -> tuple[Floats, Floats]:
         """The interval for noisy counts: post-processing.
@@ -121,7 +121,7 @@ def _lowest(plan: ProportionInterval, count: int) -> float:
     """The largest share at which a noisy count of ``count`` or more is refused; 0 if none is."""
     assert plan.noise.integers is not None  # noqa: S101 - made on integers
     noise = plan.noise.integers.noise
-    assert isinstance(noise, Law)  # noqa: S101 - integer noise is a law
+    assert isinstance(noise, Distribution)  # noqa: S101 - integer noise is a law
     allowed = (1 - plan.level) / 2 * (1 - _ROUNDING)
     low, high = 0.0, 1.0
 
@@ -158,9 +158,9 @@ def proportion_interval(
     allowed = check.probability("delta", delta, one=False)
     options = {"sensitivity": 1, "epsilon": epsilon, "on": "integers"}
     if allowed:
-        noise = gaussian(**options, delta=allowed, relation=Relation.REPLACE_ONE)  # type: ignore[arg-type]
+        noise = gaussian(**options, delta=allowed, relation=NeighboringRelation.REPLACE_ONE)  # type: ignore[arg-type]
     else:
-        noise = laplace(**options, relation=Relation.REPLACE_ONE)  # type: ignore[arg-type]
+        noise = laplace(**options, relation=NeighboringRelation.REPLACE_ONE)  # type: ignore[arg-type]
     return ProportionInterval(
         rows=size,
         noise=noise,

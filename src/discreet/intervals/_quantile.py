@@ -15,15 +15,20 @@ from discreet.core import _validate as check
 from discreet.core import events
 from discreet.core._rational import Number
 from discreet.core.errors import Unsupported
-from discreet.core.relation import Relation
+from discreet.core.relation import NeighboringRelation
 from discreet.intervals import interval as laws
-from discreet.intervals.interval import Answers, IntervalForecast, IntervalPlan, laplace_points
+from discreet.intervals.interval import (
+    IntervalAnswers,
+    IntervalForecast,
+    IntervalPlan,
+    laplace_points,
+)
 from discreet.intervals.studentized import column_of
-from discreet.mechanisms._piecewise_exponential import Choice
-from discreet.mechanisms.mechanism import Certificate, Check
-from discreet.mechanisms.quantiles import Column, Quantile
+from discreet.mechanisms._piecewise_exponential import PiecewiseExponential
+from discreet.mechanisms.mechanism import Certificate, CertificateCheck
+from discreet.mechanisms.quantiles import PrivateQuantile, SortedColumn
 from discreet.noise.distribution import Floats, Ints
-from discreet.noise.random_source import Bits
+from discreet.noise.random_source import RandomSource
 
 _POINTS = 64
 _ROUNDING = 1 + 1e-7
@@ -34,7 +39,7 @@ _USUAL = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class End:
+class QuantileEnd:
     """One end: which rank is aimed at, and for which epsilon; None if the bound itself is taken."""
 
     rank: int | None
@@ -50,19 +55,19 @@ class End:
 class QuantileInterval(IntervalPlan):
     """Two chosen points between which the quantile lies. Made by `quantile_interval`."""
 
-    column: Column
+    column: SortedColumn
     rows: int
     quantile: Fraction
     level: float
-    ends: tuple[End, End]
+    ends: tuple[QuantileEnd, QuantileEnd]
 
     @property
     def guarantee(self) -> Guarantee:
         """What one release costs: two choices, each of bounded range."""
-        parts = [events.BoundedRange(end.epsilon) for end in self.ends if end.rank is not None]
+        parts = [events.BoundedRangeEvent(end.epsilon) for end in self.ends if end.rank is not None]
         if not parts:
-            return Guarantee(events.NOTHING, Relation.REPLACE_ONE)
-        return Guarantee(events.compose(tuple(parts)), Relation.REPLACE_ONE)
+            return Guarantee(events.NOTHING, NeighboringRelation.REPLACE_ONE)
+        return Guarantee(events.compose(tuple(parts)), NeighboringRelation.REPLACE_ONE)
 
     @property
     def std(self) -> float:
@@ -79,7 +84,7 @@ class QuantileInterval(IntervalPlan):
         """What the coverage rests on."""
         return "independent rows of any law"
 
-    def answers(self, tables: Floats, bits: Bits) -> Answers:
+    def answers(self, tables: Floats, bits: RandomSource) -> IntervalAnswers:
         """Intervals of private columns; the value is the middle."""
         codes = np.sort(self.column.places(tables), axis=1)
         found = np.array([[self._place(row, side, bits) for side in (0, 1)] for row in codes])
@@ -87,18 +92,18 @@ class QuantileInterval(IntervalPlan):
         step, low = self.column.step, self.column.first
         lower, upper = (low + places[:, 0]) * step, (low + places[:, 1]) * step
         bottom, top = self.column.number(0), self.column.number(self.column.span)
-        return Answers(
+        return IntervalAnswers(
             low=np.maximum(lower - step / 2, bottom),  # the grid may have moved the quantile
             high=np.minimum(upper + step / 2, top),
             value=(lower + upper) / 2,
             released=(lower, upper),
         )
 
-    def _place(self, codes: Ints, side: int, bits: Bits) -> int:
+    def _place(self, codes: Ints, side: int, bits: RandomSource) -> int:
         end = self.ends[side]
         if end.rank is None:
             return side * self.column.span
-        choice = Choice(
+        choice = PiecewiseExponential(
             values=codes,
             span=self.column.span,
             level=Fraction(end.rank, self.rows),
@@ -139,15 +144,15 @@ class QuantileInterval(IntervalPlan):
 
     def certify(self) -> Certificate:
         """Recompute the guarantee of either choice on small data."""
-        checks: list[Check] = []
+        checks: list[CertificateCheck] = []
         for end in self.ends:
             if end.rank is not None:
-                choice = Quantile(
+                choice = PrivateQuantile(
                     column=self.column,
                     quantile=Fraction(end.rank, self.rows).limit_denominator(64),
                     epsilon=end.epsilon,
                     method="exponential",
-                    relation=Relation.REPLACE_ONE,
+                    relation=NeighboringRelation.REPLACE_ONE,
                 )
                 checks += choice.certify().checks
         return Certificate(
@@ -202,7 +207,7 @@ def quantile_interval(
 
 def _columns(
     lower: Number, upper: Number, grid: Number | None, rows: int, *, several: bool
-) -> Iterator[Column]:
+) -> Iterator[SortedColumn]:
     finest = column_of(lower, upper, grid, rows)
     if grid is not None:
         yield finest
@@ -214,7 +219,11 @@ def _columns(
 
 
 def _plan(
-    column: Column, rows: int, quantile: Fraction, level: float, prices: tuple[Fraction, Fraction]
+    column: SortedColumn,
+    rows: int,
+    quantile: Fraction,
+    level: float,
+    prices: tuple[Fraction, Fraction],
 ) -> QuantileInterval:
     low = _rank(column.span, rows, float(quantile), float(prices[0]) / 2, (1 - level) / 2)
     high = _rank(column.span, rows, 1 - float(quantile), float(prices[1]) / 2, (1 - level) / 2)
@@ -224,7 +233,10 @@ def _plan(
         rows=rows,
         quantile=quantile,
         level=level,
-        ends=(End(rank=low, epsilon=prices[0]), End(rank=mirrored, epsilon=prices[1])),
+        ends=(
+            QuantileEnd(rank=low, epsilon=prices[0]),
+            QuantileEnd(rank=mirrored, epsilon=prices[1]),
+        ),
     )
 
 

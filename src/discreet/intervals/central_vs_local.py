@@ -23,7 +23,7 @@ Statistic: TypeAlias = Literal["mean", "variance", "median"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Comparison:
+class CentralLocalComparison:
     """The error of one statistic of n rows at one epsilon, noise before and after the query."""
 
     statistic: Statistic
@@ -55,15 +55,15 @@ class Comparison:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Comparisons:
+class CentralLocalComparisons:
     """The same for several numbers of rows; drawn by `discreet.plot`."""
 
-    rows: tuple[Comparison, ...]
+    rows: tuple[CentralLocalComparison, ...]
     width: float
     epsilon: float
     std: float
 
-    def of(self, statistic: Statistic) -> tuple[Comparison, ...]:
+    def of(self, statistic: Statistic) -> tuple[CentralLocalComparison, ...]:
         """The rows of one statistic."""
         return tuple(row for row in self.rows if row.statistic == statistic)
 
@@ -77,9 +77,9 @@ class Comparisons:
         return "\n".join(lines)
 
 
-def central_and_local(
+def compare_central_local(
     *, lower: Number, upper: Number, rows: int, epsilon: Number, std: Number
-) -> list[Comparison]:
+) -> list[CentralLocalComparison]:
     """Mean, variance and median, with noise before and after the query (C1-C6).
 
     ``std`` is the standard deviation of the rows: a public guess, not a function of private data.
@@ -103,17 +103,17 @@ def central_and_local(
     return found
 
 
-def compare_rows(
+def compare_by_rows(
     *, lower: Number, upper: Number, rows: Sequence[int], epsilon: Number, std: Number
-) -> Comparisons:
+) -> CentralLocalComparisons:
     """`central_and_local` for several numbers of rows, as one table to print or draw."""
     several = [check.count("rows", n, minimum=2) for n in check.listed("rows", rows)]
     if not several:
         raise InvalidArgument("rows must be one number of rows or more.")
     setting = {"lower": lower, "upper": upper, "epsilon": epsilon, "std": std}
-    found = [row for n in sorted(several) for row in central_and_local(rows=n, **setting)]
+    found = [row for n in sorted(several) for row in compare_central_local(rows=n, **setting)]
     order = {"mean": 0, "variance": 1, "median": 2}
-    return Comparisons(
+    return CentralLocalComparisons(
         rows=tuple(sorted(found, key=lambda row: order[row.statistic])),
         width=float(upper) - float(lower),
         epsilon=float(epsilon),
@@ -121,9 +121,9 @@ def compare_rows(
     )
 
 
-def _mean(w: float, n: int, epsilon: float, std: float) -> Comparison:
+def _mean(w: float, n: int, epsilon: float, std: float) -> CentralLocalComparison:
     central, local = math.sqrt(2) * w / (n * epsilon), math.sqrt(2 / n) * w / epsilon
-    return Comparison(
+    return CentralLocalComparison(
         statistic="mean",
         rows=n,
         epsilon=epsilon,
@@ -136,14 +136,14 @@ def _mean(w: float, n: int, epsilon: float, std: float) -> Comparison:
     )
 
 
-def _variance(w: float, n: int, epsilon: float, square: float) -> Comparison:
+def _variance(w: float, n: int, epsilon: float, square: float) -> CentralLocalComparison:
     b, central = w / epsilon, math.sqrt(2) * w * w / (n * epsilon)
     fourth, second = 4 * (5 * n - 3) / (n * (n - 1)), 8 * square / (n - 1)
     error = fourth * b**4 + second * b**2
     # central^2 = fourth w^4 u^2 + second w^2 u, solved without cancellation
     c, d = fourth * w**4, second * w**2
     u = 2 * central**2 / (d + math.sqrt(d * d + 4 * c * central**2))
-    return Comparison(
+    return CentralLocalComparison(
         statistic="variance",
         rows=n,
         epsilon=epsilon,
@@ -156,7 +156,7 @@ def _variance(w: float, n: int, epsilon: float, square: float) -> Comparison:
     )
 
 
-def _median(w: float, n: int, epsilon: float, std: float) -> Comparison:
+def _median(w: float, n: int, epsilon: float, std: float) -> CentralLocalComparison:
     """Of many normal rows.
 
     Central: a choice with weight exp(-epsilon d / 2), d in ranks: about Laplace noise of scale
@@ -186,7 +186,7 @@ def _median(w: float, n: int, epsilon: float, std: float) -> Comparison:
 
     low, high = epsilon / 1e3, epsilon * 1e6
     matched = brentq(added, low, high) if added(low) > 0 > added(high) else math.inf
-    return Comparison(
+    return CentralLocalComparison(
         statistic="median",
         rows=n,
         epsilon=epsilon,

@@ -19,13 +19,13 @@ from scipy.special import log_ndtr, ndtr, ndtri, stdtrit
 
 from discreet.accounting.guarantee import Guarantee
 from discreet.core.errors import OutOfDomain
-from discreet.intervals.statistics import Statistic
+from discreet.intervals.statistics import IntervalStatistic
 from discreet.mechanisms._inputs import read
-from discreet.mechanisms.additive import Additive
+from discreet.mechanisms.additive import AdditiveMechanism
 from discreet.mechanisms.mechanism import Mechanism
 from discreet.noise.distribution import Floats as Floats_chernoff
 from discreet.noise.distribution import Floats as Floats_interval
-from discreet.noise.random_source import Bits, source_of
+from discreet.noise.random_source import RandomSource, source_of
 
 # ── Chernoff ─────────────────────────────────────────────────────────────────────────────────────
 # Bounds for sampling error and noise together that hold for every law and every number of rows.
@@ -41,7 +41,7 @@ _ROUNDING = 1 + 2.0**-40
 
 
 def reach(
-    sampling: LogMgf, noise: Additive, unit: float, *, tail: float, std: float
+    sampling: LogMgf, noise: AdditiveMechanism, unit: float, *, tail: float, std: float
 ) -> Floats_chernoff:
     """The t that sampling error plus noise exceeds with probability at most ``tail``.
 
@@ -72,7 +72,7 @@ def reach(
 
 @lru_cache(maxsize=32)
 def upper_variance(
-    statistic: Statistic, noise: Additive, unit: float, *, tail: float
+    statistic: IntervalStatistic, noise: AdditiveMechanism, unit: float, *, tail: float
 ) -> tuple[Floats_chernoff, Floats_chernoff]:
     """Noisy sample variances, and what the variance of the law then does not exceed.
 
@@ -163,7 +163,7 @@ class IntervalForecast:
         )
 
 
-class Payer(Protocol):
+class IntervalPayer(Protocol):
     """An account of a ledger, or what behaves like one."""
 
     def reserve(
@@ -173,7 +173,7 @@ class Payer(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answers:
+class IntervalAnswers:
     """Intervals of many columns at once."""
 
     low: Floats_interval
@@ -200,15 +200,15 @@ class IntervalPlan(Mechanism):
         """What the nominal coverage rests on."""
 
     @abstractmethod
-    def answers(self, tables: Floats_interval, bits: Bits) -> Answers:
+    def answers(self, tables: Floats_interval, bits: RandomSource) -> IntervalAnswers:
         """One interval for each row of ``tables``, which is one column."""
 
     def release(
         self,
         values: ArrayLike,
         *,
-        bits: Bits | None = None,
-        account: Payer | None = None,
+        bits: RandomSource | None = None,
+        account: IntervalPayer | None = None,
         label: str = "interval",
     ) -> Interval:
         """The interval for one private column; an ``account`` pays before the column is read."""
@@ -219,7 +219,7 @@ class IntervalPlan(Mechanism):
             return self._one(values, source)
 
     def simulate(
-        self, tables: Floats_interval, bits: Bits
+        self, tables: Floats_interval, bits: RandomSource
     ) -> tuple[Floats_interval, Floats_interval]:
         """Ends of one interval for each row of ``tables``: made-up columns, for `coverage`."""
         if tables.ndim != 2 or tables.shape[1] != self.rows:
@@ -227,7 +227,7 @@ class IntervalPlan(Mechanism):
         found = self.answers(tables, bits)
         return found.low, found.high
 
-    def _one(self, values: ArrayLike, bits: Bits) -> Interval:
+    def _one(self, values: ArrayLike, bits: RandomSource) -> Interval:
         given = read(values)
         if len(given.shape) != 1 or given.size != self.rows:
             raise OutOfDomain(f"values must be {self.rows} numbers, the declared number of rows.")

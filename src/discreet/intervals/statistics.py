@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from discreet.core._rational import ceil_div
-from discreet.mechanisms.quantiles import Column
+from discreet.mechanisms.quantiles import SortedColumn
 from discreet.noise.distribution import Floats, Ints
 
 # ── Sums ─────────────────────────────────────────────────────────────────────────────────────────
@@ -65,10 +65,10 @@ def variance_moved(span: int, rows: int) -> int:
 # ── Statistics ───────────────────────────────────────────────────────────────────────────────────
 
 
-class Statistic(ABC):
+class IntervalStatistic(ABC):
     """An estimate of a parameter, and its squared standard error."""
 
-    column: Column
+    column: SortedColumn
 
     @property
     @abstractmethod
@@ -137,10 +137,10 @@ class Statistic(ABC):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MeanOf(Statistic):
+class MeanStatistic(IntervalStatistic):
     """The mean of a column."""
 
-    column: Column
+    column: SortedColumn
     size: int
 
     @property
@@ -198,10 +198,10 @@ class MeanOf(Statistic):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DifferenceOf(Statistic):
+class DifferenceStatistic(IntervalStatistic):
     """The mean of the first rows of a column less the mean of the others."""
 
-    column: Column
+    column: SortedColumn
     sizes: tuple[int, int]
 
     @property
@@ -302,7 +302,7 @@ class DifferenceOf(Statistic):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class VarianceOf(Statistic):
+class VarianceStatistic(IntervalStatistic):
     """The sample variance of a column.
 
     Its squared standard error is read off pairs: of d = (x - x')^2 / 2, for disjoint pairs of rows,
@@ -310,7 +310,7 @@ class VarianceOf(Statistic):
     Var(s^2) = (m - v^2 (n - 3) / (n - 1)) / n = 2 Var(d) / n - 2 v^2 (n - 2) / (n (n - 1)).
     """
 
-    column: Column
+    column: SortedColumn
     size: int
 
     @property
@@ -431,5 +431,5 @@ def bernoulli_mgf(rate: Floats, share: Floats, width: float, rows: int) -> Float
     return np.where((share <= 0) | (share >= 1), 0.0, np.maximum(found, 0.0))
 
 
-def _width(column: Column) -> float:
+def _width(column: SortedColumn) -> float:
     return column.span * column.step

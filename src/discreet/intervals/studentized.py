@@ -16,16 +16,27 @@ from discreet.accounting.guarantee import Guarantee
 from discreet.core import _validate as check
 from discreet.core._rational import Number
 from discreet.core.errors import InvalidArgument
-from discreet.core.relation import Relation
+from discreet.core.relation import NeighboringRelation
 from discreet.intervals import interval as chernoff
 from discreet.intervals import interval as law
-from discreet.intervals.interval import Answers, IntervalForecast, IntervalPlan, laplace_points
-from discreet.intervals.statistics import LARGEST_SPAN, LARGEST_SUM, MeanOf, Statistic, VarianceOf
-from discreet.mechanisms.additive import Additive, gaussian, laplace
+from discreet.intervals.interval import (
+    IntervalAnswers,
+    IntervalForecast,
+    IntervalPlan,
+    laplace_points,
+)
+from discreet.intervals.statistics import (
+    LARGEST_SPAN,
+    LARGEST_SUM,
+    IntervalStatistic,
+    MeanStatistic,
+    VarianceStatistic,
+)
+from discreet.mechanisms.additive import AdditiveMechanism, gaussian, laplace
 from discreet.mechanisms.mechanism import Certificate
-from discreet.mechanisms.quantiles import Column
+from discreet.mechanisms.quantiles import SortedColumn
 from discreet.noise.distribution import Floats
-from discreet.noise.random_source import Bits
+from discreet.noise.random_source import RandomSource
 
 # ── Studentised ──────────────────────────────────────────────────────────────────────────────────
 # An interval from a noisy estimate and its noisy standard error.
@@ -46,15 +57,15 @@ _BEND = 3e-6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Studentised(IntervalPlan):
+class StudentizedInterval(IntervalPlan):
     """A noisy mean, variance or difference with its interval.
 
     Made by `mean_interval`, `variance_interval` and `difference_interval`.
     """
 
-    statistic: Statistic
-    centre: Additive
-    spread: Additive | None
+    statistic: IntervalStatistic
+    centre: AdditiveMechanism
+    spread: AdditiveMechanism | None
     """Noise on the squared standard error, if it is released."""
     known: float | None
     """The squared standard error, if the public knows it."""
@@ -102,11 +113,13 @@ class Studentised(IntervalPlan):
             return "independent rows, so many that the estimate is normal (computed on a grid)"
         return "independent rows, so many that the estimate is normal"
 
-    def answers(self, tables: Floats, bits: Bits) -> Answers:
+    def answers(self, tables: Floats, bits: RandomSource) -> IntervalAnswers:
         """Intervals of private columns."""
         return self.read(*self.noisy(*self.statistic.numbers(tables), bits))
 
-    def noisy(self, centre: Floats, error: Floats, bits: Bits) -> tuple[Floats, Floats | None]:
+    def noisy(
+        self, centre: Floats, error: Floats, bits: RandomSource
+    ) -> tuple[Floats, Floats | None]:
         """Noisy estimates and, if they are released, noisy squared standard errors."""
         value = np.asarray(self.centre.release(centre, bits=bits)) * self._unit
         value += self.statistic.offset
@@ -114,15 +127,15 @@ class Studentised(IntervalPlan):
             return value, None
         return value, np.asarray(self.spread.release(error, bits=bits)) * self._error_unit
 
-    def read(self, value: Floats, error: Floats | None) -> Answers:
+    def read(self, value: Floats, error: Floats | None) -> IntervalAnswers:
         """Intervals from what was released: post-processing."""
         used = self._used(error, len(value))
         low, high = self._ends(value, used)
         shown = self.known is not None or error is not None
         rows_std = None
-        if shown and isinstance(self.statistic, MeanOf):
+        if shown and isinstance(self.statistic, MeanStatistic):
             rows_std = np.sqrt(used * self.rows)
-        return Answers(
+        return IntervalAnswers(
             low=low,
             high=high,
             value=value,
@@ -273,13 +286,15 @@ class Studentised(IntervalPlan):
 
     def _any(self, error: Floats) -> Floats:
         """For any law: from a public variance, or from a noisy one."""
-        if not isinstance(self.statistic, MeanOf) or (self.known is None and self.spread is None):
+        if not isinstance(self.statistic, MeanStatistic) or (
+            self.known is None and self.spread is None
+        ):
             return np.full(len(error), np.inf)  # what `_hull` says is all
         variances, halves = _bennett(self)
         square = error * self.rows
         if self.spread is not None:
             shown, upper = chernoff.upper_variance(
-                VarianceOf(column=self.statistic.column, size=self.rows),
+                VarianceStatistic(column=self.statistic.column, size=self.rows),
                 self.spread,
                 self._error_unit * self.rows,
                 tail=self.gamma,
@@ -295,7 +310,7 @@ class Studentised(IntervalPlan):
         """Ends of intervals; the parameter lies within its bounds."""
         low, high = self.statistic.bounds
         at = np.maximum(value - self._half(error), low)
-        if isinstance(self.statistic, VarianceOf) and self.method != "published":
+        if isinstance(self.statistic, VarianceStatistic) and self.method != "published":
             for _ in range(2):  # what is below `at` is refused already, so the error is smaller
                 at = np.maximum(value - self._half(self._less(error, at)), low)
             error = self._less(error, at)
@@ -316,7 +331,7 @@ _Curve: TypeAlias = tuple[Floats, Floats]
 
 
 @lru_cache(maxsize=64)
-def _hull(plan: Studentised) -> tuple[_Curve, _Curve]:
+def _hull(plan: StudentizedInterval) -> tuple[_Curve, _Curve]:
     """What can be refused without a released error: parameters too far from the estimate.
 
     Theorem: a parameter is within its ends, read off at the noisy estimate, unless a tail of
@@ -351,7 +366,7 @@ def _hull(plan: Studentised) -> tuple[_Curve, _Curve]:
     return (first, angles), (last, angles)
 
 
-def _lattice(plan: Studentised) -> float:
+def _lattice(plan: StudentizedInterval) -> float:
     """How far the law of an estimate from answers of yes or no may be from its smooth one.
 
     Half a step, less what the noise has smoothed: a law on a lattice plus noise oscillates by what
@@ -369,7 +384,7 @@ def _read(value: Floats, curve: Floats, angles: Floats, low: float, high: float)
 
 
 @lru_cache(maxsize=64)
-def _bennett(plan: Studentised) -> tuple[Floats, Floats]:
+def _bennett(plan: StudentizedInterval) -> tuple[Floats, Floats]:
     """Variances of rows, and half-widths for at most that variance, whatever the law."""
     low, high = plan.statistic.bounds
     variances = (high - low) ** 2 / 4 * np.linspace(0.0, 1.0, 513)[1:] ** 2
@@ -402,10 +417,10 @@ _GUESSES = (1 / 3, 1 / 6, 1 / 12, 1 / 24)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Setting:
+class IntervalSpec:
     """What was asked for, checked."""
 
-    statistic: Statistic
+    statistic: IntervalStatistic
     epsilon: Fraction
     delta: Fraction
     level: float
@@ -415,7 +430,7 @@ class Setting:
 
     def best(
         self, *, share: Number | None, std: Number | None, mean: Number | None = None
-    ) -> Studentised:
+    ) -> StudentizedInterval:
         """The plan with this share of epsilon for the standard error, or the shortest of many."""
         if self.method != "safe" and self.assume == "nothing":
             raise InvalidArgument(
@@ -444,7 +459,7 @@ class Setting:
         column = self.statistic.column
         return [column.span * column.step * part for part in _GUESSES]
 
-    def _plans(self, share: Fraction) -> Iterator[Studentised]:
+    def _plans(self, share: Fraction) -> Iterator[StudentizedInterval]:
         """Intervals with this share, of which the shortest is to be taken."""
         plan = self._plan(share)
         yield plan
@@ -453,7 +468,7 @@ class Setting:
                 other = replace(plan, reach=reach, outer=outer * (1 - self.level) / 2)
                 yield from _calibrated(other)
 
-    def _plan(self, share: Fraction) -> Studentised:
+    def _plan(self, share: Fraction) -> StudentizedInterval:
         alpha = 1 - self.level
         gamma = alpha * float(_GAMMA)
         # Kept for the standard error, or for an estimate that is not quite normal.
@@ -461,7 +476,7 @@ class Setting:
         if self.assume == "nothing" and not share:
             reserved = 0.0
         tail = (alpha - reserved) / 2
-        return Studentised(
+        return StudentizedInterval(
             statistic=self.statistic,
             centre=self._centre(self.epsilon * (1 - share)),
             spread=self._spread(self.epsilon * share) if share else None,
@@ -475,25 +490,25 @@ class Setting:
             assume=self.assume,
         )
 
-    def _centre(self, epsilon: Fraction) -> Additive:
-        moved, relation = self.statistic.moved[0], Relation.REPLACE_ONE
+    def _centre(self, epsilon: Fraction) -> AdditiveMechanism:
+        moved, relation = self.statistic.moved[0], NeighboringRelation.REPLACE_ONE
         if not self.delta:
             return laplace(sensitivity=moved, epsilon=epsilon, on="reals", relation=relation)
         return gaussian(
             sensitivity=moved, epsilon=epsilon, delta=self.delta, on="reals", relation=relation
         )
 
-    def _spread(self, epsilon: Fraction) -> Additive:
+    def _spread(self, epsilon: Fraction) -> AdditiveMechanism:
         return laplace(
             sensitivity=self.statistic.moved[1],
             epsilon=epsilon,
             on="reals",
-            relation=Relation.REPLACE_ONE,
+            relation=NeighboringRelation.REPLACE_ONE,
         )
 
 
 def setting(
-    statistic: Statistic,
+    statistic: IntervalStatistic,
     *,
     epsilon: Number,
     delta: Number,
@@ -501,9 +516,9 @@ def setting(
     method: Method,
     assume: Assume,
     known: float | None = None,
-) -> Setting:
+) -> IntervalSpec:
     """Arguments that all intervals share, checked."""
-    return Setting(
+    return IntervalSpec(
         statistic=statistic,
         epsilon=check.positive("epsilon", epsilon),
         delta=check.probability("delta", delta, one=False),
@@ -514,7 +529,7 @@ def setting(
     )
 
 
-def _calibrated(plan: Studentised) -> list[Studentised]:
+def _calibrated(plan: StudentizedInterval) -> list[StudentizedInterval]:
     """The same with the largest tail at which no variance is missed more often than allowed.
 
     A part of what may fail is kept back: for variances between those that are computed, and for an
@@ -529,16 +544,16 @@ def _calibrated(plan: Studentised) -> list[Studentised]:
     return [replace(plan, tail=found)] if found else []  # or no tail is small enough: leave it
 
 
-def _loss(plan: Studentised, guesses: Sequence[float], mean: float | None) -> float:
+def _loss(plan: StudentizedInterval, guesses: Sequence[float], mean: float | None) -> float:
     return sum(math.log(plan.forecast(guess, mean).width) for guess in guesses)
 
 
-def column_of(lower: Number, upper: Number, grid: Number | None, rows: int) -> Column:
+def column_of(lower: Number, upper: Number, grid: Number | None, rows: int) -> SortedColumn:
     """A column whose sums and squares are exact."""
     low, high = check.bounds(lower, upper)
     for number in (low, high, high - low):
         check.moderate("lower, upper and their distance", number)
-    column = Column.of(lower, upper, grid)
+    column = SortedColumn.of(lower, upper, grid)
     if column.span > LARGEST_SPAN + 1 or column.span * rows > LARGEST_SUM:
         raise InvalidArgument(
             "grid must leave at most 2**27 steps between the bounds, and 2**53 in the sum of all "

@@ -16,8 +16,8 @@ from discreet.core import canonical_json as written
 from discreet.core import events
 from discreet.core.errors import InvalidArgument, PrivacyError
 from discreet.core.events import Event
-from discreet.core.relation import Relation
-from discreet.ledger._filter_rules import Composition, Rule, Sums, rule_for
+from discreet.core.relation import NeighboringRelation
+from discreet.ledger._filter_rules import Composition, FilterRule, Sums, rule_for
 from discreet.ledger.store import Session, StoreFailure
 
 # ── Journal ──────────────────────────────────────────────────────────────────────────────────────
@@ -45,7 +45,7 @@ _COLUMNS = "id, name, parent, allowance, policy, expires, period, entries, head,
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
+class LedgerEntry:
     """One line of an account's history."""
 
     account: str
@@ -62,7 +62,7 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
+class AccountRow:
     """An account as it stands: its terms, which never change, and what moves with each entry."""
 
     id: int
@@ -78,7 +78,7 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class State:
+class AccountTotals:
     """The running sums of the current period and how they compose ("" before the first)."""
 
     sums: Sums
@@ -92,7 +92,7 @@ class State:
         }
 
     @classmethod
-    def read(cls, text: str) -> State:
+    def read(cls, text: str) -> AccountTotals:
         """The inverse of ``content``."""
         found = json.loads(text)
         sums = tuple(None if x is None else Fraction(x) for x in found["sums"])
@@ -147,13 +147,13 @@ def moment(text: str) -> datetime:
 # ── rows ─────────────────────────────────────────────────────────────────────
 
 
-def find(session: Session, name: str) -> Row | None:
+def find(session: Session, name: str) -> AccountRow | None:
     """An account by name, not locked."""
     rows = session.run(f"SELECT {_COLUMNS} FROM accounts WHERE name = ?", name)  # noqa: S608
     return _row(rows[0]) if rows else None
 
 
-def get(session: Session, number: int, *, lock: str = "") -> Row:
+def get(session: Session, number: int, *, lock: str = "") -> AccountRow:
     """An account by its number; ``lock`` holds it until the transaction ends."""
     rows = session.run(
         f"SELECT {_COLUMNS} FROM accounts WHERE id = ?{lock}",  # noqa: S608 — our own words
@@ -164,16 +164,16 @@ def get(session: Session, number: int, *, lock: str = "") -> Row:
     return _row(rows[0])
 
 
-def everything(session: Session) -> list[Row]:
+def everything(session: Session) -> list[AccountRow]:
     """All accounts, parents before children."""
     return [_row(row) for row in session.run(f"SELECT {_COLUMNS} FROM accounts ORDER BY id")]  # noqa: S608
 
 
-def _row(values: tuple[Any, ...]) -> Row:
-    return Row(**dict(zip(_COLUMNS.split(", "), values, strict=True)))
+def _row(values: tuple[Any, ...]) -> AccountRow:
+    return AccountRow(**dict(zip(_COLUMNS.split(", "), values, strict=True)))
 
 
-def check_head(session: Session, row: Row) -> None:
+def check_head(session: Session, row: AccountRow) -> None:
     """Refuse to go on from an account that does not agree with its last entry."""
     last = session.run(
         "SELECT content, hash FROM entries WHERE account = ? AND sequence = ?",
@@ -193,10 +193,10 @@ def check_head(session: Session, row: Row) -> None:
 
 def append(
     session: Session,
-    row: Row,
+    row: AccountRow,
     content: Content,
     *,
-    state: State | None = None,
+    state: AccountTotals | None = None,
     period: int | None = None,
     expires: str | None = None,
 ) -> str:
@@ -230,7 +230,7 @@ def encoded(event: Event) -> tuple[str, str, Content]:
     return text, digest(text), json.loads(text)
 
 
-def tally(session: Session, row: Row, event: Event) -> None:
+def tally(session: Session, row: AccountRow, event: Event) -> None:
     """Count an event of the current period."""
     text, found, _ = encoded(event)
     session.run(
@@ -241,14 +241,14 @@ def tally(session: Session, row: Row, event: Event) -> None:
     )
 
 
-def composed(session: Session, row: Row) -> Event:
+def composed(session: Session, row: AccountRow) -> Event:
     """All events of the current period, each with its count."""
     rows = session.run(
         "SELECT event, number FROM tallies WHERE account = ? AND period = ? ORDER BY digest",
         *(row.id, row.period),
     )
     parts = tuple((events.from_json(text), number) for text, number in rows)
-    return events.compose((events.Composed(parts),))
+    return events.compose((events.ComposedEvent(parts),))
 
 
 def settled(session: Session, number: int, sequence: int) -> bool:
@@ -272,7 +272,7 @@ def chain(session: Session, number: int) -> Iterator[tuple[Any, ...]]:
         last = page[-1][0]
 
 
-def entries(session: Session, number: int, relation: Relation) -> Iterator[Entry]:
+def entries(session: Session, number: int, relation: NeighboringRelation) -> Iterator[LedgerEntry]:
     """The entries of an account with the outcome of each reservation."""
     try:
         outcomes = {
@@ -294,10 +294,12 @@ def entries(session: Session, number: int, relation: Relation) -> Iterator[Entry
         raise error if isinstance(error, StoreFailure) else damaged from None
 
 
-def entry(content: Content, found: str, *, relation: Relation, outcome: Any) -> Entry:
+def entry(
+    content: Content, found: str, *, relation: NeighboringRelation, outcome: Any
+) -> LedgerEntry:
     """What people read of an entry."""
     event = content.get("event")
-    return Entry(
+    return LedgerEntry(
         account=content["account"],
         sequence=content["sequence"],
         kind=content["kind"],
@@ -336,22 +338,22 @@ class Policy:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Level:
+class AccountLevel:
     """An account on the way from the root: what is needed to decide there."""
 
     id: int
     name: str
     limit: Guarantee
     policy: Policy
-    rule: Rule
+    rule: FilterRule
 
 
-def read_level(row: Row) -> Level:
+def read_level(row: AccountRow) -> AccountLevel:
     """The terms of an account from its row."""
     limit = Guarantee.from_json(row.allowance)
     policy = read_policy(row.policy)
     rule = rule_for(limit, composition=policy.composition, orders=policy.orders)
-    return Level(id=row.id, name=row.name, limit=limit, policy=policy, rule=rule)
+    return AccountLevel(id=row.id, name=row.name, limit=limit, policy=policy, rule=rule)
 
 
 def policy_content(policy: Policy) -> Content:

@@ -32,7 +32,7 @@ UNIT = 1 << 60  # Rényi divergences are kept as whole multiples of 1/UNIT, roun
 _LONGEST = 256  # bits of a denominator before a sum is rounded up
 
 
-class Rule(Protocol):
+class FilterRule(Protocol):
     """A filter: prices, their sums, and the question whether the limit holds."""
 
     @property
@@ -77,16 +77,16 @@ def rule_for(
     *,
     composition: Composition | None = None,
     orders: tuple[float, ...] = (),
-) -> Rule:
+) -> FilterRule:
     """The filter of a limit: pure, approximate, zero-concentrated or Gaussian."""
     match limit.event:
-        case events.Pure(epsilon) | events.Approx(epsilon, 0):
-            rule: Rule = SumRule(limit=epsilon, cost=_pure_cost, left=_same)
-        case events.Zcdp(rho, 0):
+        case events.PureEvent(epsilon) | events.ApproxEvent(epsilon, 0):
+            rule: FilterRule = SumRule(limit=epsilon, cost=_pure_cost, left=_same)
+        case events.ZcdpEvent(rho, 0):
             rule = SumRule(limit=rho, cost=rho_of, left=_same)
-        case events.Gdp(mu):
+        case events.GdpEvent(mu):
             rule = SumRule(limit=mu**2, cost=_gaussian_cost, left=root_down)
-        case events.Approx(epsilon, delta):
+        case events.ApproxEvent(epsilon, delta):
             return ApproxRule(
                 epsilon=epsilon,
                 delta=delta,
@@ -164,7 +164,7 @@ def _pure_cost(event: Event) -> Fraction:
 def _gaussian_cost(event: Event) -> Fraction:
     total = Fraction(0)
     for leaf, count in leaves(event):
-        if isinstance(leaf, events.Gdp):
+        if isinstance(leaf, events.GdpEvent):
             total += count * leaf.mu**2
             continue
         bound, failure = composition.basic(leaf)
@@ -242,7 +242,7 @@ class ApproxRule:
         """
         if self.composition is not None:
             return self.composition
-        declared = [leaf for leaf, _ in leaves(event) if isinstance(leaf, events.Approx)]
+        declared = [leaf for leaf, _ in leaves(event) if isinstance(leaf, events.ApproxEvent)]
         total = self.price(event)[0] if declared else None
         return "concentrated" if total is None else "basic"
 
@@ -279,7 +279,7 @@ class ApproxRule:
         low, high = 0, math.ceil(2 * self.epsilon * (1 << 40))
         while high - low > 1:  # whole multiples of 2^-40
             middle = (low + high) // 2
-            price = self.price(events.Pure(Fraction(middle, 1 << 40)))
+            price = self.price(events.PureEvent(Fraction(middle, 1 << 40)))
             low, high = (middle, high) if self.allows(add(sums, price), mode) else (low, middle)
         return max(best, Fraction(low, 1 << 40))
 
@@ -313,7 +313,7 @@ def approx_price(event: Event, orders: tuple[float, ...]) -> Sums:
     divergences: list[Fraction | None] = [Fraction(0)] * len(orders)
     for leaf, count in leaves(event):
         bound, leak = _bounded(leaf)
-        source: Event = events.Pure(bound) if bound is not None and leak else leaf
+        source: Event = events.PureEvent(bound) if bound is not None and leak else leaf
         worth = [renyi.divergence(source, order=order) for order in orders]
         if bound is not None:
             worth = [min(value, round_up(bound)) for value in worth]
@@ -334,7 +334,7 @@ def _units(divergence: float, count: int) -> Fraction:
 
 def _bounded(leaf: Event) -> tuple[Fraction | None, Fraction]:
     """The largest finite loss and the chance of an infinite one."""
-    if isinstance(leaf, events.TruncatedLaplace):
+    if isinstance(leaf, events.TruncatedLaplaceEvent):
         epsilon = round_up(leaf.shift / leaf.scale)
         return Fraction(epsilon), Fraction(composition.delta(leaf, epsilon=epsilon).value)
     bound, leak = composition.basic(leaf)

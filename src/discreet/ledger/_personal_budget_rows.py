@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from discreet.accounting.guarantee import Guarantee
-from discreet.accounting.individual_filter import Grains, PeopleFilter, limit_grains
-from discreet.accounting.personalized import PersonalGuarantee
+from discreet.accounting.individual_filter import Grains, IndividualFilter, limit_grains
+from discreet.accounting.personalized import PersonalizedGuarantee
 from discreet.core.errors import InvalidArgument
 from discreet.ledger import _entries as journal
 from discreet.ledger._entries import Content
@@ -25,10 +25,10 @@ _SALT = 32
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Terms:
+class PersonalBudgetTerms:
     """What never changes: who is in the crowd, at which level, and what a level may spend."""
 
-    limits: PersonalGuarantee
+    limits: PersonalizedGuarantee
     grains: tuple[int, ...]
     """The limits as they were taken at the opening, in the order of their names."""
     members: tuple[str, ...] = field(repr=False)
@@ -36,7 +36,7 @@ class Terms:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class PersonalBudgetRow:
     """Where a crowd stands: what moves with each entry."""
 
     id: int
@@ -53,7 +53,7 @@ def packed(members: tuple[str, ...], codes: NDArray[np.int64]) -> bytes:
     return zlib.compress(json.dumps([members, codes.tolist()]).encode(), level=1)
 
 
-def insert(session: Session, name: str, limits: PersonalGuarantee, members: bytes) -> None:
+def insert(session: Session, name: str, limits: PersonalizedGuarantee, members: bytes) -> None:
     """A new crowd with its first entry; nothing if there is one of this name and these terms."""
     asked = {"limits": json.loads(limits.to_json()), "members": _digest(members)}
     # Limits in grains, for the same reason as costs: who could pay in the past must stay so, also
@@ -77,7 +77,7 @@ def insert(session: Session, name: str, limits: PersonalGuarantee, members: byte
         )
 
 
-def place(session: Session, name: str, *, lock: str = "") -> Place:
+def place(session: Session, name: str, *, lock: str = "") -> PersonalBudgetRow:
     """Where a crowd stands; ``lock`` holds it until the transaction ends."""
     found = session.run(
         f"SELECT id, name, entries, head FROM crowds WHERE name = ?{lock}",  # noqa: S608 — our own
@@ -86,7 +86,7 @@ def place(session: Session, name: str, *, lock: str = "") -> Place:
     if not found:
         raise InvalidArgument(f"There is no crowd {name!r}; give limits and members to open it.")
     number, known, entries, head = found[0]
-    return Place(id=number, name=known, entries=entries, head=head)
+    return PersonalBudgetRow(id=number, name=known, entries=entries, head=head)
 
 
 def names(session: Session) -> list[str]:
@@ -94,16 +94,16 @@ def names(session: Session) -> list[str]:
     return [name for (name,) in session.run("SELECT name FROM crowds ORDER BY id")]
 
 
-def read_terms(session: Session, where: Place) -> Terms:
+def read_terms(session: Session, where: PersonalBudgetRow) -> PersonalBudgetTerms:
     """The terms of a crowd, checked against their digest."""
     ((text, blob),) = session.run("SELECT terms, members FROM crowds WHERE id = ?", where.id)
     content = json.loads(text)
     if _digest(bytes(blob)) != content["members"]:
         raise StoreFailure(f"The members of crowd {where.name!r} are not those it was opened with.")
     members, codes = json.loads(zlib.decompress(bytes(blob)))
-    limits = PersonalGuarantee.from_json(json.dumps(content["limits"]))
+    limits = PersonalizedGuarantee.from_json(json.dumps(content["limits"]))
     grains = content.get("grains") or _allowed(limits)
-    return Terms(
+    return PersonalBudgetTerms(
         limits=limits,
         grains=tuple(grains[name] for name in limits),
         members=tuple(members),
@@ -115,12 +115,12 @@ def read_terms(session: Session, where: Place) -> Terms:
 
 
 def told(
-    cost: Guarantee | PersonalGuarantee | ArrayLike, limits: PersonalGuarantee, people: int
+    cost: Guarantee | PersonalizedGuarantee | ArrayLike, limits: PersonalizedGuarantee, people: int
 ) -> tuple[Content, bytes | None]:
     """A cost as an entry tells it: events by level, or the digest of one amount per member."""
     if isinstance(cost, Guarantee):
-        cost = PersonalGuarantee(tuple((name, cost) for name in limits))
-    if isinstance(cost, PersonalGuarantee):
+        cost = PersonalizedGuarantee(tuple((name, cost) for name in limits))
+    if isinstance(cost, PersonalizedGuarantee):
         if cost.names != limits.names:
             raise InvalidArgument(
                 f"cost must name the levels {', '.join(limits.names)}, got {', '.join(cost.names)}."
@@ -128,7 +128,7 @@ def told(
         # The amounts stand beside the events: who was left out must stay the same for ever, also
         # when better accounting would charge less.
         return {"cost": json.loads(cost.to_json()), "grains": _grains(cost)}, None
-    each = PeopleFilter(np.zeros(people)).price(cost)
+    each = IndividualFilter(np.zeros(people)).price(cost)
     if each.shape != (people,):
         raise InvalidArgument(f"cost must be a guarantee, or one rho for each of {people} members.")
     # Hashes are shown and kept elsewhere. Costs may be private, and easily guessed: without salt,
@@ -137,7 +137,7 @@ def told(
     return {"each": _digest(blob), "salt": _SALT}, blob
 
 
-def priced(content: Mapping[str, Any], blob: bytes | None, terms: Terms) -> Grains:
+def priced(content: Mapping[str, Any], blob: bytes | None, terms: PersonalBudgetTerms) -> Grains:
     """What an entry costs each member."""
     if blob is not None:
         amounts = zlib.decompress(blob[content.get("salt", 0) :])
@@ -146,17 +146,17 @@ def priced(content: Mapping[str, Any], blob: bytes | None, terms: Terms) -> Grai
     return levels[terms.codes]
 
 
-def _grains(cost: PersonalGuarantee) -> dict[str, int]:
-    one = PeopleFilter([0.0])
+def _grains(cost: PersonalizedGuarantee) -> dict[str, int]:
+    one = IndividualFilter([0.0])
     return {name: int(one.price(cost[name])) for name in cost}
 
 
-def _allowed(limits: PersonalGuarantee) -> dict[str, int]:
+def _allowed(limits: PersonalizedGuarantee) -> dict[str, int]:
     return {name: limit_grains(limits[name]) for name in limits}
 
 
 def charges(
-    session: Session, where: Place, terms: Terms, *, after: int
+    session: Session, where: PersonalBudgetRow, terms: PersonalBudgetTerms, *, after: int
 ) -> Iterator[tuple[int, Grains]]:
     """What each entry since one cost each member, in order."""
     for content, blob, _ in chain(session, where, after=after):
@@ -165,7 +165,7 @@ def charges(
 
 
 def chain(
-    session: Session, row: Place, *, after: int = 0
+    session: Session, row: PersonalBudgetRow, *, after: int = 0
 ) -> Iterator[tuple[Content, bytes | None, str]]:
     """Content, amounts and hash of every entry after one, in pages."""
     while True:
@@ -181,7 +181,7 @@ def chain(
         after = page[-1][0]
 
 
-def append(session: Session, row: Place, content: Content, blob: bytes | None) -> str:
+def append(session: Session, row: PersonalBudgetRow, content: Content, blob: bytes | None) -> str:
     """Write the next entry; its hash covers the amounts through their digest."""
     place = {"crowd": row.name, "sequence": row.entries + 1, "previous": row.head}
     text = journal.canonical({**content, **place})
@@ -197,7 +197,7 @@ def append(session: Session, row: Place, content: Content, blob: bytes | None) -
     return found
 
 
-def check_head(session: Session, row: Place) -> None:
+def check_head(session: Session, row: PersonalBudgetRow) -> None:
     """Refuse to go on from a crowd that does not agree with its last entry."""
     last = session.run(
         "SELECT content, hash FROM crowd_entries WHERE crowd = ? AND sequence = ?",
@@ -211,7 +211,7 @@ def check_head(session: Session, row: Place) -> None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CrowdsFound:
+class PersonalBudgetsIndex:
     """What a check of all crowds found."""
 
     problems: tuple[str, ...]
@@ -219,7 +219,7 @@ class CrowdsFound:
     heads: Mapping[str, str]
 
 
-def verify(session: Session, heads: Mapping[str, str]) -> CrowdsFound:
+def verify(session: Session, heads: Mapping[str, str]) -> PersonalBudgetsIndex:
     """Check every chain of every crowd.
 
     Sums need no check: they are not stored. A limit cannot be passed, whatever the entries say,
@@ -236,7 +236,7 @@ def verify(session: Session, heads: Mapping[str, str]) -> CrowdsFound:
         except (*journal.UNREADABLE, zlib.error) as error:
             found = [f"cannot be read ({type(error).__name__})"]
         problems += [f"crowd {name}: {problem}" for problem in found]
-    return CrowdsFound(problems=tuple(problems), entries=entries, heads=told)
+    return PersonalBudgetsIndex(problems=tuple(problems), entries=entries, heads=told)
 
 
 def _key(name: str) -> str:
@@ -244,7 +244,7 @@ def _key(name: str) -> str:
     return f"crowd {name}"
 
 
-def _problems(session: Session, row: Place, kept: str | None) -> Iterator[str]:
+def _problems(session: Session, row: PersonalBudgetRow, kept: str | None) -> Iterator[str]:
     head, count, passed = journal.GENESIS, 0, {}
     for content, blob, found in chain(session, row):
         count += 1
@@ -266,7 +266,9 @@ def _problems(session: Session, row: Place, kept: str | None) -> Iterator[str]:
             yield f"the history up to entry {number} is not the one that was kept"
 
 
-def _wrong(session: Session, row: Place, content: Content, blob: bytes | None) -> Iterator[str]:
+def _wrong(
+    session: Session, row: PersonalBudgetRow, content: Content, blob: bytes | None
+) -> Iterator[str]:
     """What is wrong inside an entry."""
     if content["kind"] == "open":
         (stand,) = session.run("SELECT terms FROM crowds WHERE id = ?", row.id)
@@ -283,7 +285,7 @@ def _wrong(session: Session, row: Place, content: Content, blob: bytes | None) -
         if blob is None or _digest(blob) != content["each"]:
             yield "has other amounts than it says"
     else:
-        costs = _grains(PersonalGuarantee.from_json(json.dumps(content["cost"])))
+        costs = _grains(PersonalizedGuarantee.from_json(json.dumps(content["cost"])))
         # Divergences are floating-point numbers before they are rounded: machines may differ.
         if any(content["grains"][name] < cost * (1 - 1e-9) for name, cost in costs.items()):
             yield "charges less than its events cost"

@@ -140,13 +140,13 @@ class PostgresStore:
     @contextmanager
     def write(self) -> Iterator[Session]:
         with self._pool.borrow() as connection, _own_errors(), connection.transaction():
-            yield _Session(connection)
+            yield _PostgresSession(connection)
 
     @contextmanager
     def read(self) -> Iterator[Session]:
         with self._pool.borrow() as connection, _own_errors(), connection.transaction():
             connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
-            yield _Session(connection)
+            yield _PostgresSession(connection)
 
     def close(self) -> None:
         self._pool.close()
@@ -168,7 +168,7 @@ def _connect(url: str, schema: str) -> Connection:
     return connection
 
 
-class _Session:
+class _PostgresSession:
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
 

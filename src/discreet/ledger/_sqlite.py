@@ -152,7 +152,7 @@ class SqliteStore:
         with self._pool.borrow() as connection, _own_errors():
             connection.execute(begin)
             try:
-                yield _Session(connection)
+                yield _SqliteSession(connection)
                 connection.execute("COMMIT")
             except BaseException:
                 with suppress(sqlite3.Error):
@@ -176,7 +176,7 @@ def _connect(path: Path, versions: Sequence[Migration]) -> sqlite3.Connection:
     return connection
 
 
-class _Session:
+class _SqliteSession:
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
 

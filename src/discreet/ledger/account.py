@@ -14,12 +14,20 @@ from discreet.accounting.guarantee import Guarantee, describe
 from discreet.core import events
 from discreet.core.errors import BudgetExceeded, InvalidArgument, NotCertified, RelationMismatch
 from discreet.core.events import Event
-from discreet.core.relation import Relation
+from discreet.core.relation import NeighboringRelation
 from discreet.ledger import _entries as journal
-from discreet.ledger._entries import LONGEST, Entry, Level, Outcome, Policy, Row, State
+from discreet.ledger._entries import (
+    LONGEST,
+    AccountLevel,
+    AccountRow,
+    AccountTotals,
+    LedgerEntry,
+    Outcome,
+    Policy,
+)
 from discreet.ledger._filter_rules import add
-from discreet.ledger.store import Gone, Session, Store, StoreFailure
-from discreet.noise.random_source import Bits
+from discreet.ledger.store import Session, Store, StoreClosed, StoreFailure
+from discreet.noise.random_source import RandomSource
 
 # ── Account ──────────────────────────────────────────────────────────────────────────────────────
 # Accounts: the only way to spend.
@@ -47,7 +55,7 @@ class Account:
     """A budget. Get one from ``Ledger.account``."""
 
     _store: Store = field(repr=False)
-    _levels: tuple[Level, ...] = field(repr=False)
+    _levels: tuple[AccountLevel, ...] = field(repr=False)
 
     @property
     def name(self) -> str:
@@ -60,7 +68,7 @@ class Account:
         return self._own.limit
 
     @property
-    def relation(self) -> Relation:
+    def relation(self) -> NeighboringRelation:
         """Who is protected; every charge must be under the same relation."""
         return self._own.limit.relation
 
@@ -105,12 +113,12 @@ class Account:
         Epsilon of a pure, rho of a zCDP, mu of a Gaussian limit; for approx(epsilon, delta) the
         largest pure epsilon that would still be granted. Accounts above may have less.
         """
-        state = State.read(self._row().state)
+        state = AccountTotals.read(self._row().state)
         mode = state.mode or self._own.rule.mode(events.NOTHING)
         return self._own.rule.remaining(state.sums, mode)
 
     @property
-    def history(self) -> tuple[Entry, ...]:
+    def history(self) -> tuple[LedgerEntry, ...]:
         """Every entry, oldest first."""
         with self._store.read() as session:
             return tuple(journal.entries(session, self._own.id, self.relation))
@@ -181,7 +189,7 @@ class Account:
                 "period": row.period + 1,
                 "expires": until,
             }
-            state = State(sums=self._own.rule.zero)
+            state = AccountTotals(sums=self._own.rule.zero)
             journal.append(session, row, content, state=state, period=row.period + 1, expires=until)
 
     def __repr__(self) -> str:
@@ -194,15 +202,15 @@ class Account:
     def __deepcopy__(self, memo: dict[int, object]) -> Self:
         return self
 
-    def __reduce__(self) -> tuple[type[Account], tuple[Store, tuple[Level, ...]]]:
+    def __reduce__(self) -> tuple[type[Account], tuple[Store, tuple[AccountLevel, ...]]]:
         """A pickle holds the terms, not the ledger: what is read from it refuses to spend."""
-        return Account, (Gone(self.name), self._levels)
+        return Account, (StoreClosed(self.name), self._levels)
 
     @property
-    def _own(self) -> Level:
+    def _own(self) -> AccountLevel:
         return self._levels[-1]
 
-    def _row(self) -> Row:
+    def _row(self) -> AccountRow:
         with self._store.read() as session:
             return journal.get(session, self._own.id)
 
@@ -255,7 +263,12 @@ class Account:
         return self._receipt(own, guarantee, rows[-1].entries + 1, found)
 
     def _write(
-        self, session: Session, row: Row, content: journal.Content, state: State, event: Event
+        self,
+        session: Session,
+        row: AccountRow,
+        content: journal.Content,
+        state: AccountTotals,
+        event: Event,
     ) -> str:
         journal.tally(session, row, event)
         return journal.append(
@@ -274,21 +287,23 @@ class Account:
                 f"{guarantee.relation!r}; convert explicitly, e.g. with to_replace_one()."
             )
 
-    def _granted(self, session: Session, level: Level, row: Row, event: Event, time: str) -> State:
+    def _granted(
+        self, session: Session, level: AccountLevel, row: AccountRow, event: Event, time: str
+    ) -> AccountTotals:
         """The state after the charge, or BudgetExceeded."""
         if row.expires is not None and time >= row.expires:
             raise BudgetExceeded(
                 f"Account {level.name!r} expired on {row.expires}; nothing was spent. Renew it."
             )
-        before = State.read(row.state)
+        before = AccountTotals.read(row.state)
         # Before the first charge no output was seen, so the way to compose may depend on it.
         mode = before.mode or level.rule.mode(event)
-        after = State(sums=add(before.sums, level.rule.price(event)), mode=mode)
+        after = AccountTotals(sums=add(before.sums, level.rule.price(event)), mode=mode)
         if level.rule.allows(after.sums, mode):
             return after
         if not level.policy.adaptive:
             whole = events.compose((journal.composed(session, row), event))
-            kinds = len(whole.parts) if isinstance(whole, events.Composed) else 1
+            kinds = len(whole.parts) if isinstance(whole, events.ComposedEvent) else 1
             if kinds <= MOST_KINDS and level.rule.allows_exactly(whole):
                 return after
         why = level.rule.shortage(before.sums, after.sums, mode)
@@ -389,7 +404,7 @@ class Reservation:
 
 
 def charged(
-    account: Account | None, guarantee: Guarantee, *, label: str, bits: Bits
+    account: Account | None, guarantee: Guarantee, *, label: str, bits: RandomSource
 ) -> AbstractContextManager[Reservation | None]:
     """The budget of a release, spent now, if there is an account; then private bits are needed."""
     if account is None:

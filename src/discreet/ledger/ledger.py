@@ -14,17 +14,17 @@ from numpy.typing import ArrayLike
 
 from discreet.accounting.guarantee import Guarantee, describe
 from discreet.accounting.individual_filter import limit_rho
-from discreet.accounting.personalized import personal
+from discreet.accounting.personalized import personalized
 from discreet.core import _validate as check
 from discreet.core.errors import InvalidArgument, RelationMismatch
 from discreet.ledger import _entries as journal
 from discreet.ledger import _personal_budget_rows as crowd_rows
-from discreet.ledger._entries import Policy, Row, State, policy_content, read_level
+from discreet.ledger._entries import AccountRow, AccountTotals, Policy, policy_content, read_level
 from discreet.ledger._filter_rules import ApproxRule, Composition, rule_for
 from discreet.ledger._postgres import PostgresStore
 from discreet.ledger._sqlite import SqliteStore
 from discreet.ledger.account import Account
-from discreet.ledger.personal_budgets import Crowd, checked
+from discreet.ledger.personal_budgets import PersonalBudgets, checked
 from discreet.ledger.store import Session, Store, StoreFailure
 from discreet.ledger.verify import Verification, verify
 
@@ -176,7 +176,7 @@ class Ledger:
         limits: Mapping[str, Guarantee] | None = None,
         members: ArrayLike | None = None,
         levels: ArrayLike | None = None,
-    ) -> Crowd:
+    ) -> PersonalBudgets:
         """Open a crowd, a personal budget for each member, or find one by its name.
 
         ``limits`` is a public menu, such as ``{"strict": discreet.approx(1, 1e-6), ...}``;
@@ -187,13 +187,13 @@ class Ledger:
         if limits is not None or members is not None or levels is not None:
             if limits is None or members is None or levels is None:
                 raise InvalidArgument("limits, members and levels open a crowd; give all three.")
-            menu = personal(limits)
+            menu = personalized(limits)
             packed = crowd_rows.packed(*checked(members, levels, menu))
             for level in menu:
                 limit_rho(menu[level])  # refused before anything is written
             with self._store.write() as session:
                 crowd_rows.insert(session, name, menu, packed)
-        return Crowd(self._store, name)
+        return PersonalBudgets(self._store, name)
 
     def crowds(self) -> tuple[str, ...]:
         """The names of all crowds, in the order of their opening."""
@@ -240,7 +240,7 @@ class Ledger:
     def __repr__(self) -> str:
         return f"Ledger({self._kind})"
 
-    def _account(self, session: Session, row: Row) -> Account:
+    def _account(self, session: Session, row: AccountRow) -> Account:
         path = [row]
         while path[0].parent is not None:
             if path[0].parent >= path[0].id:  # parents are opened first: this would have no end
@@ -278,7 +278,7 @@ class Ledger:
         }
         with self._store.write() as session:
             above = _parent(session, parent, limit)
-            number = _insert(session, name, above, terms, State(sums=rule.zero))
+            number = _insert(session, name, above, terms, AccountTotals(sums=rule.zero))
             if number is None:
                 _same_terms(session, name, above, terms)
                 return
@@ -327,7 +327,11 @@ def _parent(session: Session, name: str | None, limit: Guarantee) -> int | None:
 
 
 def _insert(
-    session: Session, name: str, parent: int | None, terms: Mapping[str, str | None], state: State
+    session: Session,
+    name: str,
+    parent: int | None,
+    terms: Mapping[str, str | None],
+    state: AccountTotals,
 ) -> int | None:
     """The number of the new account, or None if the name is taken."""
     made = session.run(

@@ -10,17 +10,17 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from discreet.accounting.guarantee import Guarantee
-from discreet.accounting.individual_filter import Admitted, Grains, PeopleFilter
-from discreet.accounting.personalized import PersonalGuarantee
+from discreet.accounting.individual_filter import Admitted, Grains, IndividualFilter
+from discreet.accounting.personalized import PersonalizedGuarantee
 from discreet.core.errors import BudgetExceeded, InvalidArgument
 from discreet.ledger import _entries as journal
 from discreet.ledger import _personal_budget_rows as rows
-from discreet.ledger._personal_budget_rows import Place
+from discreet.ledger._personal_budget_rows import PersonalBudgetRow
 from discreet.ledger.store import Session, Store
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Admission:
+class EligibleCharge:
     """Who takes part in a query: these are charged, everybody else must be left out of it."""
 
     crowd: str
@@ -31,7 +31,7 @@ class Admission:
     taking: Admitted = field(repr=False)  # may be private: costs of single people can be
 
 
-class Crowd:
+class PersonalBudgets:
     """Budgets in zCDP of the members of a crowd. Get one from ``Ledger.crowd``.
 
     Every charge is one entry of a hash chain, in one durable transaction for all members. What is
@@ -43,7 +43,7 @@ class Crowd:
         with store.read() as session:
             self._place = rows.place(session, name)
             self._terms = rows.read_terms(session, self._place)
-        self._filter = PeopleFilter.of_grains(self._terms.codes, self._terms.grains)
+        self._filter = IndividualFilter.of_grains(self._terms.codes, self._terms.grains)
         self._seen = 0  # entries that the sums include
         self._turn = threading.RLock()
 
@@ -53,7 +53,7 @@ class Crowd:
         return self._place.name
 
     @property
-    def limits(self) -> PersonalGuarantee:
+    def limits(self) -> PersonalizedGuarantee:
         """What members of each level may spend."""
         return self._terms.limits
 
@@ -83,7 +83,9 @@ class Crowd:
             self._catch_up(session, rows.place(session, self.name))
             return self._filter.spent
 
-    def admit(self, cost: Guarantee | PersonalGuarantee | ArrayLike, *, label: str) -> Admission:
+    def admit(
+        self, cost: Guarantee | PersonalizedGuarantee | ArrayLike, *, label: str
+    ) -> EligibleCharge:
         """Charge all who can afford it, durably, and say who they are; the others stay out.
 
         ``cost``: one guarantee for everybody, one for each level, or one rho for each member.
@@ -92,7 +94,9 @@ class Crowd:
         """
         return self._record(cost, label, everyone=False)
 
-    def charge(self, cost: Guarantee | PersonalGuarantee | ArrayLike, *, label: str) -> Admission:
+    def charge(
+        self, cost: Guarantee | PersonalizedGuarantee | ArrayLike, *, label: str
+    ) -> EligibleCharge:
         """Charge everybody, or raise BudgetExceeded and charge nobody.
 
         Where costs depend on data, the refusal does too: then take `admit`.
@@ -103,8 +107,8 @@ class Crowd:
         return f"Crowd({self.name!r}, {len(self)} members, {self.limits!r})"
 
     def _record(
-        self, cost: Guarantee | PersonalGuarantee | ArrayLike, label: str, *, everyone: bool
-    ) -> Admission:
+        self, cost: Guarantee | PersonalizedGuarantee | ArrayLike, label: str, *, everyone: bool
+    ) -> EligibleCharge:
         words = journal.printable("label", label)
         told, each = rows.told(cost, self.limits, len(self))
         price = rows.priced(told, each, self._terms)
@@ -125,7 +129,7 @@ class Crowd:
             # On disk now: a failure before this line has changed nothing here.
             self._filter.take(price)
             self._seen = place.entries + 1
-        return Admission(
+        return EligibleCharge(
             crowd=self.name,
             sequence=place.entries + 1,
             hash=found,
@@ -134,7 +138,7 @@ class Crowd:
             taking=taking,
         )
 
-    def _catch_up(self, session: Session, place: Place) -> None:
+    def _catch_up(self, session: Session, place: PersonalBudgetRow) -> None:
         """Add what was charged elsewhere since we looked last."""
         if place.entries == self._seen:
             return
@@ -144,7 +148,7 @@ class Crowd:
 
 
 def checked(
-    members: ArrayLike, levels: ArrayLike, limits: PersonalGuarantee
+    members: ArrayLike, levels: ArrayLike, limits: PersonalizedGuarantee
 ) -> tuple[tuple[str, ...], NDArray[np.int64]]:
     """Members as distinct texts, and the number of each one's level."""
     names = tuple(str(member) for member in np.asarray(members).tolist())

@@ -9,23 +9,23 @@ from functools import lru_cache
 
 from discreet.core import events
 from discreet.ledger import _entries as journal
-from discreet.ledger._entries import Entry, State
-from discreet.ledger._filter_rules import Rule
+from discreet.ledger._entries import AccountTotals, LedgerEntry
+from discreet.ledger._filter_rules import FilterRule
 from discreet.ledger.account import Account
 
 _SPENDING = ("charge", "reserve", "renew", "open")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
+class BudgetStep:
     """An entry, and what was left after it, as `Account.remaining` says it."""
 
-    entry: Entry
+    entry: LedgerEntry
     remaining: Fraction | None
     """None where it did not change, or where it was not asked for."""
 
 
-def course(account: Account, *, most: int = 200, points: int = 40) -> tuple[Step, ...]:
+def course(account: Account, *, most: int = 200, points: int = 40) -> tuple[BudgetStep, ...]:
     """The last ``most`` entries, oldest first; what was left is computed for about ``points``."""
     own = account._own  # noqa: SLF001 - the same room
     with account._store.read() as session:  # noqa: SLF001 - the same room
@@ -54,12 +54,12 @@ def course(account: Account, *, most: int = 200, points: int = 40) -> tuple[Step
         if i in told:
             left = _left(own.rule, journal.canonical(content["state"]))  # type: ignore[arg-type]  # frozen
         entry = journal.entry(content, value, relation=account.relation, outcome=outcome)
-        steps.append(Step(entry=entry, remaining=left))
+        steps.append(BudgetStep(entry=entry, remaining=left))
     return tuple(steps)
 
 
 @lru_cache(maxsize=1 << 14)
-def _left(rule: Rule, text: str) -> Fraction:
+def _left(rule: FilterRule, text: str) -> Fraction:
     """What a state leaves: entries never change, so this is computed once for each."""
-    state = State.read(text)
+    state = AccountTotals.read(text)
     return rule.remaining(state.sums, state.mode or rule.mode(events.NOTHING))

@@ -46,7 +46,7 @@ class Store(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Gone:
+class StoreClosed:
     """In the place of a store, where an account was read from a pickle."""
 
     name: str

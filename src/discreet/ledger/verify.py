@@ -13,10 +13,10 @@ from discreet.ledger import _entries as journal
 from discreet.ledger import _personal_budget_rows as crowd_rows
 from discreet.ledger._entries import (
     UNREADABLE,
+    AccountLevel,
+    AccountRow,
+    AccountTotals,
     Content,
-    Level,
-    Row,
-    State,
     policy_content,
     read_level,
 )
@@ -49,14 +49,14 @@ class Verification:
 class _Replay:
     """An account as its entries tell it."""
 
-    row: Row
-    terms: Level
+    row: AccountRow
+    terms: AccountLevel
     names: Mapping[int, str]
     entries: int = 0
     head: str = journal.GENESIS
     period: int = 0
     expires: str | None = None
-    state: State
+    state: AccountTotals
     stored: str = ""
     tallies: Counter[tuple[int, str]] = field(default_factory=Counter)
     reserved: set[int] = field(default_factory=set)
@@ -102,7 +102,7 @@ class _Replay:
                     yield f"the charges before entry {sequence} pass the limit"
                 self.period += 1
                 self.expires = content["expires"]
-                self.state = State(sums=self.terms.rule.zero)
+                self.state = AccountTotals(sums=self.terms.rule.zero)
                 if content["period"] != self.period or self.period > self.terms.policy.renewals:
                     yield f"entry {sequence} renews against the policy"
             case _:
@@ -125,8 +125,8 @@ class _Replay:
             yield f"entry {content['sequence']} belongs to another period"
         rule = self.terms.rule
         mode = self.state.mode or rule.mode(event)
-        self.state = State(sums=add(self.state.sums, rule.price(event)), mode=mode)
-        told = State.read(json.dumps(content["state"]))
+        self.state = AccountTotals(sums=add(self.state.sums, rule.price(event)), mode=mode)
+        told = AccountTotals.read(json.dumps(content["state"]))
         if told.mode != mode or _below(told.sums, self.state.sums):
             yield f"the sums of entry {content['sequence']} are below what its events cost"
         if self.terms.policy.adaptive and not rule.allows(told.sums, mode):
@@ -156,7 +156,7 @@ class _Replay:
         if self.terms.policy.adaptive or not mode or rule.allows(self.state.sums, mode):
             return True
         now = [(text, n) for (period, text), n in self.tallies.items() if period == self.period]
-        whole = events.Composed(tuple((events.from_json(text), n) for text, n in now))
+        whole = events.ComposedEvent(tuple((events.from_json(text), n) for text, n in now))
         return rule.allows_exactly(events.compose((whole,)))
 
 
@@ -203,15 +203,15 @@ def verify(session: Session, heads: Mapping[str, str]) -> Verification:
     )
 
 
-def _start(row: Row, names: Mapping[int, str]) -> _Replay:
+def _start(row: AccountRow, names: Mapping[int, str]) -> _Replay:
     terms = read_level(row)
-    return _Replay(row=row, terms=terms, names=names, state=State(sums=terms.rule.zero))
+    return _Replay(row=row, terms=terms, names=names, state=AccountTotals(sums=terms.rule.zero))
 
 
 def _run(
     session: Session,
     replay: _Replay,
-    placed: Mapping[int, Row],
+    placed: Mapping[int, AccountRow],
     below: Counter[tuple[str, str, str]],
 ) -> Iterator[str]:
     row = replay.row
@@ -231,7 +231,7 @@ def _run(
     yield from replay.close(session)
 
 
-def _above(row: Row, placed: Mapping[int, Row]) -> Iterator[str]:
+def _above(row: AccountRow, placed: Mapping[int, AccountRow]) -> Iterator[str]:
     """Accounts above; one that is gone or younger than its child ends the way, as other terms."""
     while row.parent is not None and row.parent in placed and row.parent < row.id:
         row = placed[row.parent]

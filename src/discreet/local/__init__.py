@@ -5,84 +5,84 @@ clients `encode`, a server adds their reports into an `Aggregate`, whose `estima
 """
 
 from discreet.local._heavy_hitters import heavy_hitters
-from discreet.local.collection.aggregator import Aggregate
-from discreet.local.collection.aggregator_state import State
-from discreet.local.collection.client import FreshClient, MemoisedClient
-from discreet.local.collection.report_file import Writer
-from discreet.local.collection.spec import Collection
-from discreet.local.distributed_noise import laplace_shares
-from discreet.local.longitudinal import l_olh, l_osue, rappor
-from discreet.local.means.balanced_piecewise import balanced
-from discreet.local.means.hybrid import hybrid
+from discreet.local.collection.aggregator import Aggregator
+from discreet.local.collection.aggregator_state import AggregatorState
+from discreet.local.collection.client import BudgetedClient, MemoizedClient
+from discreet.local.collection.report_file import ReportWriter
+from discreet.local.collection.spec import CollectionSpec
+from discreet.local.distributed_noise import distributed_laplace
+from discreet.local.distribution import square_wave
+from discreet.local.longitudinal import l_osue, longitudinal_olh, rappor
+from discreet.local.means.balanced_piecewise import balanced_piecewise
+from discreet.local.means.hybrid import hybrid_mean
 from discreet.local.means.local_laplace import local_laplace
-from discreet.local.means.multidimensional import best_mean, several
-from discreet.local.means.piecewise import duchi, piecewise
-from discreet.local.oracles.histogram_encoding import she
+from discreet.local.means.multidimensional import best_mean_randomizer, multidimensional_mean
+from discreet.local.means.piecewise import duchi, piecewise_mean
+from discreet.local.oracles.histogram_encoding import summation_histogram_encoding
 from discreet.local.oracles.local_hashing import hadamard_response, olh
 from discreet.local.oracles.randomized_response import grr
 from discreet.local.oracles.subset_selection import subset_selection
-from discreet.local.oracles.unary_encoding import oue, sue, the
+from discreet.local.oracles.unary_encoding import oue, sue, threshold_histogram_encoding
 from discreet.local.ranges._variance import best_oracle
-from discreet.local.ranges.adaptive import adaptive
-from discreet.local.ranges.haar import haar
-from discreet.local.ranges.hierarchical import flat, tree
-from discreet.local.ranges.hybrid_grid import local_grid
-from discreet.local.ranges.plan import optimal_tree, plan_local
+from discreet.local.ranges.adaptive import adaptive_hierarchy
+from discreet.local.ranges.haar import haar_wavelet
+from discreet.local.ranges.hierarchical import flat_histogram, hierarchical_histogram
+from discreet.local.ranges.hybrid_grid import hybrid_grid
+from discreet.local.ranges.plan import optimal_hierarchical_histogram, plan_collection
 from discreet.local.ranges.release import LocalRanges
-from discreet.local.ranges.square_wave_error import simulated_error
-from discreet.local.registry import from_description
-from discreet.local.shuffle import local_epsilon, shuffled
-from discreet.local.distribution import square_wave
-from discreet.local.trust_models import shuffled_ranges, trust_ladder
+from discreet.local.ranges.square_wave_error import simulate_square_wave_error
+from discreet.local.registry import randomizer_from_json
+from discreet.local.shuffle import local_epsilon_for, shuffled_guarantee
+from discreet.local.trust_models import compare_trust_models, shuffled_ranges
 from discreet.ranges.domain import bins, dates, integers, ordered
 
 __all__ = [
-    "Aggregate",
-    "Collection",
-    "FreshClient",
+    "Aggregator",
+    "CollectionSpec",
+    "BudgetedClient",
     "LocalRanges",
-    "MemoisedClient",
-    "State",
-    "Writer",
-    "adaptive",
-    "balanced",
-    "best_mean",
+    "MemoizedClient",
+    "AggregatorState",
+    "ReportWriter",
+    "adaptive_hierarchy",
+    "balanced_piecewise",
+    "best_mean_randomizer",
     "best_oracle",
     "bins",
     "dates",
     "duchi",
-    "flat",
-    "from_description",
+    "flat_histogram",
+    "randomizer_from_json",
     "grr",
-    "haar",
+    "haar_wavelet",
     "hadamard_response",
     "heavy_hitters",
-    "hybrid",
+    "hybrid_mean",
     "integers",
-    "l_olh",
+    "longitudinal_olh",
     "l_osue",
-    "laplace_shares",
-    "local_epsilon",
-    "local_grid",
+    "distributed_laplace",
+    "local_epsilon_for",
+    "hybrid_grid",
     "local_laplace",
     "olh",
-    "optimal_tree",
+    "optimal_hierarchical_histogram",
     "ordered",
     "oue",
-    "piecewise",
-    "plan_local",
+    "piecewise_mean",
+    "plan_collection",
     "rappor",
-    "several",
-    "she",
-    "shuffled",
+    "multidimensional_mean",
+    "summation_histogram_encoding",
+    "shuffled_guarantee",
     "shuffled_ranges",
-    "simulated_error",
+    "simulate_square_wave_error",
     "square_wave",
     "subset_selection",
     "sue",
-    "the",
-    "tree",
-    "trust_ladder",
+    "threshold_histogram_encoding",
+    "hierarchical_histogram",
+    "compare_trust_models",
 ]
 
 

@@ -24,11 +24,11 @@ from numpy.typing import ArrayLike, NDArray
 from discreet.core._rational import Number
 from discreet.core._validate import count, positive, probability
 from discreet.core.errors import InvalidArgument, OutOfDomain
-from discreet.local.oracles.local_hashing import Hashing, olh
-from discreet.local.randomizer import Randomiser, Reports, Tally
+from discreet.local.oracles.local_hashing import LocalHashing, olh
+from discreet.local.randomizer import LocalRandomizer, Reports, Tally
 from discreet.mechanisms.mechanism import Certificate
 from discreet.noise.distribution import Floats, Ints
-from discreet.noise.random_source import Bits, source_of
+from discreet.noise.random_source import RandomSource, source_of
 from discreet.noise.uniform import below
 
 # ── Found ────────────────────────────────────────────────────────────────────────────────────────
@@ -36,7 +36,7 @@ from discreet.noise.uniform import below
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+class HeavyHittersEstimate:
     """Texts that stand out of the noise, most frequent first.
 
     The noise of all ``tried`` candidates of a level together passes the threshold of that level
@@ -179,7 +179,7 @@ _TRIED = 1 << 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Sketch:
+class _CountSketch:
     """One group's estimated shares of cells, and the number of its reports."""
 
     group: int
@@ -188,7 +188,7 @@ class _Sketch:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HeavyHitters(Randomiser):
+class HeavyHitters(LocalRandomizer):
     """Reports about hashed prefixes of a text of at most ``length`` bytes."""
 
     kind: ClassVar[str] = "heavy_hitters"
@@ -208,7 +208,7 @@ class HeavyHitters(Randomiser):
         return (*range(min(self.first, whole), whole, self.step), whole)
 
     @property
-    def cells(self) -> Hashing:
+    def cells(self) -> LocalHashing:
         """What randomises a cell."""
         return olh(categories=1 << self.cell_digits, epsilon=self.epsilon)
 
@@ -235,7 +235,7 @@ class HeavyHitters(Randomiser):
         shape = {name: getattr(self, name) for name in names}
         return {**shape, "cells": self.cells.parameters()}
 
-    def encode(self, value: ArrayLike, *, bits: Bits | None = None) -> Reports:
+    def encode(self, value: ArrayLike, *, bits: RandomSource | None = None) -> Reports:
         """The report of each client: a group in one byte, and the noisy cell of its prefix."""
         rows = texts(cast("Iterable[str | bytes]", value), self.length)
         source = source_of(bits)
@@ -264,11 +264,11 @@ class HeavyHitters(Randomiser):
             accepted += tally.accepted
         return Tally(counts, accepted, len(reports) - accepted)
 
-    def estimate(self, counts: Ints, reports: int) -> Found:
+    def estimate(self, counts: Ints, reports: int) -> HeavyHittersEstimate:
         """The texts that stand out, from the longest prefixes that do, level by level."""
         candidates = np.zeros((1, self.length), dtype=np.uint8)
         known = tried = 0
-        sketches: list[_Sketch] = []
+        sketches: list[_CountSketch] = []
         states = counts.reshape(len(self.levels), self.hashes, -1)
         for level, digits in enumerate(self.levels):
             candidates = extended(candidates, known, digits - known)
@@ -278,7 +278,7 @@ class HeavyHitters(Randomiser):
             known = digits
         shares, variance = self._shares(sketches, candidates)
         order = np.argsort(-shares, kind="stable")
-        return Found(
+        return HeavyHittersEstimate(
             items=tuple(readable(candidates[order])),
             shares=shares[order],
             std=np.sqrt(variance[order]),
@@ -291,10 +291,10 @@ class HeavyHitters(Randomiser):
         mapping = family(self.seed, self.groups, self.length, self.cell_digits)[group]
         return mapping.cells(prefixes(rows, self.levels[group // self.hashes]))
 
-    def _sketches(self, states: Ints, level: int) -> list[_Sketch]:
+    def _sketches(self, states: Ints, level: int) -> list[_CountSketch]:
         """Estimated shares of all cells, by public hash; hashes without reports are left out."""
         return [
-            _Sketch(
+            _CountSketch(
                 group=level * self.hashes + member,
                 shares=self.cells.estimate(state[:-1], int(state[-1])).shares,
                 reports=int(state[-1]),
@@ -303,7 +303,7 @@ class HeavyHitters(Randomiser):
             if state[-1]
         ]
 
-    def _survivors(self, sketches: list[_Sketch], candidates: Texts) -> Ints:
+    def _survivors(self, sketches: list[_CountSketch], candidates: Texts) -> Ints:
         """Candidates that stand out under every hash but one, the most frequent ones first.
 
         A heavy text lifts all that share its cell under one hash. So the largest of a candidate's
@@ -329,7 +329,7 @@ class HeavyHitters(Randomiser):
         kept: Ints = order[sums[order] / left > self._quantile(len(candidates)) * noise]
         return kept
 
-    def _shares(self, sketches: list[_Sketch], found: Texts) -> tuple[Floats, Floats]:
+    def _shares(self, sketches: list[_CountSketch], found: Texts) -> tuple[Floats, Floats]:
         """Shares of what was found, by least squares: its collisions with itself are resolved.
 
         What was not found spreads evenly over the cells in the mean over the public hashes.

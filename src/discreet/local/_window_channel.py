@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 from discreet.core._rational import exp_minus
 from discreet.core.errors import InvalidArgument
 from discreet.local.randomizer import Reports, Tally
-from discreet.mechanisms.mechanism import Check
+from discreet.mechanisms.mechanism import CertificateCheck
 from discreet.noise.distribution import Floats, Ints
-from discreet.noise.random_source import Bits
+from discreet.noise.random_source import RandomSource
 from discreet.noise.uniform import below
 
 LARGEST_ALPHABET = 1 << 20
@@ -32,7 +32,7 @@ _PRECISION = 192
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Window:
+class WindowChannel:
     """Integer weights of the symbols, given the input. Made by `window`."""
 
     inputs: int
@@ -68,7 +68,7 @@ class Window:
         inside, outside = _squares(self.width), _squares(self.symbols)
         return float(Fraction(self.far * outside + (self.near - self.far) * inside, self.total))
 
-    def draw(self, inputs: Ints, bits: Bits) -> Ints:
+    def draw(self, inputs: Ints, bits: RandomSource) -> Ints:
         """One symbol for each input. The time does not depend on the inputs."""
         place = below(self.total, len(inputs), bits)
         border = self.width * self.near
@@ -97,13 +97,13 @@ class Window:
         )
         return inside + self.far / self.total * float(sums[-1])
 
-    def check(self, epsilon: Fraction, part: str) -> Check:
+    def check(self, epsilon: Fraction, part: str) -> CertificateCheck:
         """The exact divergence of two inputs at epsilon: zero unless near exceeds e^eps far."""
         _, high = exp_minus(epsilon, _PRECISION)
         # near > e^eps far is near e^-eps > far, here with an upper bound of e^-eps.
         excess = max(Fraction(0), Fraction(self.near * high, 1 << _PRECISION) - self.far)
         worst = min(self.width, self.inputs - 1) * excess * math.exp(min(float(epsilon), 700.0))
-        return Check(
+        return CertificateCheck(
             part=part,
             epsilon=float(epsilon),
             claimed=0.0,
@@ -112,7 +112,7 @@ class Window:
         )
 
 
-def window(*, inputs: int, width: int, epsilon: Fraction) -> Window:
+def window(*, inputs: int, width: int, epsilon: Fraction) -> WindowChannel:
     """The weights of a window that keep epsilon: far whole, near = floor(far e^epsilon).
 
     Theorem: a draw is epsilon-DP in the local model.
@@ -132,7 +132,7 @@ def window(*, inputs: int, width: int, epsilon: Fraction) -> Window:
     near = min(math.floor(far * growth), (_TOTAL - (inputs - 1) * far) // width)
     if near <= far:
         raise InvalidArgument(f"epsilon must be larger, got {float(epsilon):g}: nothing is told.")
-    return Window(inputs=inputs, width=width, near=near, far=far)
+    return WindowChannel(inputs=inputs, width=width, near=near, far=far)
 
 
 def bytes_of(alphabet: int) -> int:

@@ -20,11 +20,11 @@ from discreet.core import events
 from discreet.core._rational import Number
 from discreet.core._validate import count, positive
 from discreet.core.errors import InvalidArgument, OutOfDomain
-from discreet.core.relation import Relation
+from discreet.core.relation import NeighboringRelation
 from discreet.mechanisms._inputs import read
 from discreet.noise.distribution import Floats, Ints, floats
 from discreet.noise.laplace import DiscreteLaplace, Geometric
-from discreet.noise.random_source import Bits, source_of
+from discreet.noise.random_source import RandomSource, source_of
 from discreet.noise.uniform import below
 
 # A share takes about as many steps as the noise is wide.
@@ -60,7 +60,7 @@ class Polya:
         """That of the geometric number, divided by the number of shares."""
         return DiscreteLaplace(self.scale).variance / (2 * self.shares)
 
-    def sample(self, size: int, bits: Bits) -> Ints:
+    def sample(self, size: int, bits: RandomSource) -> Ints:
         """``size`` independent draws, exactly from this law.
 
         Proof: a geometric number G is the sum of a part of shape 1/m and one of shape 1 - 1/m;
@@ -81,32 +81,32 @@ class Polya:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LaplaceShares:
+class DistributedLaplace:
     """Shares of discrete Laplace noise for vectors that are summed. Made by `laplace_shares`."""
 
     scale: Fraction
     sensitivity: int
     honest: int
     modulus: int
-    relation: Relation
+    relation: NeighboringRelation
 
     @property
     def guarantee(self) -> Guarantee:
         """What the sum costs, against the server and all clients but the honest."""
-        return Guarantee(events.DiscreteLaplace(self.scale, self.sensitivity), self.relation)
+        return Guarantee(events.DiscreteLaplaceEvent(self.scale, self.sensitivity), self.relation)
 
     def std(self, clients: int | None = None) -> float:
         """Of the noise in one number of the sum, if so many clients added their share."""
         number = self.honest if clients is None else self._enough(clients)
         return math.sqrt(DiscreteLaplace(self.scale).variance * number / self.honest)
 
-    def noise(self, size: int, *, bits: Bits | None = None) -> Ints:
+    def noise(self, size: int, *, bits: RandomSource | None = None) -> Ints:
         """The share of one client for a vector of ``size`` numbers."""
         source = source_of(bits)
         part = Polya(scale=self.scale, shares=self.honest)
         return part.sample(size, source) - part.sample(size, source)
 
-    def encode(self, value: ArrayLike, *, bits: Bits | None = None) -> Ints:
+    def encode(self, value: ArrayLike, *, bits: RandomSource | None = None) -> Ints:
         """A client's vector of whole numbers with its share, modulo the modulus: for one sum."""
         values = read(value).whole
         if values is None or (values.size and int(np.abs(values).max()) >= self.modulus // 2):
@@ -138,14 +138,14 @@ class LaplaceShares:
         return number
 
 
-def laplace_shares(
+def distributed_laplace(
     *,
     sensitivity: int,
     epsilon: Number,
     honest: int,
     modulus: int = 1 << 32,
-    relation: Relation = Relation.REPLACE_ONE,
-) -> LaplaceShares:
+    relation: NeighboringRelation = NeighboringRelation.REPLACE_ONE,
+) -> DistributedLaplace:
     """Shares whose sum over ``honest`` clients is discrete Laplace noise.
 
     ``sensitivity`` is the L1 distance by which one client moves the sum: 2 for a one-hot vector
@@ -168,14 +168,14 @@ def laplace_shares(
         raise InvalidArgument(
             f"epsilon must be at least sensitivity / 2**16, got {epsilon}: use a coarser unit."
         )
-    if relation is Relation.LOCAL:
+    if relation is NeighboringRelation.LOCAL:
         raise InvalidArgument(
             "relation must be ADD_REMOVE or REPLACE_ONE: only a sum is protected."
         )
     size = count("modulus", modulus, minimum=2)
     if size > _LARGEST_MODULUS:
         raise InvalidArgument(f"modulus must be at most 2**62, got {size}.")
-    return LaplaceShares(
+    return DistributedLaplace(
         scale=Fraction(scale),
         sensitivity=moved,
         honest=count("honest", honest),

@@ -14,20 +14,20 @@ from numpy.typing import ArrayLike
 from discreet.core._rational import Number
 from discreet.core._validate import count, positive, probability
 from discreet.core.errors import OutOfDomain
-from discreet.local._window_channel import Window, bytes_of, histogram, rows
+from discreet.local._window_channel import WindowChannel, bytes_of, histogram, rows
 from discreet.local._window_channel import window as weights
-from discreet.local.means.base import Mean, bounds, plain
-from discreet.local.randomizer import Randomiser, Reports, Tally
+from discreet.local.means.base import MeanEstimate, bounds, plain
+from discreet.local.randomizer import LocalRandomizer, Reports, Tally
 from discreet.mechanisms.mechanism import Certificate
 from discreet.noise.distribution import Floats, Ints
-from discreet.noise.random_source import Bits, source_of
+from discreet.noise.random_source import RandomSource, source_of
 
 # ── Distribution ─────────────────────────────────────────────────────────────────────────────────
 # The distribution of bounded numbers as it was estimated: shares of equal cells.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Distribution:
+class DistributionEstimate:
     """Shares of equal cells between two bounds, never negative; evenly spread within a cell."""
 
     shares: Floats
@@ -89,17 +89,17 @@ class Distribution:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Bootstrap:
+class DistributionBootstrap:
     """An estimate, and estimates from reports simulated as if it were the truth."""
 
-    estimate: Distribution
-    replicates: tuple[Distribution, ...]
+    estimate: DistributionEstimate
+    replicates: tuple[DistributionEstimate, ...]
 
     def __repr__(self) -> str:
         return f"Bootstrap({self.estimate!r}, {len(self.replicates)} replicates)"
 
     def interval(
-        self, statistic: Callable[[Distribution], ArrayLike], level: float = 0.95
+        self, statistic: Callable[[DistributionEstimate], ArrayLike], level: float = 0.95
     ) -> tuple[Floats, Floats]:
         """About where the truth lies: the estimate less the error that the replicates made.
 
@@ -121,7 +121,7 @@ MOST_ITERATIONS = 10_000
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Fit:
+class MaximumLikelihoodFit:
     """Shares of the inputs, the number of iterations, and whether the likelihood settled."""
 
     shares: Floats
@@ -130,13 +130,13 @@ class Fit:
 
 
 def fit(
-    channel: Window,
+    channel: WindowChannel,
     counts: Ints,
     *,
     smooth: bool,
     enough: float | None = None,
     most: int = MOST_ITERATIONS,
-) -> Fit:
+) -> MaximumLikelihoodFit:
     """Maximise the likelihood, or with ``smooth`` also average neighbours after each step.
 
     Each step multiplies the shares by the transposed channel applied to counts / expectation and
@@ -150,7 +150,7 @@ def fit(
     observed = counts.astype(np.float64)
     total = observed.sum()
     if total == 0:
-        return Fit(shares, 0, converged=True)
+        return MaximumLikelihoodFit(shares, 0, converged=True)
     published = 1e-3 if smooth else 1e-3 * (channel.near / channel.far)
     limit = published if enough is None else enough
     expected = channel.shares(shares)
@@ -164,8 +164,8 @@ def fit(
         expected = channel.shares(shares)
         before, likelihood = likelihood, _log_likelihood(observed, expected)
         if likelihood - before < limit:
-            return Fit(shares, iteration, converged=True)
-    return Fit(shares, most, converged=False)
+            return MaximumLikelihoodFit(shares, iteration, converged=True)
+    return MaximumLikelihoodFit(shares, most, converged=False)
 
 
 def _log_likelihood(observed: Floats, expected: Floats) -> float:
@@ -187,7 +187,7 @@ _SERIES = 1e-3  # below this epsilon the closed form of the half width cancels
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class SquareWave(Randomiser):
+class SquareWave(LocalRandomizer):
     """A symbol from a window around the number's cell. Made by `square_wave`."""
 
     kind: ClassVar[str] = "square_wave"
@@ -195,7 +195,7 @@ class SquareWave(Randomiser):
     epsilon: Fraction
     lower: Fraction
     upper: Fraction
-    window: Window
+    window: WindowChannel
 
     @property
     def cells(self) -> int:
@@ -221,7 +221,7 @@ class SquareWave(Randomiser):
         ends = {"lower": plain(self.lower), "upper": plain(self.upper)}
         return {"cells": self.cells, **ends, "window": self.window.width}
 
-    def encode(self, value: ArrayLike, *, bits: Bits | None = None) -> Reports:
+    def encode(self, value: ArrayLike, *, bits: RandomSource | None = None) -> Reports:
         source = source_of(bits)
         every = self._cells_of(value)
         out = np.empty((len(every), self.width), dtype=np.uint8)
@@ -233,7 +233,7 @@ class SquareWave(Randomiser):
     def tally(self, reports: Reports) -> Tally:
         return histogram(reports, self.size)
 
-    def estimate(self, counts: Ints, reports: int, *, smooth: bool = True) -> Distribution:
+    def estimate(self, counts: Ints, reports: int, *, smooth: bool = True) -> DistributionEstimate:
         """The distribution of the clients' numbers.
 
         With ``smooth`` neighbouring cells are averaged after every step (EMS): much better if the
@@ -242,7 +242,7 @@ class SquareWave(Randomiser):
         spikes, and turns noise into spikes.
         """
         found = fit(self.window, counts, smooth=smooth)
-        return Distribution(
+        return DistributionEstimate(
             shares=found.shares,
             bounds=(float(self.lower), float(self.upper)),
             reports=reports,
@@ -250,7 +250,7 @@ class SquareWave(Randomiser):
             converged=found.converged,
         )
 
-    def mean(self, counts: Ints, reports: int) -> Mean:
+    def mean(self, counts: Ints, reports: int) -> MeanEstimate:
         """The mean of the clients' numbers, each taken as the middle of its cell: unbiased.
 
         Proof: the mean symbol is linear in the cell (`Window.moment`).
@@ -259,7 +259,7 @@ class SquareWave(Randomiser):
         levels = (symbols - (self.size - 1) / 2) / gain
         shift = math.fsum(counts * levels) / reports if reports else 0.0
         lower, upper = float(self.lower), float(self.upper)
-        return Mean(
+        return MeanEstimate(
             value=(lower + upper) / 2 + shift * self._cell,
             reports=reports,
             std=self.std / math.sqrt(reports) if reports else math.inf,
@@ -270,12 +270,12 @@ class SquareWave(Randomiser):
 
     def bootstrap(
         self,
-        estimate: Distribution,
+        estimate: DistributionEstimate,
         *,
         smooth: bool = True,
         replicates: int = 100,
-        bits: Bits | None = None,
-    ) -> Bootstrap:
+        bits: RandomSource | None = None,
+    ) -> DistributionBootstrap:
         """Estimates from simulated reports of clients distributed like ``estimate``.
 
         Post-processing: no report is read again.
@@ -285,7 +285,7 @@ class SquareWave(Randomiser):
         chances = self.window.shares(estimate.shares)
         drawn = rng.multinomial(estimate.reports, chances / chances.sum(), size=replicates)
         made = tuple(self.estimate(one, estimate.reports, smooth=smooth) for one in drawn)
-        return Bootstrap(estimate=estimate, replicates=made)
+        return DistributionBootstrap(estimate=estimate, replicates=made)
 
     def certify(self) -> Certificate:
         """The ratio of the integer weights."""

@@ -26,15 +26,15 @@ from discreet.core import events
 from discreet.core._rational import Enclosure, Number, ceil_div, exp_minus, round_up
 from discreet.core._validate import count, positive
 from discreet.core.errors import InvalidArgument, OutOfDomain
-from discreet.core.relation import Relation
-from discreet.local.oracles.base import Oracle
-from discreet.local.oracles.local_hashing import Hashing, olh
-from discreet.local.oracles.unary_encoding import ONE, Unary, oue, sue
+from discreet.core.relation import NeighboringRelation
+from discreet.local.oracles.base import FrequencyOracle
+from discreet.local.oracles.local_hashing import LocalHashing, olh
+from discreet.local.oracles.unary_encoding import ONE, UnaryEncoding, oue, sue
 from discreet.local.randomizer import Reports, Tally, coin_check, pack, unpack
-from discreet.mechanisms.mechanism import Certificate, Check
+from discreet.mechanisms.mechanism import Certificate, CertificateCheck
 from discreet.noise._packed_bernoulli import packed_bernoulli
 from discreet.noise.distribution import Floats, Ints
-from discreet.noise.random_source import Bits, source_of
+from discreet.noise.random_source import RandomSource, source_of
 from discreet.noise.uniform import below, bernoulli_real
 
 # ── Longitudinal ─────────────────────────────────────────────────────────────────────────────────
@@ -55,7 +55,7 @@ from discreet.noise.uniform import below, bernoulli_real
 _PRECISION = 256
 
 
-class Memoised(Oracle):
+class MemoizedOracle(FrequencyOracle):
     """A permanent response, of which every report is a noisy copy.
 
     ``epsilon`` is the cost of one report, ``permanent`` that of any number from one permanent
@@ -65,11 +65,11 @@ class Memoised(Oracle):
     permanent: Fraction
 
     @abstractmethod
-    def remember(self, value: ArrayLike, *, bits: Bits | None = None) -> Reports:
+    def remember(self, value: ArrayLike, *, bits: RandomSource | None = None) -> Reports:
         """Permanent responses, one row a client. Never sent: each belongs to its client alone."""
 
     @abstractmethod
-    def report(self, memory: Reports, *, bits: Bits | None = None) -> Reports:
+    def report(self, memory: Reports, *, bits: RandomSource | None = None) -> Reports:
         """Noisy copies of permanent responses, drawn afresh: these are sent."""
 
     @abstractmethod
@@ -83,7 +83,7 @@ class Memoised(Oracle):
         The error of the permanent response stays, however many rounds: that is the protection.
         """
 
-    def encode(self, value: ArrayLike, *, bits: Bits | None = None) -> Reports:
+    def encode(self, value: ArrayLike, *, bits: RandomSource | None = None) -> Reports:
         """The first report of clients whose memory is not kept: they must not send a second."""
         source = source_of(bits)
         return self.report(self.remember(value, bits=source), bits=source)
@@ -91,11 +91,11 @@ class Memoised(Oracle):
     def after(self, reports: int | None = None) -> Guarantee:
         """What this many reports from one permanent response cost; None: any number of them."""
         if reports is None:
-            return Guarantee(events.Pure(self.permanent), Relation.LOCAL)
+            return Guarantee(events.PureEvent(self.permanent), NeighboringRelation.LOCAL)
         if count("reports", reports) == 1:
             return self.guarantee
         spent = min(self.permanent, Fraction(self.loss_after(reports)))
-        return Guarantee(events.Pure(spent), Relation.LOCAL)
+        return Guarantee(events.PureEvent(spent), NeighboringRelation.LOCAL)
 
     def _rows(self, memory: Reports) -> Reports:
         if memory.dtype != np.uint8 or memory.ndim != 2 or memory.shape[1] != self.width:
@@ -109,7 +109,7 @@ class Memoised(Oracle):
         )
 
 
-class MemoisedUnary(Memoised):
+class MemoizedUnary(MemoizedOracle):
     """A permanent unary response, of which every report is a copy with flipped bits.
 
     All coins are whole numbers of 2**-32, so both costs are known in integers.
@@ -117,7 +117,7 @@ class MemoisedUnary(Memoised):
 
     @property
     @abstractmethod
-    def response(self) -> Unary:
+    def response(self) -> UnaryEncoding:
         """How the permanent response is made."""
 
     @property
@@ -149,10 +149,10 @@ class MemoisedUnary(Memoised):
     def parameters(self) -> dict[str, Any]:
         return {"categories": self.categories, "permanent": canonical.ratio(self.permanent)}
 
-    def remember(self, value: ArrayLike, *, bits: Bits | None = None) -> Reports:
+    def remember(self, value: ArrayLike, *, bits: RandomSource | None = None) -> Reports:
         return self.response.encode(value, bits=bits)
 
-    def report(self, memory: Reports, *, bits: Bits | None = None) -> Reports:
+    def report(self, memory: Reports, *, bits: RandomSource | None = None) -> Reports:
         rows, source = self._rows(memory), source_of(bits)
         flips = packed_bernoulli(self.flip, rows=len(rows), columns=self.categories, bits=source)
         return rows ^ flips
@@ -205,11 +205,11 @@ class MemoisedUnary(Memoised):
         return Certificate(mechanism=self.kind, guarantee=self.guarantee, checks=checks).demand()
 
 
-Made = TypeVar("Made", bound=MemoisedUnary)
+Made = TypeVar("Made", bound=MemoizedUnary)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class Rappor(MemoisedUnary):
+class RAPPOR(MemoizedUnary):
     """Both steps symmetric: every bit flipped with one probability, then with another."""
 
     kind: ClassVar[str] = "rappor"
@@ -218,12 +218,12 @@ class Rappor(MemoisedUnary):
     permanent: Fraction
 
     @property
-    def response(self) -> Unary:
+    def response(self) -> UnaryEncoding:
         return sue(categories=self.categories, epsilon=self.permanent)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class OptimisedMemoised(MemoisedUnary):
+class LOSUE(MemoizedUnary):
     """The permanent response by optimised unary encoding, the copies flipped symmetrically."""
 
     kind: ClassVar[str] = "l_osue"
@@ -232,11 +232,11 @@ class OptimisedMemoised(MemoisedUnary):
     permanent: Fraction
 
     @property
-    def response(self) -> Unary:
+    def response(self) -> UnaryEncoding:
         return oue(categories=self.categories, epsilon=self.permanent)
 
 
-def rappor(*, categories: int, epsilon: Number, permanent: Number | str) -> Rappor:
+def rappor(*, categories: int, epsilon: Number, permanent: Number | str) -> RAPPOR:
     """RAPPOR without its hashing (L-SUE): ``epsilon`` for one report, ``permanent`` for all.
 
     Theorem: one report is epsilon-DP, any number from one permanent response permanent-DP, in the
@@ -248,10 +248,10 @@ def rappor(*, categories: int, epsilon: Number, permanent: Number | str) -> Rapp
     """
     one, lasting = losses(epsilon, permanent)
     size = count("categories", categories, minimum=2)
-    return _useful(Rappor(categories=size, epsilon=one, permanent=lasting))
+    return _useful(RAPPOR(categories=size, epsilon=one, permanent=lasting))
 
 
-def l_osue(*, categories: int, epsilon: Number, permanent: Number | str) -> OptimisedMemoised:
+def l_osue(*, categories: int, epsilon: Number, permanent: Number | str) -> LOSUE:
     """Longitudinal optimised unary encoding: less error than `rappor` at the same two epsilons.
 
     Theorem: as `rappor`, with the permanent response of `oue`; one report has the error of `oue`
@@ -262,7 +262,7 @@ def l_osue(*, categories: int, epsilon: Number, permanent: Number | str) -> Opti
     """
     one, lasting = losses(epsilon, permanent)
     size = count("categories", categories, minimum=2)
-    return _useful(OptimisedMemoised(categories=size, epsilon=one, permanent=lasting))
+    return _useful(LOSUE(categories=size, epsilon=one, permanent=lasting))
 
 
 def losses(epsilon: Number, permanent: Number | str) -> tuple[Fraction, Fraction]:
@@ -302,10 +302,10 @@ def _flip(coins: tuple[int, int], epsilon: Fraction) -> int:
     return high
 
 
-def _check(part: str, ratio: Fraction, epsilon: Fraction) -> Check:
+def _check(part: str, ratio: Fraction, epsilon: Fraction) -> CertificateCheck:
     least = Fraction(exp_minus(epsilon, _PRECISION)[1], 1 << _PRECISION)
     holds = ratio * least <= 1
-    return Check(
+    return CertificateCheck(
         part=part,
         epsilon=float(epsilon),
         claimed=0.0,
@@ -323,7 +323,7 @@ _LARGEST = 700.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class MemoisedHashing(Memoised, Hashing):
+class MemoizedHashing(MemoizedOracle, LocalHashing):
     """Local hashing at ``permanent``, of which every report is a copy worth ``epsilon``."""
 
     kind: ClassVar[str] = "l_olh"
@@ -334,7 +334,7 @@ class MemoisedHashing(Memoised, Hashing):
     kept: int = 1
 
     @property
-    def response(self) -> Hashing:
+    def response(self) -> LocalHashing:
         """How the permanent response is made."""
         return olh(categories=self.categories, epsilon=self.permanent, hashes=self.hashes)
 
@@ -350,10 +350,10 @@ class MemoisedHashing(Memoised, Hashing):
             "permanent": canonical.ratio(self.permanent),
         }
 
-    def remember(self, value: ArrayLike, *, bits: Bits | None = None) -> Reports:
+    def remember(self, value: ArrayLike, *, bits: RandomSource | None = None) -> Reports:
         return self.response.encode(value, bits=bits)
 
-    def report(self, memory: Reports, *, bits: Bits | None = None) -> Reports:
+    def report(self, memory: Reports, *, bits: RandomSource | None = None) -> Reports:
         rows, source = self._rows(memory), source_of(bits)
         reports = np.empty_like(rows)
         for start in range(0, len(rows), _CHUNK):
@@ -363,7 +363,7 @@ class MemoisedHashing(Memoised, Hashing):
             reports[part] = pack(fields, self._fields)
         return reports
 
-    def _noise(self, size: int, bits: Bits) -> Ints:
+    def _noise(self, size: int, bits: RandomSource) -> Ints:
         """What is added to a remembered hash value: mostly nothing."""
         lies = bernoulli_real(self._second_lie, size, bits)
         # Drawn for all, so that the time does not tell how many lied.
@@ -453,9 +453,9 @@ class MemoisedHashing(Memoised, Hashing):
         return Certificate(mechanism=self.kind, guarantee=self.guarantee, checks=checks).demand()
 
 
-def l_olh(
+def longitudinal_olh(
     *, categories: int, epsilon: Number, permanent: Number | str, hashes: int | None = None
-) -> MemoisedHashing:
+) -> MemoizedHashing:
     """Longitudinal local hashing: a few bytes a report, ``permanent`` for any number of them.
 
     Theorem: one report is epsilon-DP, any number from one permanent response permanent-DP, in the
@@ -471,7 +471,7 @@ def l_olh(
     every = [2**b for b in range(1, 9) if 2 ** (b - 1) < size]
     options = every if hashes is None else [hashes]
     made = [olh(categories=size, epsilon=one, hashes=g) for g in options]
-    best = min(made, key=Hashing.contrast_variance)
-    return MemoisedHashing(
+    best = min(made, key=LocalHashing.contrast_variance)
+    return MemoizedHashing(
         categories=best.categories, epsilon=one, hash_digits=best.hash_digits, permanent=lasting
     )

@@ -18,11 +18,11 @@ from discreet.core import canonical_json as canonical
 from discreet.core import events
 from discreet.core._rational import Real, exp_minus
 from discreet.core.errors import OutOfDomain
-from discreet.core.relation import Relation
+from discreet.core.relation import NeighboringRelation
 from discreet.mechanisms._inputs import read
-from discreet.mechanisms.mechanism import Check, Mechanism
+from discreet.mechanisms.mechanism import CertificateCheck, Mechanism
 from discreet.noise.distribution import Ints
-from discreet.noise.random_source import Bits
+from discreet.noise.random_source import RandomSource
 
 # ── Coin ─────────────────────────────────────────────────────────────────────────────────────────
 # What a coin gives away that decides between truth and lie, from the coin as it is thrown.
@@ -32,7 +32,9 @@ from discreet.noise.random_source import Bits
 _LARGEST = 20_000
 
 
-def coin_check(part: str, lie: Real, *, epsilon: Fraction, light: int, heavy: int) -> Check:
+def coin_check(
+    part: str, lie: Real, *, epsilon: Fraction, light: int, heavy: int
+) -> CertificateCheck:
     """Whether ``heavy`` true reports are at most e^epsilon times likelier than ``light`` lies.
 
     Theorem: what is returned is at least the divergence of the reports of two clients at epsilon,
@@ -46,7 +48,7 @@ def coin_check(part: str, lie: Real, *, epsilon: Fraction, light: int, heavy: in
     low, _ = lie(precision)
     _, rarer = exp_minus(epsilon, precision)
     told = Fraction((1 << precision) - low, 1 << precision) - Fraction(heavy * low, light * rarer)
-    return Check(
+    return CertificateCheck(
         part=part,
         epsilon=float(epsilon),
         claimed=0.0,
@@ -103,7 +105,7 @@ class Tally:
     refused: int
 
 
-class Randomiser(Mechanism):
+class LocalRandomizer(Mechanism):
     """The public description of one kind of report. Subclasses are frozen dataclasses."""
 
     kind: ClassVar[str]
@@ -112,7 +114,7 @@ class Randomiser(Mechanism):
     @property
     def guarantee(self) -> Guarantee:
         """What one report costs its client."""
-        return Guarantee(events.Pure(self.epsilon), Relation.LOCAL)
+        return Guarantee(events.PureEvent(self.epsilon), NeighboringRelation.LOCAL)
 
     def __repr__(self) -> str:
         return f"{self.kind}({self.guarantee!r}, reports of {self.width} bytes)"
@@ -128,7 +130,7 @@ class Randomiser(Mechanism):
         """Length of the vector of counts that a server keeps."""
 
     @abstractmethod
-    def encode(self, value: ArrayLike, *, bits: Bits | None = None) -> Reports:
+    def encode(self, value: ArrayLike, *, bits: RandomSource | None = None) -> Reports:
         """The report of each client: one row a value. This is all that leaves a client."""
 
     @abstractmethod

@@ -11,7 +11,7 @@ from typing import Any
 
 from discreet.core.canonical_json import read_ratio
 from discreet.core.errors import InvalidArgument, PrivacyError
-from discreet.local.randomizer import VERSION, Randomiser
+from discreet.local.randomizer import VERSION, LocalRandomizer
 
 # ── Catalogue ────────────────────────────────────────────────────────────────────────────────────
 # From a public description back to the randomiser it describes.
@@ -24,17 +24,17 @@ RANDOMIZER_KINDS: dict[str, str] = {
     "grr": "discreet.local.oracles.randomized_response:grr",
     "sue": "discreet.local.oracles.unary_encoding:sue",
     "oue": "discreet.local.oracles.unary_encoding:oue",
-    "the": "discreet.local.oracles.unary_encoding:the",
-    "she": "discreet.local.oracles.histogram_encoding:she",
+    "the": "discreet.local.oracles.unary_encoding:threshold_histogram_encoding",
+    "she": "discreet.local.oracles.histogram_encoding:summation_histogram_encoding",
     "olh": "discreet.local.oracles.local_hashing:olh",
     "subset_selection": "discreet.local.oracles.subset_selection:subset_selection",
     "rappor": "discreet.local.longitudinal:rappor",
     "l_osue": "discreet.local.longitudinal:l_osue",
-    "l_olh": "discreet.local.longitudinal:l_olh",
+    "l_olh": "discreet.local.longitudinal:longitudinal_olh",
     "duchi": "discreet.local.means.piecewise:duchi",
-    "piecewise": "discreet.local.means.piecewise:piecewise",
-    "balanced": "discreet.local.means.balanced_piecewise:balanced",
-    "hybrid": "discreet.local.means.hybrid:hybrid",
+    "piecewise": "discreet.local.means.piecewise:piecewise_mean",
+    "balanced": "discreet.local.means.balanced_piecewise:balanced_piecewise",
+    "hybrid": "discreet.local.means.hybrid:hybrid_mean",
     "local_laplace": "discreet.local.means.local_laplace:local_laplace",
     "several": "discreet.local.means.multidimensional:described",
     "square_wave": "discreet.local.distribution:square_wave",
@@ -53,7 +53,7 @@ KINDS: dict[str, str] = {
 
 def rebuild(
     description: Mapping[str, Any] | str, *, kinds: Mapping[str, str] = RANDOMIZER_KINDS
-) -> Randomiser:
+) -> LocalRandomizer:
     """The randomiser that describes itself exactly like this; anything else is refused."""
     given = _object(description)
     version, kind, epsilon = (given.pop(name, None) for name in ("version", "kind", "epsilon"))
@@ -70,7 +70,7 @@ def rebuild(
     return made
 
 
-def _make(kind: str, place: str, epsilon: Fraction, given: dict[str, Any]) -> Randomiser:
+def _make(kind: str, place: str, epsilon: Fraction, given: dict[str, Any]) -> LocalRandomizer:
     module, _, name = place.partition(":")
     factory = getattr(import_module(module), name)
     known = inspect.signature(factory).parameters
@@ -78,7 +78,7 @@ def _make(kind: str, place: str, epsilon: Fraction, given: dict[str, Any]) -> Ra
     if unknown:
         raise InvalidArgument(f"{kind} has no field {', '.join(map(repr, unknown))}.")
     try:
-        made: Randomiser = factory(epsilon=epsilon, **given)
+        made: LocalRandomizer = factory(epsilon=epsilon, **given)
     except PrivacyError:
         raise
     except (TypeError, ValueError, ArithmeticError, LookupError, AttributeError) as error:
@@ -100,7 +100,7 @@ def _object(description: Mapping[str, Any] | str) -> dict[str, Any]:
     return found
 
 
-def from_description(description: Mapping[str, Any] | str) -> Randomiser:
+def randomizer_from_json(description: Mapping[str, Any] | str) -> LocalRandomizer:
     """The randomiser that `Randomiser.describe` described, from its dictionary or its JSON.
 
     Unknown versions, kinds and fields are refused: a client that guesses could be private to

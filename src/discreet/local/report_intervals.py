@@ -24,7 +24,7 @@ _PLACES = 128
 _CELLS = 1 << 21
 
 
-def reports_interval(reports: ArrayLike, *, level: float = 0.95) -> Interval:
+def mean_from_reports(reports: ArrayLike, *, level: float = 0.95) -> Interval:
     """An interval for the mean of the population, from numbers to which noise was added (C13).
 
     Theorem: post-processing of what the clients sent: it costs nothing. It covers at its level if
@@ -39,7 +39,9 @@ def reports_interval(reports: ArrayLike, *, level: float = 0.95) -> Interval:
     return _interval(mean, half, inside, spread=std)
 
 
-def reports_difference(first: ArrayLike, second: ArrayLike, *, level: float = 0.95) -> Interval:
+def difference_from_reports(
+    first: ArrayLike, second: ArrayLike, *, level: float = 0.95
+) -> Interval:
     """An interval for the difference of the means of two populations, from noisy numbers.
 
     Theorem: as for `reports_interval`; the scales of the noise may differ. Degrees of freedom are
@@ -64,9 +66,7 @@ def reports_variance(reports: ArrayLike, *, scale: Number) -> float:
     return float(np.var(_numbers("reports", reports, 2), ddof=1)) - 2 * noise**2
 
 
-def reports_variance_interval(
-    reports: ArrayLike, *, scale: Number, level: float = 0.95
-) -> Interval:
+def variance_from_reports(reports: ArrayLike, *, scale: Number, level: float = 0.95) -> Interval:
     """An interval for the variance of the population, from reports with Laplace noise.
 
     Theorem: covers at its level if the reports are so many that their sample variance is normal.
@@ -92,7 +92,9 @@ def reports_variance_interval(
     )
 
 
-def reports_proportion(reports: ArrayLike, *, epsilon: Number, level: float = 0.95) -> Interval:
+def proportion_from_reports(
+    reports: ArrayLike, *, epsilon: Number, level: float = 0.95
+) -> Interval:
     """An interval for the share of yes, from randomised responses of 0 and 1 with this epsilon.
 
     Theorem: covers with probability at least ``level``, for every share and number of reports.
@@ -121,7 +123,7 @@ def reports_proportion(reports: ArrayLike, *, epsilon: Number, level: float = 0.
     )
 
 
-def reports_quantile(
+def quantile_from_reports(
     reports: ArrayLike,
     *,
     quantile: Number = 0.5,

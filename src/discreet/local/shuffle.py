@@ -10,53 +10,53 @@ from discreet.accounting import shuffle as randomisers
 from discreet.accounting.guarantee import Guarantee
 from discreet.accounting.shuffle import Parts
 from discreet.core.errors import Unsupported
-from discreet.local.longitudinal import Memoised
-from discreet.local.means.balanced_piecewise import Balanced
-from discreet.local.means.piecewise import Duchi, Piecewise
-from discreet.local.oracles.local_hashing import Hashing
-from discreet.local.oracles.randomized_response import RandomisedResponse
+from discreet.local.distribution import SquareWave
+from discreet.local.longitudinal import MemoizedOracle
+from discreet.local.means.balanced_piecewise import BalancedPiecewise
+from discreet.local.means.piecewise import Duchi, PiecewiseMean
+from discreet.local.oracles.local_hashing import LocalHashing
+from discreet.local.oracles.randomized_response import RandomizedResponse
 from discreet.local.oracles.subset_selection import BlockOracle, SubsetSelection
 from discreet.local.oracles.unary_encoding import (
     ONE,
-    OptimisedUnary,
+    OptimizedUnary,
     SymmetricUnary,
-    ThresholdedHistogram,
-    Unary,
+    ThresholdHistogramEncoding,
+    UnaryEncoding,
 )
-from discreet.local.randomizer import Randomiser
-from discreet.local.distribution import SquareWave
+from discreet.local.randomizer import LocalRandomizer
 
 # Exactly these: what is derived from them may report differently.
-_RESPONSES = (RandomisedResponse,)
-_BLOCKS = (SubsetSelection, Hashing)
-_UNARY = (SymmetricUnary, OptimisedUnary, ThresholdedHistogram)
-_WINDOWS = (Piecewise, Duchi, Balanced, SquareWave)
+_RESPONSES = (RandomizedResponse,)
+_BLOCKS = (SubsetSelection, LocalHashing)
+_UNARY = (SymmetricUnary, OptimizedUnary, ThresholdHistogramEncoding)
+_WINDOWS = (PiecewiseMean, Duchi, BalancedPiecewise, SquareWave)
 
 
-def parts(randomiser: Randomiser) -> Parts:
+def parts(randomiser: LocalRandomizer) -> Parts:
     """The two levels of a randomiser, or nothing if it is not known to have two.
 
     Memoised reports are refused: what a client remembers ties its reports to each other.
     """
-    if isinstance(randomiser, Memoised):
+    if isinstance(randomiser, MemoizedOracle):
         raise Unsupported(
             f"{randomiser.kind} repeats what it remembers, so that reports of one client can be "
             "tied to each other: a shuffler does not hide them. Use an oracle with fresh coins."
         )
     kind = type(randomiser)
-    if kind in _RESPONSES and isinstance(randomiser, RandomisedResponse):
+    if kind in _RESPONSES and isinstance(randomiser, RandomizedResponse):
         return randomisers.blocks(points=randomiser.categories)
     if kind in _BLOCKS and isinstance(randomiser, BlockOracle):
         return randomisers.blocks(points=randomiser.points, chosen=randomiser.chosen)
-    if kind in _UNARY and isinstance(randomiser, Unary):
+    if kind in _UNARY and isinstance(randomiser, UnaryEncoding):
         return randomisers.unary(Fraction(randomiser.coins[1], ONE))
-    if kind in _WINDOWS and isinstance(randomiser, Piecewise | SquareWave):
+    if kind in _WINDOWS and isinstance(randomiser, PiecewiseMean | SquareWave):
         inside = randomiser.window
         return randomisers.window(inputs=inside.inputs, width=inside.width)
     return ()
 
 
-def shuffled(randomiser: Randomiser, *, reports: int) -> Guarantee:
+def shuffled_guarantee(randomiser: LocalRandomizer, *, reports: int) -> Guarantee:
     """What ``reports`` reports of one randomiser are worth once a shuffler has mixed them.
 
     Theorem: S3 of docs/theory/shuffle.md for randomisers of two levels, S2 for all others.
@@ -68,8 +68,8 @@ def shuffled(randomiser: Randomiser, *, reports: int) -> Guarantee:
     return randomiser.guarantee.shuffled(reports=reports, parts=parts(randomiser))
 
 
-def local_epsilon(
-    make: Callable[[float], Randomiser] | None = None,
+def local_epsilon_for(
+    make: Callable[[float], LocalRandomizer] | None = None,
     *,
     epsilon: float,
     delta: float,

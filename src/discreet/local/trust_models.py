@@ -11,15 +11,15 @@ from discreet.accounting.guarantee import Guarantee
 from discreet.accounting.shuffle import Parts, local_epsilon
 from discreet.core import _validate as check
 from discreet.core._rational import Number
-from discreet.core.relation import Relation
-from discreet.local.oracles.randomized_response import RandomisedResponse
+from discreet.core.relation import NeighboringRelation
+from discreet.local.oracles.randomized_response import RandomizedResponse
 from discreet.local.oracles.subset_selection import BlockOracle
-from discreet.local.randomizer import Randomiser
+from discreet.local.randomizer import LocalRandomizer
 from discreet.local.ranges import haar
 from discreet.local.ranges import hierarchical as tree
-from discreet.local.ranges.haar import HaarTree, Halves
-from discreet.local.ranges.hierarchical import Tree
-from discreet.local.ranges.plan import plan_local
+from discreet.local.ranges.haar import HaarResponse, LocalHaar
+from discreet.local.ranges.hierarchical import LocalHierarchicalHistogram
+from discreet.local.ranges.plan import plan_collection
 from discreet.query.budget import budget
 from discreet.ranges._strategy_design import RangeDesign
 from discreet.ranges.domain import Domain, declared
@@ -45,13 +45,13 @@ _STEP = 1 << 16
 class ShuffledRanges:
     """A randomiser of n clients whose shuffled reports have the guarantee."""
 
-    randomiser: Tree | HaarTree
+    randomiser: LocalHierarchicalHistogram | LocalHaar
     guarantee: Guarantee
     mean: float
     """Mean squared error over the workload, in clients squared, for equally frequent cells."""
 
 
-def parts_of(randomiser: Tree | HaarTree) -> Parts:
+def parts_of(randomiser: LocalHierarchicalHistogram | LocalHaar) -> Parts:
     """The levels as two-level randomisers; nothing if one of them is of another kind.
 
     Proof: blocks of a design as in `accounting.randomisers`. A half's sign at a random row: all
@@ -93,7 +93,7 @@ def shuffled_ranges(
     local = local_epsilon(target, delta=slack, reports=hidden)
     best: ShuffledRanges | None = None
     for _ in range(_TURNS):
-        found = plan_local(domain, workload, epsilon=local, clients=clients).chosen.randomiser
+        found = plan_collection(domain, workload, epsilon=local, clients=clients).chosen.randomiser
         parts = parts_of(found)
         local = local_epsilon(target, delta=slack, reports=hidden, parts=parts)
         made = _at(found, local)
@@ -106,24 +106,26 @@ def shuffled_ranges(
     return best
 
 
-def _at(randomiser: Tree | HaarTree, local: float) -> Tree | HaarTree:
+def _at(
+    randomiser: LocalHierarchicalHistogram | LocalHaar, local: float
+) -> LocalHierarchicalHistogram | LocalHaar:
     """The same structure with the same designs at another epsilon."""
     # Finer for a small epsilon: what is rounded must not come out as nothing, or as more.
     step = _STEP << max(0, -math.floor(math.log2(local)))
     epsilon = Fraction(math.floor(local * step), step)
-    if isinstance(randomiser, HaarTree):
+    if isinstance(randomiser, LocalHaar):
         return haar.described(epsilon=epsilon, **randomiser.parameters())
     return tree.described(epsilon=epsilon, **randomiser.parameters())
 
 
-def _parts(part: Randomiser) -> Parts:
+def _parts(part: LocalRandomizer) -> Parts:
     # Fewer than `shuffling.parts` knows: those whose numbers stay when epsilon changes (`_at`).
     match part:
         case BlockOracle():
             return randomisers.blocks(points=part.points, chosen=part.chosen)
-        case RandomisedResponse():
+        case RandomizedResponse():
             return randomisers.blocks(points=part.categories)
-        case Halves():
+        case HaarResponse():
             return ((Fraction(1), Fraction(1, 2), Fraction(1, 2)),)
         case _:
             return ()
@@ -133,14 +135,14 @@ def _parts(part: Randomiser) -> Parts:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Rung:
+class TrustOption:
     """One model of trust, with its best structure."""
 
     model: str
     trusted: str
     """Who must behave for the guarantee to hold."""
     structure: str
-    design: RangeDesign | Tree | HaarTree
+    design: RangeDesign | LocalHierarchicalHistogram | LocalHaar
     local_epsilon: float
     """What one report is worth to whom it reaches first; infinite if rows leave as they are."""
     mean: float
@@ -153,7 +155,7 @@ class Rung:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Ladder:
+class TrustComparison:
     """Models of trust under one guarantee, from the most trust to the least."""
 
     domain: Domain
@@ -161,9 +163,9 @@ class Ladder:
     epsilon: float
     delta: float
     clients: int
-    rungs: tuple[Rung, ...]
+    rungs: tuple[TrustOption, ...]
 
-    def __getitem__(self, model: str) -> Rung:
+    def __getitem__(self, model: str) -> TrustOption:
         """The rung of a model."""
         return next(rung for rung in self.rungs if rung.model == model)
 
@@ -182,7 +184,7 @@ class Ladder:
     __repr__ = __str__
 
 
-def trust_ladder(
+def compare_trust_models(
     domain: Domain,
     workload: Asked,
     *,
@@ -190,7 +192,7 @@ def trust_ladder(
     delta: Number,
     clients: int,
     honest: Number = 1,
-) -> Ladder:
+) -> TrustComparison:
     """The best collection under one guarantee for every model of trust. Reads no data.
 
     All rungs are (epsilon, delta)-DP if the value of one client is replaced by another; their
@@ -215,9 +217,9 @@ def trust_ladder(
     shuffled = shuffled_ranges(
         domain, workload, epsilon=loss, delta=slack, clients=clients, honest=good
     )
-    alone = plan_local(domain, workload, epsilon=loss, clients=clients).chosen
+    alone = plan_collection(domain, workload, epsilon=loss, clients=clients).chosen
     rungs = (
-        Rung(
+        TrustOption(
             model="central",
             trusted="the curator",
             structure=central.describe(),
@@ -225,7 +227,7 @@ def trust_ladder(
             local_epsilon=math.inf,
             mean=central.mean_variance(workload),
         ),
-        Rung(
+        TrustOption(
             model="secure sum",
             trusted="a protocol",
             structure=central.describe(),
@@ -233,7 +235,7 @@ def trust_ladder(
             local_epsilon=math.inf,
             mean=central.mean_variance(workload) * clients / good,
         ),
-        Rung(
+        TrustOption(
             model="shuffle",
             trusted="the shuffler",
             structure=shuffled.randomiser.name,
@@ -241,7 +243,7 @@ def trust_ladder(
             local_epsilon=float(shuffled.randomiser.epsilon),
             mean=shuffled.mean,
         ),
-        Rung(
+        TrustOption(
             model="local",
             trusted="nobody",
             structure=alone.name,
@@ -250,7 +252,7 @@ def trust_ladder(
             mean=clients * alone.mean,
         ),
     )
-    return Ladder(
+    return TrustComparison(
         domain=domain,
         workload=workload,
         epsilon=float(loss),
@@ -267,7 +269,7 @@ def _central(domain: Domain, workload: Workload, epsilon: Fraction, n: int) -> R
         domain.size,
         workload=workload,
         price=price(cost, family="laplace"),
-        relation=Relation.REPLACE_ONE,
+        relation=NeighboringRelation.REPLACE_ONE,
         contribution=Contribution(),
         total=n,
     )
@@ -276,5 +278,5 @@ def _central(domain: Domain, workload: Workload, epsilon: Fraction, n: int) -> R
         strategy=best,
         budget=cost,
         family="laplace",
-        relation=Relation.REPLACE_ONE,
+        relation=NeighboringRelation.REPLACE_ONE,
     )

@@ -11,8 +11,8 @@ from scipy import special
 
 from discreet.core import events
 from discreet.core.errors import Unsupported
-from discreet.noise.bounded_laplace import BoundedLaplace
-from discreet.noise.distribution import Law
+from discreet.noise.bounded_laplace import BoundedDiscreteLaplace
+from discreet.noise.distribution import Distribution
 from discreet.noise.gaussian import DiscreteGaussian, RoundedGaussian
 from discreet.noise.laplace import DiscreteLaplace, RoundedLaplace
 
@@ -29,7 +29,7 @@ def half_width(noise: object, level: float) -> float:
         return -float(noise.scale) * math.log1p(-level) + 0.5
     if isinstance(noise, RoundedGaussian):
         return float(special.ndtri((1 + level) / 2)) * math.sqrt(noise.square) + 0.5
-    if isinstance(noise, Law):
+    if isinstance(noise, Distribution):
         return float(max(map(abs, noise.interval(level))))
     raise Unsupported(f"No interval is known for {type(noise).__name__}.")
 
@@ -41,7 +41,7 @@ def exact_delta(event: events.Event, epsilon: float) -> tuple[float, str]:
 
 
 @exact_delta.register
-def _(event: events.DiscreteLaplace, epsilon: float) -> tuple[float, str]:
+def _(event: events.DiscreteLaplaceEvent, epsilon: float) -> tuple[float, str]:
     law = DiscreteLaplace(event.scale)
     reach = 60 * math.ceil(event.scale) + event.shift
     if reach <= _LARGEST_SUM:
@@ -51,7 +51,7 @@ def _(event: events.DiscreteLaplace, epsilon: float) -> tuple[float, str]:
 
 
 @exact_delta.register
-def _(event: events.DiscreteGaussian, epsilon: float) -> tuple[float, str]:
+def _(event: events.DiscreteGaussianEvent, epsilon: float) -> tuple[float, str]:
     law = DiscreteGaussian(square=event.variance)
     total = math.floor(event.shift_squared)
     splits: list[tuple[int, ...]]
@@ -71,8 +71,8 @@ def _(event: events.DiscreteGaussian, epsilon: float) -> tuple[float, str]:
 
 
 @exact_delta.register
-def _(event: events.TruncatedLaplace, epsilon: float) -> tuple[float, str]:
-    law = BoundedLaplace(event.scale, lower=-event.bound, upper=event.bound)
+def _(event: events.TruncatedLaplaceEvent, epsilon: float) -> tuple[float, str]:
+    law = BoundedDiscreteLaplace(event.scale, lower=-event.bound, upper=event.bound)
     reach = event.bound + event.shift
     if reach <= _LARGEST_SUM:
         return lattice_delta(law, event.shift, epsilon, reach)
@@ -82,7 +82,7 @@ def _(event: events.TruncatedLaplace, epsilon: float) -> tuple[float, str]:
 
 
 @exact_delta.register
-def _(event: events.LaplaceNoise, epsilon: float) -> tuple[float, str]:
+def _(event: events.LaplaceEvent, epsilon: float) -> tuple[float, str]:
     rate = 1 / float(event.scale)
 
     def excess(x: float) -> float:
@@ -95,7 +95,7 @@ def _(event: events.LaplaceNoise, epsilon: float) -> tuple[float, str]:
 
 
 @exact_delta.register
-def _(event: events.GaussianNoise, epsilon: float) -> tuple[float, str]:
+def _(event: events.GaussianEvent, epsilon: float) -> tuple[float, str]:
     sigma = float(event.sigma)
     # The density ratio exceeds e^epsilon exactly below this point.
     end = 0.5 - epsilon * sigma**2
@@ -110,7 +110,7 @@ def _(event: events.GaussianNoise, epsilon: float) -> tuple[float, str]:
     return total / (sigma * math.sqrt(2 * math.pi)), "integral of the density"
 
 
-def lattice_delta(law: Law, shift: int, epsilon: float, reach: int) -> tuple[float, str]:
+def lattice_delta(law: Distribution, shift: int, epsilon: float, reach: int) -> tuple[float, str]:
     """Sum ``max(0, p(k) - e^epsilon p(k - shift))`` over the lattice; tails count in full."""
     k = np.arange(-reach, reach + 1)
     with np.errstate(over="ignore"):  # what a neighbour hides completely has no excess
@@ -120,7 +120,7 @@ def lattice_delta(law: Law, shift: int, epsilon: float, reach: int) -> tuple[flo
 
 
 def half_line_delta(
-    law: Law, shift: int, epsilon: float, crossings: list[float]
+    law: Distribution, shift: int, epsilon: float, crossings: list[float]
 ) -> tuple[float, str]:
     """The divergence of a log-concave law: the worst set is a half-line, near a crossing."""
     ends = np.concatenate([math.floor(c) + np.arange(-8.0, 9.0) for c in crossings])

@@ -105,7 +105,7 @@ Released: TypeAlias = Any
 
 
 @dataclass(frozen=True, slots=True)
-class Values:
+class InputValues:
     """A private input as a flat array: `whole` or `real`, never both."""
 
     whole: Ints | None
@@ -135,11 +135,11 @@ class Values:
         return flat.reshape(self.shape) if self.shape else flat.item()
 
 
-def read(value: ArrayLike) -> Values:
+def read(value: ArrayLike) -> InputValues:
     """Check a private input. Nothing of it appears in an error."""
     given: object = value
     if type(given) is int and abs(given) <= LARGEST_INPUT:  # by far the commonest input
-        return Values(np.array([given], dtype=np.int64), None, ())
+        return InputValues(np.array([given], dtype=np.int64), None, ())
     try:
         array = np.asarray(value)
     except (ValueError, TypeError, OverflowError):
@@ -147,17 +147,17 @@ def read(value: ArrayLike) -> Values:
     if array.size == 0:
         empty = np.empty(0, dtype=np.float64)
         if array.dtype.kind in "iu":
-            return Values(empty.astype(np.int64), None, array.shape)
-        return Values(None, empty, array.shape)
+            return InputValues(empty.astype(np.int64), None, array.shape)
+        return InputValues(None, empty, array.shape)
     if array.dtype.kind in "iu":
         limit = LARGEST_INPUT
         if array.max() > limit or (array.dtype.kind == "i" and array.min() < -limit):
             raise OutOfDomain("value must lie within -2**61 and 2**61: clip it to declared bounds.")
-        return Values(np.ascontiguousarray(array, dtype=np.int64).ravel(), None, array.shape)
+        return InputValues(np.ascontiguousarray(array, dtype=np.int64).ravel(), None, array.shape)
     if array.dtype.kind == "f" and array.dtype.itemsize <= 8:
         if not np.isfinite(array).all():
             raise OutOfDomain("value must be finite: replace NaN and infinity by a declared value.")
-        return Values(None, np.ascontiguousarray(array, dtype=np.float64).ravel(), array.shape)
+        return InputValues(None, np.ascontiguousarray(array, dtype=np.float64).ravel(), array.shape)
     raise OutOfDomain(f"value must hold integers or doubles, got dtype {array.dtype}.")
 
 
@@ -186,7 +186,7 @@ def clamped(steps: Ints) -> Ints:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Scale:
+class ScoreScale:
     """Scores as multiples of ``2**exponent``; one unit moves a score by at most ``shift`` steps.
 
     Rounding half upwards moves two numbers that are ``d`` steps apart to integers at most
@@ -197,7 +197,7 @@ class Scale:
     shift: int
 
     @classmethod
-    def of(cls, sensitivity: Number, *, on: Lattice | None = None) -> Scale:
+    def of(cls, sensitivity: Number, *, on: Lattice | None = None) -> ScoreScale:
         """Whole scores for a whole sensitivity, else a grid of about a millionth of it.
 
         ``on="reals"`` asks for the grid in any case, ``on="integers"`` for whole scores.

@@ -17,12 +17,12 @@ from numpy.typing import NDArray
 
 from discreet.core._rational import Enclosure, ceil_div, exp_minus
 from discreet.noise.distribution import Floats, Ints
-from discreet.noise.random_source import Bits
+from discreet.noise.random_source import RandomSource
 from discreet.noise.uniform import LazyUniform, below, invert
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Pieces:
+class RankPieces:
     """Runs of points ``start + way * j`` with scores ``(ranks + rest / gap) / unit + j / gap``."""
 
     start: Ints
@@ -55,7 +55,7 @@ class Pieces:
 
 def pieces(
     values: Ints, span: int, *, level: Fraction, climbing: bool, reach: int | None = None
-) -> Pieces:
+) -> RankPieces:
     """Points from 0 to ``span``, by their distance in ranks from a quantile of sorted values.
 
     The rank curve has the bounds as its first and last knots. At a knot it takes all ranks of the
@@ -85,16 +85,18 @@ def pieces(
     return _joined([atoms, _level(knots, high, target, unit, ends)])
 
 
-def _atoms(knots: Ints, low: Ints, high: Ints, target: int, unit: int) -> Pieces:
+def _atoms(knots: Ints, low: Ints, high: Ints, target: int, unit: int) -> RankPieces:
     score = np.maximum(np.maximum(low - target, target - high), 0)
     ones = np.ones(len(knots), dtype=np.int64)
     zeros = 0 * ones
-    return Pieces(start=knots, way=ones, points=ones, ranks=score, rest=zeros, gap=zeros, unit=unit)
+    return RankPieces(
+        start=knots, way=ones, points=ones, ranks=score, rest=zeros, gap=zeros, unit=unit
+    )
 
 
 def _level(
     knots: Ints, high: Ints, target: int, unit: int, ends: tuple[int | None, int | None]
-) -> Pieces:
+) -> RankPieces:
     """The open gaps between the values, and before and after them, at constant rank."""
     left, right, ranks = knots[:-1], knots[1:], high[:-1]
     if ends[0] is not None:
@@ -106,7 +108,7 @@ def _level(
         ranks = np.append(ranks, high[-1:])
     points = right - left - 1
     one = np.ones(len(left), dtype=np.int64)
-    found = Pieces(
+    found = RankPieces(
         start=left + 1,
         way=one,
         points=points,
@@ -118,7 +120,7 @@ def _level(
     return _some(found, points > 0)
 
 
-def _climbing(knots: Ints, high: Ints, target: int, unit: int) -> list[Pieces]:
+def _climbing(knots: Ints, high: Ints, target: int, unit: int) -> list[RankPieces]:
     """The open gaps between knots: below the target, above it, and the one that holds it."""
     left, right, rank = knots[:-1], knots[1:], high[:-1] * unit
     gap = right - left
@@ -128,14 +130,16 @@ def _climbing(knots: Ints, high: Ints, target: int, unit: int) -> list[Pieces]:
     # The first point is one step of the climb from the nearer knot.
     ranks = np.where(under, target - rank - unit, rank - target)
     rest = np.full(len(gap), unit)
-    sides = Pieces(start=start, way=way, points=gap - 1, ranks=ranks, rest=rest, gap=gap, unit=unit)
+    sides = RankPieces(
+        start=start, way=way, points=gap - 1, ranks=ranks, rest=rest, gap=gap, unit=unit
+    )
     found = [_some(sides, (under | over) & (gap > 1))]
     for k in np.flatnonzero(~(under | over)):
         found += _across(int(left[k]), int(gap[k]), target - int(rank[k]), unit)
     return found
 
 
-def _across(left: int, gap: int, ahead: int, unit: int) -> list[Pieces]:
+def _across(left: int, gap: int, ahead: int, unit: int) -> list[RankPieces]:
     """The gap that holds the target, ``ahead`` units after its left end: two pieces."""
     last = ahead * gap // unit  # the last point not above the target
     parts = []
@@ -144,7 +148,7 @@ def _across(left: int, gap: int, ahead: int, unit: int) -> list[Pieces]:
     if last + 1 <= gap - 1:
         parts.append((left + last + 1, 1, gap - 1 - last, (last + 1) * unit - ahead * gap))
     return [
-        Pieces(
+        RankPieces(
             start=np.array([start]),
             way=np.array([way]),
             points=np.array([points]),
@@ -157,8 +161,8 @@ def _across(left: int, gap: int, ahead: int, unit: int) -> list[Pieces]:
     ]
 
 
-def _some(found: Pieces, chosen: NDArray[np.bool_]) -> Pieces:
-    return Pieces(
+def _some(found: RankPieces, chosen: NDArray[np.bool_]) -> RankPieces:
+    return RankPieces(
         start=found.start[chosen],
         way=found.way[chosen],
         points=found.points[chosen],
@@ -169,8 +173,8 @@ def _some(found: Pieces, chosen: NDArray[np.bool_]) -> Pieces:
     )
 
 
-def _joined(parts: list[Pieces]) -> Pieces:
-    return Pieces(
+def _joined(parts: list[RankPieces]) -> RankPieces:
+    return RankPieces(
         start=np.concatenate([part.start for part in parts]),
         way=np.concatenate([part.way for part in parts]),
         points=np.concatenate([part.points for part in parts]),
@@ -182,7 +186,7 @@ def _joined(parts: list[Pieces]) -> Pieces:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Choice:
+class PiecewiseExponential:
     """Points of a grid with probabilities proportional to ``exp(-rate * score)``."""
 
     values: Ints
@@ -191,11 +195,11 @@ class Choice:
     climbing: bool
     rate: Fraction
 
-    def pieces(self, reach: int | None = None) -> Pieces:
+    def pieces(self, reach: int | None = None) -> RankPieces:
         """The points, or those within reach."""
         return pieces(self.values, self.span, level=self.level, climbing=self.climbing, reach=reach)
 
-    def draw(self, bits: Bits) -> int:
+    def draw(self, bits: RandomSource) -> int:
         """A point, exactly.
 
         One uniform number is placed on the cumulated weights of the pieces near the quantile. If
@@ -228,12 +232,12 @@ class Choice:
         return _point(every, low, self.rate, bits)
 
 
-def _point(found: Pieces, piece: int, rate: Fraction, bits: Bits) -> int:
+def _point(found: RankPieces, piece: int, rate: Fraction, bits: RandomSource) -> int:
     place = _place(int(found.points[piece]), int(found.gap[piece]), rate, bits)
     return int(found.start[piece]) + int(found.way[piece]) * place
 
 
-def _end(found: Pieces, rate: Fraction, index: int, precision: int) -> Enclosure:
+def _end(found: RankPieces, rate: Fraction, index: int, precision: int) -> Enclosure:
     """Enclose the share of the pieces up to ``index``."""
     work = precision + 64
     scores = found.scores()
@@ -246,7 +250,7 @@ def _end(found: Pieces, rate: Fraction, index: int, precision: int) -> Enclosure
     return (low << precision) // (low + rest_high), ceil_div(high << precision, high + rest_low)
 
 
-def _sum(found: Pieces, rate: Fraction, best: int, chosen: Ints, work: int) -> Enclosure:
+def _sum(found: RankPieces, rate: Fraction, best: int, chosen: Ints, work: int) -> Enclosure:
     low = high = 0
     least = found.exact(best)
     for i in chosen.tolist():
@@ -284,7 +288,7 @@ def _log2(rate: Fraction) -> int:
     return rate.numerator.bit_length() - rate.denominator.bit_length()
 
 
-def _place(points: int, gap: int, rate: Fraction, bits: Bits) -> int:
+def _place(points: int, gap: int, rate: Fraction, bits: RandomSource) -> int:
     """Which point of a piece: P(j) proportional to exp(-rate * j / gap)."""
     if points == 1:
         return 0

@@ -14,12 +14,12 @@ from discreet.core import events
 from discreet.core._rational import Number
 from discreet.core._validate import count, flag, positive, probability
 from discreet.core.errors import OutOfDomain
-from discreet.core.relation import Relation
-from discreet.mechanisms._inputs import Scale, read
-from discreet.mechanisms.mechanism import Certificate, Check, Mechanism
+from discreet.core.relation import NeighboringRelation
+from discreet.mechanisms._inputs import ScoreScale, read
+from discreet.mechanisms.mechanism import Certificate, CertificateCheck, Mechanism
 from discreet.noise.distribution import Floats
 from discreet.noise.laplace import DiscreteLaplace
-from discreet.noise.random_source import Bits, source_of
+from discreet.noise.random_source import RandomSource, source_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,15 +27,15 @@ class AboveThreshold(Mechanism):
     """Which queries pass a threshold, until ``positives`` have. Made by `above_threshold`."""
 
     epsilon: Fraction
-    scale: Scale
+    scale: ScoreScale
     positives: int
     monotonic: bool
-    relation: Relation
+    relation: NeighboringRelation
 
     @property
     def guarantee(self) -> Guarantee:
         """What one whole run costs, however many queries it answers."""
-        return Guarantee(events.Pure(self.epsilon), self.relation)
+        return Guarantee(events.PureEvent(self.epsilon), self.relation)
 
     @property
     def _share(self) -> Fraction:
@@ -70,7 +70,7 @@ class AboveThreshold(Mechanism):
         return -steps * self.scale.step, steps * self.scale.step
 
     def release(
-        self, values: ArrayLike, *, threshold: float, bits: Bits | None = None
+        self, values: ArrayLike, *, threshold: float, bits: RandomSource | None = None
     ) -> NDArray[np.bool_]:
         """One answer for each query up to and including the last allowed positive.
 
@@ -107,14 +107,14 @@ class AboveThreshold(Mechanism):
         """
         single = AboveThreshold(
             epsilon=self.epsilon,
-            scale=Scale(exponent=0, shift=1),
+            scale=ScoreScale(exponent=0, shift=1),
             positives=1,
             monotonic=self.monotonic,
             relation=self.relation,
         )
         claimed = self.guarantee.delta(float(self.epsilon))
         checks = [
-            Check(
+            CertificateCheck(
                 part=f"{size} queries",
                 epsilon=float(self.epsilon),
                 claimed=claimed,
@@ -154,7 +154,7 @@ def above_threshold(
     epsilon: Number,
     positives: int = 1,
     monotonic: bool = False,
-    relation: Relation = Relation.ADD_REMOVE,
+    relation: NeighboringRelation = NeighboringRelation.ADD_REMOVE,
 ) -> AboveThreshold:
     """Answer "is it above the threshold?" for many queries; only the positives cost.
 
@@ -169,7 +169,7 @@ def above_threshold(
     """
     return AboveThreshold(
         epsilon=positive("epsilon", epsilon),
-        scale=Scale.of(sensitivity),
+        scale=ScoreScale.of(sensitivity),
         positives=count("positives", positives),
         monotonic=flag("monotonic", monotonic),
         relation=relation,

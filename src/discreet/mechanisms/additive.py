@@ -18,7 +18,7 @@ from discreet.core import events
 from discreet.core._rational import Number, root_down
 from discreet.core._validate import grid_exponent, positive, probability
 from discreet.core.errors import InvalidArgument, OutOfDomain
-from discreet.core.relation import Relation
+from discreet.core.relation import NeighboringRelation
 from discreet.mechanisms import _exact_divergence as divergence
 from discreet.mechanisms._inputs import (
     Lattice,
@@ -34,11 +34,11 @@ from discreet.mechanisms._inputs import (
     whole,
     whole_square,
 )
-from discreet.mechanisms.mechanism import Certificate, Check, Mechanism
+from discreet.mechanisms.mechanism import Certificate, CertificateCheck, Mechanism
 from discreet.noise.distribution import Floats, Ints
 from discreet.noise.gaussian import DiscreteGaussian, RoundedGaussian
 from discreet.noise.laplace import DiscreteLaplace, RoundedLaplace
-from discreet.noise.random_source import Bits, source_of
+from discreet.noise.random_source import RandomSource, source_of
 
 # ── Additive ─────────────────────────────────────────────────────────────────────────────────────
 # Laplace and Gaussian noise on whole numbers and on reals.
@@ -53,11 +53,11 @@ _PIECE = 1 << 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OnIntegers:
+class IntegerMechanism:
     """Integer noise for whole numbers."""
 
     noise: DiscreteLaplace | DiscreteGaussian | RoundedGaussian
-    event: events.DiscreteLaplace | events.DiscreteGaussian | events.GaussianNoise
+    event: events.DiscreteLaplaceEvent | events.DiscreteGaussianEvent | events.GaussianEvent
     step: ClassVar[float] = 1.0
 
     @property
@@ -74,7 +74,7 @@ class OnIntegers:
             return math.sqrt(self.noise.square + Fraction(1, 12))
         return self.noise.std
 
-    def add(self, whole: Ints, bits: Bits) -> Ints:
+    def add(self, whole: Ints, bits: RandomSource) -> Ints:
         """The noisy values."""
         if isinstance(self.noise, RoundedGaussian):
             return clamped_sum(whole, self.noise.add(np.zeros(len(whole)), bits))
@@ -82,11 +82,11 @@ class OnIntegers:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OnGrid:
+class RealMechanism:
     """Continuous noise, rounded to multiples of a power of two."""
 
     noise: RoundedLaplace | RoundedGaussian
-    event: events.LaplaceNoise | events.GaussianNoise
+    event: events.LaplaceEvent | events.GaussianEvent
 
     @property
     def step(self) -> float:
@@ -111,7 +111,7 @@ class OnGrid:
         """Standard deviation of the noise (rounding adds less than a 10**-12 part)."""
         return self.scale * (math.sqrt(2) if isinstance(self.noise, RoundedLaplace) else 1.0)
 
-    def add(self, reals: Floats, bits: Bits) -> Floats:
+    def add(self, reals: Floats, bits: RandomSource) -> Floats:
         """The noisy values."""
         check_range(reals, self.step)
         out = np.empty(len(reals))
@@ -123,14 +123,14 @@ class OnGrid:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Additive(Mechanism):
+class AdditiveMechanism(Mechanism):
     """Independent noise on each coordinate. Made by `laplace` and `gaussian`."""
 
     name: str
-    relation: Relation
-    integers: OnIntegers | None
+    relation: NeighboringRelation
+    integers: IntegerMechanism | None
     """None when the sensitivity is not whole: then whole numbers are released as reals."""
-    grid: OnGrid | None
+    grid: RealMechanism | None
     """None for a mechanism that is restricted to whole numbers."""
     target: tuple[Fraction, Fraction] | None = None
     """The (epsilon, delta) it was calibrated for, if any."""
@@ -139,11 +139,11 @@ class Additive(Mechanism):
     def guarantee(self) -> Guarantee:
         """What one release costs, on whichever lattice the input asks for."""
         branches = tuple(part.event for part in self._parts)
-        event = branches[0] if len(branches) == 1 else events.Either(branches)
+        event = branches[0] if len(branches) == 1 else events.EitherEvent(branches)
         return Guarantee(event, self.relation)
 
     @property
-    def _parts(self) -> tuple[OnIntegers | OnGrid, ...]:
+    def _parts(self) -> tuple[IntegerMechanism | RealMechanism, ...]:
         return tuple(part for part in (self.integers, self.grid) if part is not None)
 
     @property
@@ -160,7 +160,7 @@ class Additive(Mechanism):
         high = max(divergence.half_width(part.noise, inside) * part.step for part in self._parts)
         return -high, high
 
-    def release(self, value: ArrayLike, *, bits: Bits | None = None) -> Released:
+    def release(self, value: ArrayLike, *, bits: RandomSource | None = None) -> Released:
         """Add noise: integers in, integers out; reals come back as multiples of the grid.
 
         ``bits`` is for tests and simulations; the default is the operating system's randomness.
@@ -187,9 +187,11 @@ class Additive(Mechanism):
         )
         return certificate.demand()
 
-    def _check(self, part: OnIntegers | OnGrid, epsilon: float, delta: float | None) -> Check:
+    def _check(
+        self, part: IntegerMechanism | RealMechanism, epsilon: float, delta: float | None
+    ) -> CertificateCheck:
         exact, route = divergence.exact_delta(part.event, epsilon)
-        return Check(
+        return CertificateCheck(
             part=part.label,
             epsilon=epsilon,
             claimed=Guarantee(part.event, self.relation).delta(epsilon) if delta is None else delta,
@@ -217,7 +219,9 @@ class Additive(Mechanism):
         return f"epsilon {float(epsilon):g}{also}, {self.relation.value}"
 
 
-def needs_integers(integers: OnIntegers | None, on: Lattice | None) -> OnIntegers | None:
+def needs_integers(
+    integers: IntegerMechanism | None, on: Lattice | None
+) -> IntegerMechanism | None:
     """Refuse a mechanism for integers whose sensitivity is not whole."""
     if on == "integers" and integers is None:
         raise InvalidArgument("on='integers' needs a whole sensitivity (squared, for Gaussian).")
@@ -244,8 +248,8 @@ def gaussian(  # noqa: PLR0913 - four ways to say how much, each named
     dimension: int | None = None,
     on: Lattice | None = None,
     grid: Number | None = None,
-    relation: Relation = Relation.ADD_REMOVE,
-) -> Additive:
+    relation: NeighboringRelation = NeighboringRelation.ADD_REMOVE,
+) -> AdditiveMechanism:
     """Gaussian noise on a number or a vector of bounded L2 sensitivity.
 
     Give one of: ``epsilon`` and ``delta`` (exact calibration, no classical formula), ``rho``
@@ -271,7 +275,7 @@ def gaussian(  # noqa: PLR0913 - four ways to say how much, each named
     target = _approx_target(epsilon, delta)
     if sum(given is not None for given in (target, rho, mu, sigma)) != 1:
         raise InvalidArgument("gaussian takes epsilon with delta, or rho, or mu, or sigma.")
-    integers: OnIntegers | None = None
+    integers: IntegerMechanism | None = None
     if target is not None:
         relative = Fraction(gaussian_sigma(float(target[0]), delta=float(target[1]))) ** 2
         variance = square * relative
@@ -280,13 +284,13 @@ def gaussian(  # noqa: PLR0913 - four ways to say how much, each named
     elif mu is not None:
         variance = square / positive("mu", mu) ** 2
         if moved is not None:
-            event = events.GaussianNoise(1 / positive("mu", mu))
-            integers = OnIntegers(noise=_rounded(variance, 0), event=event)
+            event = events.GaussianEvent(1 / positive("mu", mu))
+            integers = IntegerMechanism(noise=_rounded(variance, 0), event=event)
     else:
         variance = _variance(square, rho=rho, sigma=sigma)
         if moved is not None:
             integers = _discrete(variance, moved)
-    return Additive(
+    return AdditiveMechanism(
         name="gaussian",
         relation=relation,
         integers=needs_integers(integers, on),
@@ -311,11 +315,11 @@ def _variance(square: Fraction, *, rho: Number | None, sigma: Number | None) -> 
     return positive("sigma", sigma) ** 2
 
 
-def _on_grid(variance: Fraction, square: Fraction, grid: Number | None) -> OnGrid:
+def _on_grid(variance: Fraction, square: Fraction, grid: Number | None) -> RealMechanism:
     exponent = grid_exponent(grid, root_down(variance))
-    return OnGrid(
+    return RealMechanism(
         noise=_rounded(variance / Fraction(4) ** exponent, exponent),
-        event=events.GaussianNoise(root_down(variance / square)),
+        event=events.GaussianEvent(root_down(variance / square)),
     )
 
 
@@ -325,13 +329,15 @@ def _rounded(square: Fraction, exponent: int) -> RoundedGaussian:
     return RoundedGaussian(square, exponent)
 
 
-def _discrete(variance: Fraction, moved: int) -> OnIntegers:
+def _discrete(variance: Fraction, moved: int) -> IntegerMechanism:
     # At most `moved` coordinates of an integer vector can change: the dimension is bounded by it.
-    event = events.DiscreteGaussian(variance, Fraction(moved), moved)
-    return OnIntegers(noise=DiscreteGaussian(square=variance), event=event)
+    event = events.DiscreteGaussianEvent(variance, Fraction(moved), moved)
+    return IntegerMechanism(noise=DiscreteGaussian(square=variance), event=event)
 
 
-def _certified(moved: int, analytic: Fraction, target: tuple[Fraction, Fraction]) -> OnIntegers:
+def _certified(
+    moved: int, analytic: Fraction, target: tuple[Fraction, Fraction]
+) -> IntegerMechanism:
     """The discrete Gaussian with the smallest sigma whose own law keeps (epsilon, delta)."""
     sigma = smallest_scale(
         lambda sigma: _discrete(sigma**2, moved).event,
@@ -354,8 +360,8 @@ def laplace(  # noqa: PLR0913 - each has a default and a name
     dimension: int | None = None,
     on: Lattice | None = None,
     grid: Number | None = None,
-    relation: Relation = Relation.ADD_REMOVE,
-) -> Additive:
+    relation: NeighboringRelation = NeighboringRelation.ADD_REMOVE,
+) -> AdditiveMechanism:
     """Laplace noise on a number or a vector of bounded L1 sensitivity.
 
     Give ``epsilon``, or the noise ``scale`` itself. A ``delta`` buys a little less noise. A
@@ -389,9 +395,9 @@ def laplace(  # noqa: PLR0913 - each has a default and a name
         integer_width = width if shift is None else _width("discrete laplace", moved, target)
     integers = None
     if shift is not None:
-        event = events.DiscreteLaplace(integer_width, shift)
-        integers = OnIntegers(noise=DiscreteLaplace(integer_width), event=event)
-    return Additive(
+        event = events.DiscreteLaplaceEvent(integer_width, shift)
+        integers = IntegerMechanism(noise=DiscreteLaplace(integer_width), event=event)
+    return AdditiveMechanism(
         name="laplace",
         relation=relation,
         integers=needs_integers(integers, on),
@@ -412,7 +418,7 @@ def _width(
     return calibrate(family, sensitivity=moved, target=(float(epsilon), float(delta)))
 
 
-def _on_grid_laplace(width: Fraction, moved: Fraction, grid: Number | None) -> OnGrid:
+def _on_grid_laplace(width: Fraction, moved: Fraction, grid: Number | None) -> RealMechanism:
     exponent = grid_exponent(grid, width)
     noise = RoundedLaplace(width / Fraction(2) ** exponent, exponent)
-    return OnGrid(noise=noise, event=events.LaplaceNoise(width / moved))
+    return RealMechanism(noise=noise, event=events.LaplaceEvent(width / moved))

@@ -13,12 +13,12 @@ from discreet.accounting.guarantee import Guarantee
 from discreet.core._rational import Number, ceil_div
 from discreet.core._validate import count, one_of, probability
 from discreet.core.errors import InvalidArgument
-from discreet.core.relation import Relation, trusted
-from discreet.mechanisms.additive import Additive, laplace
+from discreet.core.relation import NeighboringRelation, trusted
+from discreet.mechanisms.additive import AdditiveMechanism, laplace
 from discreet.mechanisms.mechanism import Certificate, Mechanism
-from discreet.mechanisms.quantiles import Column
+from discreet.mechanisms.quantiles import SortedColumn
 from discreet.noise.distribution import Floats, Ints
-from discreet.noise.random_source import Bits
+from discreet.noise.random_source import RandomSource
 
 Statistic: TypeAlias = Literal["median", "mean", "lower_median", "largest"]
 Empty: TypeAlias = Literal["middle", "lower"]
@@ -28,16 +28,16 @@ _MOST_BINS = 1 << 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Bins:
+class EqualWidthBins:
     """A column cut into bins of equal width, but for one step."""
 
-    column: Column
+    column: SortedColumn
     many: int
 
     @classmethod
-    def of(cls, lower: Number, upper: Number, bins: int, grid: Number | None) -> Bins:
+    def of(cls, lower: Number, upper: Number, bins: int, grid: Number | None) -> EqualWidthBins:
         """Public bins."""
-        column = Column.of(lower, upper, grid)
+        column = SortedColumn.of(lower, upper, grid)
         if count("bins", bins) > min(_MOST_BINS, column.span):
             raise InvalidArgument(
                 f"bins must be at most 2**20, and at most the steps of the grid, got {bins}."
@@ -72,10 +72,10 @@ class Bins:
 class BinStatistics(Mechanism):
     """One noisy statistic for each bin. Made by `bin_statistics`."""
 
-    bins: Bins
+    bins: EqualWidthBins
     statistic: Statistic
     empty: Empty
-    inner: Additive
+    inner: AdditiveMechanism
 
     @property
     def guarantee(self) -> Guarantee:
@@ -113,7 +113,7 @@ class BinStatistics(Mechanism):
                 found[full] = 2 * (sums[high + 1] - sums[low]) // (high + 1 - low)
         return found
 
-    def release(self, values: ArrayLike, *, bits: Bits | None = None) -> Floats:
+    def release(self, values: ArrayLike, *, bits: RandomSource | None = None) -> Floats:
         """A number for each bin, within its bounds."""
         noisy = self.inner.release(self.exact(self.bins.column.sorted(values)), bits=bits)
         starts = self.bins.starts
@@ -129,7 +129,9 @@ class BinStatistics(Mechanism):
         return f"bin_statistics({self.statistic} of {self.bins.many} bins; {self.inner!r})"
 
 
-def bin_sensitivity(statistic: Statistic, *, empty: Empty, relation: Relation) -> Fraction:
+def bin_sensitivity(
+    statistic: Statistic, *, empty: Empty, relation: NeighboringRelation
+) -> Fraction:
     """How far one row moves the statistics of all bins together, in widths of a bin.
 
     Theorem: under ADD_REMOVE 1/2 for a median (the mean of the two middle ones) or a mean with
@@ -145,7 +147,7 @@ def bin_sensitivity(statistic: Statistic, *, empty: Empty, relation: Relation) -
     one_of("empty", empty, get_args(Empty))
     trusted(relation)
     one = Fraction(1, 2) if statistic in ("median", "mean") and empty == "middle" else Fraction(1)
-    return 2 * one if relation is Relation.REPLACE_ONE else one
+    return 2 * one if relation is NeighboringRelation.REPLACE_ONE else one
 
 
 def bin_statistics(  # noqa: PLR0913 - each has a default and a name
@@ -158,7 +160,7 @@ def bin_statistics(  # noqa: PLR0913 - each has a default and a name
     statistic: Statistic = "median",
     empty: Empty = "middle",
     grid: Number | None = None,
-    relation: Relation = Relation.ADD_REMOVE,
+    relation: NeighboringRelation = NeighboringRelation.ADD_REMOVE,
 ) -> BinStatistics:
     """A median, mean or maximum of the values in each bin of a public range.
 
@@ -174,7 +176,7 @@ def bin_statistics(  # noqa: PLR0913 - each has a default and a name
     Source: B41, M40 (what it does not estimate).
     Needs: public bounds, bins and grid.
     """
-    cut = Bins.of(lower, upper, bins, grid)
+    cut = EqualWidthBins.of(lower, upper, bins, grid)
     factor = bin_sensitivity(statistic, empty=empty, relation=relation)
     noise = laplace(
         sensitivity=2 * factor * cut.reach,
@@ -187,7 +189,7 @@ def bin_statistics(  # noqa: PLR0913 - each has a default and a name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Binned:
+class BinnedColumn:
     """Noisy counts of bins: as many questions as one likes, at no further cost."""
 
     edges: tuple[float, ...]
@@ -227,8 +229,8 @@ class Binned:
 class BinCounts(Mechanism):
     """Noisy counts of bins. Made by `bin_counts`."""
 
-    bins: Bins
-    inner: Additive
+    bins: EqualWidthBins
+    inner: AdditiveMechanism
 
     @property
     def guarantee(self) -> Guarantee:
@@ -244,11 +246,11 @@ class BinCounts(Mechanism):
         """Bounds that hold the noise of one count with probability at least ``level``."""
         return self.inner.interval(level)
 
-    def release(self, values: ArrayLike, *, bits: Bits | None = None) -> Binned:
+    def release(self, values: ArrayLike, *, bits: RandomSource | None = None) -> BinnedColumn:
         """Noisy counts of all bins, empty ones too."""
         exact = np.diff(self.bins.ends(self.bins.column.sorted(values)))
         noisy = self.inner.release(exact, bits=bits)
-        return Binned(edges=tuple(self.bins.edges.tolist()), counts=tuple(noisy.tolist()))
+        return BinnedColumn(edges=tuple(self.bins.edges.tolist()), counts=tuple(noisy.tolist()))
 
     def certify(self) -> Certificate:
         """Recompute the guarantee of the noise from its exact law."""
@@ -258,7 +260,7 @@ class BinCounts(Mechanism):
         return f"bin_counts({self.bins.many} bins; {self.inner!r})"
 
 
-def bin_counts(
+def private_bin_counts(
     *,
     lower: Number,
     upper: Number,
@@ -266,7 +268,7 @@ def bin_counts(
     epsilon: Number,
     delta: Number = 0,
     grid: Number | None = None,
-    relation: Relation = Relation.ADD_REMOVE,
+    relation: NeighboringRelation = NeighboringRelation.ADD_REMOVE,
 ) -> BinCounts:
     """How many values lie in each bin: from it the median, all quantiles and the mean.
 
@@ -278,10 +280,10 @@ def bin_counts(
     """
     trusted(relation)
     noise = laplace(
-        sensitivity=2 if relation is Relation.REPLACE_ONE else 1,
+        sensitivity=2 if relation is NeighboringRelation.REPLACE_ONE else 1,
         epsilon=epsilon,
         delta=delta,
         on="integers",
         relation=relation,
     )
-    return BinCounts(bins=Bins.of(lower, upper, bins, grid), inner=noise)
+    return BinCounts(bins=EqualWidthBins.of(lower, upper, bins, grid), inner=noise)

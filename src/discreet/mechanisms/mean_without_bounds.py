@@ -20,13 +20,13 @@ from discreet.core import events
 from discreet.core._rational import Number
 from discreet.core._validate import count, positive, probability
 from discreet.core.errors import InvalidArgument, OutOfDomain, Unsupported
-from discreet.core.relation import Relation
+from discreet.core.relation import NeighboringRelation
 from discreet.mechanisms._inputs import read
 from discreet.mechanisms.data_dependent._smooth_noise import laplace_draw
 from discreet.mechanisms.mechanism import Certificate, Mechanism
-from discreet.mechanisms.quantiles import Column, Quantile
+from discreet.mechanisms.quantiles import PrivateQuantile, SortedColumn
 from discreet.noise.distribution import Floats, Ints
-from discreet.noise.random_source import Bits, source_of
+from discreet.noise.random_source import RandomSource, source_of
 
 # A rung of the ladder is this much farther from zero than the one before; this many each way.
 _RATIO = 1 / 16
@@ -56,24 +56,24 @@ class PrivateMean:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class UnboundedMean(Mechanism):
+class MeanWithoutBounds(Mechanism):
     """A mean without declared bounds. Made by `unbounded_mean`."""
 
     unit: Fraction
     tail: Fraction | None
     epsilon: Fraction
     rows: int | None
-    relation: Relation
+    relation: NeighboringRelation
 
     @property
     def guarantee(self) -> Guarantee:
         """What one release costs: four quantiles, the noise of the mean and of the rows."""
         parts: list[events.Event] = [
-            *(events.BoundedRange(self.epsilon * share) for share in 2 * (_COARSE, _FINE)),
-            events.LaplaceNoise(1 / self._price),
+            *(events.BoundedRangeEvent(self.epsilon * share) for share in 2 * (_COARSE, _FINE)),
+            events.LaplaceEvent(1 / self._price),
         ]
         if self.rows is None:
-            parts.append(events.LaplaceNoise(1 / (self.epsilon * _COUNT)))
+            parts.append(events.LaplaceEvent(1 / (self.epsilon * _COUNT)))
         return Guarantee(events.compose(parts), self.relation)
 
     @property
@@ -87,7 +87,7 @@ class UnboundedMean(Mechanism):
         """Not known before the bounds are."""
         raise Unsupported("The noise depends on the bounds that are found: see the release's std.")
 
-    def release(self, values: ArrayLike, *, bits: Bits | None = None) -> PrivateMean:
+    def release(self, values: ArrayLike, *, bits: RandomSource | None = None) -> PrivateMean:
         """Find bounds, clip, and release the mean with them."""
         given = read(values)
         if self.rows is not None and given.size != self.rows:
@@ -102,9 +102,9 @@ class UnboundedMean(Mechanism):
         low, high = _in_order(quartiles, self._rungs(reals), source)
         first, last = self._height(low - 1), self._height(high + 1)
         room = _WIDE * (last - first)
-        wide = Column.of(first - room, last + room, None)
+        wide = SortedColumn.of(first - room, last + room, None)
         low, high = _in_order(self._quantiles(self._tail(rows), _FINE, wide), reals, source)
-        column = Column.of(low, high if high > low else low + wide.step, None)
+        column = SortedColumn.of(low, high if high > low else low + wide.step, None)
         return self._mean(column, column.sorted(reals), rows, source)
 
     def _tail(self, rows: int) -> Fraction:
@@ -114,7 +114,9 @@ class UnboundedMean(Mechanism):
         ranks = Fraction(_SURE * 2) / (self.epsilon * _FINE)
         return min(max(ranks / rows, _SMALLEST_TAIL), _LARGEST_TAIL).limit_denominator(10**4)
 
-    def _mean(self, column: Column, codes: Ints, rows: int, bits: Bits) -> PrivateMean:
+    def _mean(
+        self, column: SortedColumn, codes: Ints, rows: int, bits: RandomSource
+    ) -> PrivateMean:
         # Counted from the middle, a row is worth half the span; a replaced one moves all of it.
         middle = column.span // 2
         worth = column.span - middle if self.rows is None else column.span
@@ -128,9 +130,11 @@ class UnboundedMean(Mechanism):
             std=math.sqrt(2) * float(scale) * column.step / rows,
         )
 
-    def _quantiles(self, tail: Fraction, share: Fraction, column: Column) -> list[Quantile]:
+    def _quantiles(
+        self, tail: Fraction, share: Fraction, column: SortedColumn
+    ) -> list[PrivateQuantile]:
         return [
-            Quantile(
+            PrivateQuantile(
                 column=column,
                 quantile=level,
                 epsilon=self.epsilon * share,
@@ -141,8 +145,8 @@ class UnboundedMean(Mechanism):
         ]
 
     @staticmethod
-    def _ladder() -> Column:
-        return Column.of(-_RUNGS, _RUNGS, 1)
+    def _ladder() -> SortedColumn:
+        return SortedColumn.of(-_RUNGS, _RUNGS, 1)
 
     def _rungs(self, reals: Floats) -> Floats:
         """Numbers as places on a ladder of powers: of each value by itself."""
@@ -167,19 +171,21 @@ class UnboundedMean(Mechanism):
         return f"unbounded_mean(epsilon {float(self.epsilon):g}, {self.relation.value})"
 
 
-def _in_order(pair: list[Quantile], values: Floats, bits: Bits) -> tuple[float, float]:
+def _in_order(
+    pair: list[PrivateQuantile], values: Floats, bits: RandomSource
+) -> tuple[float, float]:
     low, high = sorted(quantile.release(values, bits=bits) for quantile in pair)
     return low, high
 
 
-def unbounded_mean(
+def mean_without_bounds(
     *,
     unit: Number,
     epsilon: Number,
     tail: Number | None = None,
     rows: int | None = None,
-    relation: Relation = Relation.ADD_REMOVE,
-) -> UnboundedMean:
+    relation: NeighboringRelation = NeighboringRelation.ADD_REMOVE,
+) -> MeanWithoutBounds:
     """The mean of a column of which only a ``unit`` is known: a size that does not matter.
 
     A share ``tail`` of the rows at each end is clipped to private bounds; by default a few hundred
@@ -195,12 +201,12 @@ def unbounded_mean(
     Needs: unit public; values in doubles. Clipping moves the mean of skewed data: by how much is a
         private number and is not told.
     """
-    if (rows is None) != (relation is Relation.ADD_REMOVE):
+    if (rows is None) != (relation is NeighboringRelation.ADD_REMOVE):
         raise InvalidArgument("rows is for, and needed by, the relation REPLACE_ONE.")
     share = None if tail is None else probability("tail", tail, zero=False)
     if share is not None and (share >= Fraction(1, 2) or share.denominator > 1 << 20):
         raise InvalidArgument(f"tail must be below 1/2, with a denominator to 2**20, got {tail}.")
-    return UnboundedMean(
+    return MeanWithoutBounds(
         unit=positive("unit", unit),
         tail=share,
         epsilon=positive("epsilon", epsilon),

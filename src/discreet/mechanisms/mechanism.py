@@ -9,7 +9,7 @@ from fractions import Fraction
 from discreet.accounting.guarantee import Guarantee
 from discreet.core import events
 from discreet.core.errors import InvalidArgument, NotCertified
-from discreet.core.relation import Relation
+from discreet.core.relation import NeighboringRelation
 
 # Sums in double precision may differ by this much, relatively and absolutely, between two routes.
 # Absolutely: terms that are equal in truth differ by a few units in the last place, times the
@@ -19,7 +19,7 @@ _SMALLEST = 1e-14
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Check:
+class CertificateCheck:
     """One recomputation: the divergence of the exact law against the claim at one epsilon."""
 
     part: str
@@ -46,7 +46,7 @@ class Certificate:
 
     mechanism: str
     guarantee: Guarantee
-    checks: tuple[Check, ...]
+    checks: tuple[CertificateCheck, ...]
 
     @property
     def holds(self) -> bool:
@@ -70,9 +70,9 @@ class Certificate:
     __repr__ = __str__
 
 
-def promised(epsilon: Fraction, delta: Fraction, *, relation: Relation) -> Guarantee:
+def promised(epsilon: Fraction, delta: Fraction, *, relation: NeighboringRelation) -> Guarantee:
     """The guarantee of a mechanism that keeps (epsilon, delta): pure if delta is zero."""
-    event = events.Approx(epsilon, delta) if delta else events.Pure(epsilon)
+    event = events.ApproxEvent(epsilon, delta) if delta else events.PureEvent(epsilon)
     return Guarantee(event, relation)
 
 
@@ -84,8 +84,8 @@ class Mechanism(ABC):
 
     def __post_init__(self) -> None:
         # Refused where it is written, not after a release whose guarantee cannot be named.
-        relation = getattr(self, "relation", Relation.LOCAL)
-        if not isinstance(relation, Relation):
+        relation = getattr(self, "relation", NeighboringRelation.LOCAL)
+        if not isinstance(relation, NeighboringRelation):
             raise InvalidArgument(
                 f"relation must be one of discreet.Relation, got {type(relation).__name__}."
             )

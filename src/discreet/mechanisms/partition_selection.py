@@ -21,14 +21,14 @@ from discreet.core import events
 from discreet.core._rational import Number, exp_minus, round_up
 from discreet.core._validate import count, positive, probability
 from discreet.core.errors import InvalidArgument, OutOfDomain
-from discreet.core.relation import Relation, trusted
+from discreet.core.relation import NeighboringRelation, trusted
 from discreet.mechanisms import _exact_divergence as divergence
 from discreet.mechanisms._inputs import clamped_sum, read
-from discreet.mechanisms.mechanism import Certificate, Check, Mechanism
+from discreet.mechanisms.mechanism import Certificate, CertificateCheck, Mechanism
 from discreet.noise.distribution import Ints
 from discreet.noise.gaussian import LARGEST_TABLE, DiscreteGaussian
 from discreet.noise.laplace import DiscreteLaplace
-from discreet.noise.random_source import Bits, source_of
+from discreet.noise.random_source import RandomSource, source_of
 
 Noise: TypeAlias = DiscreteLaplace | DiscreteGaussian
 Method: TypeAlias = Literal["laplace", "gaussian"]
@@ -48,7 +48,7 @@ class PartitionSelection(Mechanism):
     threshold: int
     groups: int
     minimum: int
-    relation: Relation
+    relation: NeighboringRelation
     target: tuple[Fraction, Fraction] | None = None
 
     @property
@@ -59,11 +59,11 @@ class PartitionSelection(Mechanism):
     @property
     def guarantee(self) -> Guarantee:
         """What one release costs: the noise on keys that stay, and delta for keys that come."""
-        failure = events.Approx(Fraction(0), self.mass)
+        failure = events.ApproxEvent(Fraction(0), self.mass)
         return Guarantee(events.compose([self._noise_event, failure]), self.relation)
 
     @property
-    def _noise_event(self) -> events.DiscreteLaplace | events.DiscreteGaussian:
+    def _noise_event(self) -> events.DiscreteLaplaceEvent | events.DiscreteGaussianEvent:
         return _event(self.noise, _moved(self.groups, self.relation))
 
     @property
@@ -72,7 +72,7 @@ class PartitionSelection(Mechanism):
         return self.noise.std
 
     def release(
-        self, counts: ArrayLike, *, bits: Bits | None = None
+        self, counts: ArrayLike, *, bits: RandomSource | None = None
     ) -> tuple[NDArray[np.intp], Ints]:
         """The places of the keys that are shown, and their noisy counts.
 
@@ -106,7 +106,7 @@ class PartitionSelection(Mechanism):
         for epsilon, claimed in self._points():
             stay, route = divergence.exact_delta(self._noise_event, epsilon)
             checks.append(
-                Check(
+                CertificateCheck(
                     part=f"threshold {self.threshold}, {self.groups} keys of a unit",
                     epsilon=epsilon,
                     claimed=self.guarantee.delta(epsilon) if claimed is None else claimed,
@@ -142,7 +142,7 @@ def partition_selection(
     rho: Number | None = None,
     minimum: int = 1,
     method: Method | None = None,
-    relation: Relation = Relation.ADD_REMOVE,
+    relation: NeighboringRelation = NeighboringRelation.ADD_REMOVE,
 ) -> PartitionSelection:
     """Show keys by a threshold on noisy counts of units, each unit having at most ``groups`` keys.
 
@@ -198,25 +198,25 @@ def partition_selection(
     return min(made, key=lambda one: one.threshold)
 
 
-def _moved(groups: int, relation: Relation) -> int:
+def _moved(groups: int, relation: NeighboringRelation) -> int:
     """How many counts one step of the relation moves, each by one."""
-    return 2 * groups if trusted(relation) is Relation.REPLACE_ONE else groups
+    return 2 * groups if trusted(relation) is NeighboringRelation.REPLACE_ONE else groups
 
 
-def _event(noise: Noise, moved: int) -> events.DiscreteLaplace | events.DiscreteGaussian:
+def _event(noise: Noise, moved: int) -> events.DiscreteLaplaceEvent | events.DiscreteGaussianEvent:
     if isinstance(noise, DiscreteLaplace):
-        return events.DiscreteLaplace(noise.scale, moved)
-    return events.DiscreteGaussian(noise.square, Fraction(moved), moved)
+        return events.DiscreteLaplaceEvent(noise.scale, moved)
+    return events.DiscreteGaussianEvent(noise.square, Fraction(moved), moved)
 
 
 def _gaussian(moved: int, epsilon: Fraction, delta: Fraction) -> DiscreteGaussian:
     """The smallest certified noise beside an event of probability delta / 2."""
-    failure = events.Approx(Fraction(0), delta / 2)
+    failure = events.ApproxEvent(Fraction(0), delta / 2)
     target = float(epsilon), float(delta)
     start = Fraction(gaussian_sigma(target[0], delta=target[1] / 2) * math.sqrt(moved))
     sigma = smallest_scale(
         lambda width: events.compose(
-            [events.DiscreteGaussian(width**2, Fraction(moved), moved), failure]
+            [events.DiscreteGaussianEvent(width**2, Fraction(moved), moved), failure]
         ),
         target=target,
         start=start,

@@ -26,13 +26,13 @@ from discreet.core._validate import (
     probability,
 )
 from discreet.core.errors import InvalidArgument, OutOfDomain, Unsupported
-from discreet.core.relation import Relation, trusted
+from discreet.core.relation import NeighboringRelation, trusted
 from discreet.mechanisms._inputs import read
-from discreet.mechanisms._piecewise_exponential import Choice, pieces
-from discreet.mechanisms.mechanism import Certificate, Check, Mechanism
+from discreet.mechanisms._piecewise_exponential import PiecewiseExponential, pieces
+from discreet.mechanisms.mechanism import Certificate, CertificateCheck, Mechanism
 from discreet.mechanisms.selection import PermuteAndFlip, permute_and_flip
 from discreet.noise.distribution import Floats, Ints
-from discreet.noise.random_source import Bits, source_of
+from discreet.noise.random_source import RandomSource, source_of
 
 # ── Column ───────────────────────────────────────────────────────────────────────────────────────
 # A column of private numbers between declared bounds, as sorted whole steps of a public grid.
@@ -45,7 +45,7 @@ _LARGEST_SPAN = 1 << 40
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Column:
+class SortedColumn:
     """Values are clipped to the bounds and rounded to multiples of ``2**exponent``.
 
     Both act on each value by itself, so neighbours stay neighbours, and no digit below the grid
@@ -59,7 +59,7 @@ class Column:
     exponent: int
 
     @classmethod
-    def of(cls, lower: Number, upper: Number, grid: Number | None) -> Column:
+    def of(cls, lower: Number, upper: Number, grid: Number | None) -> SortedColumn:
         """The bounds, moved outward to the grid: ``grid``, or fine enough for most purposes."""
         low, high = bounds(lower, upper)
         if grid is None:
@@ -78,13 +78,15 @@ class Column:
             )
         return cls(first=first, span=span, exponent=exponent)
 
-    def refined(self) -> tuple[Column, int]:
+    def refined(self) -> tuple[SortedColumn, int]:
         """The same bounds on a grid of the default fineness, and how many of its steps are one."""
         stride = 1 << max(0, _RESOLUTION - self.span.bit_length())
         while max(abs(self.first), self.span) * stride > _LARGEST_SPAN:
             stride //= 2
         exponent = self.exponent - stride.bit_length() + 1
-        return Column(first=self.first * stride, span=self.span * stride, exponent=exponent), stride
+        return SortedColumn(
+            first=self.first * stride, span=self.span * stride, exponent=exponent
+        ), stride
 
     @property
     def step(self) -> float:
@@ -136,14 +138,14 @@ _MOST_FLIPS = 1 << 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Quantile(Mechanism):
+class PrivateQuantile(Mechanism):
     """One quantile of a column. Made by `private_quantile`."""
 
-    column: Column
+    column: SortedColumn
     quantile: Fraction
     epsilon: Fraction
     method: Method
-    relation: Relation
+    relation: NeighboringRelation
     stride: int = 1
     """Steps between the points that may be flipped; the values keep the finer grid."""
 
@@ -151,13 +153,13 @@ class Quantile(Mechanism):
     def guarantee(self) -> Guarantee:
         """What one release costs; an exponential mechanism has a bounded range."""
         if self.method == "permute_and_flip":
-            return Guarantee(events.Pure(self.epsilon), self.relation)
-        return Guarantee(events.BoundedRange(self.epsilon), self.relation)
+            return Guarantee(events.PureEvent(self.epsilon), self.relation)
+        return Guarantee(events.BoundedRangeEvent(self.epsilon), self.relation)
 
     @property
     def moved(self) -> Fraction:
         """By how many ranks a unit may change a score."""
-        if self.relation is Relation.REPLACE_ONE:
+        if self.relation is NeighboringRelation.REPLACE_ONE:
             return Fraction(1)
         return max(self.quantile, 1 - self.quantile)
 
@@ -183,14 +185,14 @@ class Quantile(Mechanism):
         ranks = math.log((self.column.span + 1) / (1 - inside)) / float(self.rate) + 0.5
         return -ranks, ranks
 
-    def release(self, values: ArrayLike, *, bits: Bits | None = None) -> float:
+    def release(self, values: ArrayLike, *, bits: RandomSource | None = None) -> float:
         """The chosen point."""
         codes = self.column.sorted(values)
         source = source_of(bits)
         if self.method == "permute_and_flip":
             chosen = self._flip.choose(self._scores(codes, self.column.span), source)
             return self.column.number(chosen * self.stride)
-        choice = Choice(
+        choice = PiecewiseExponential(
             values=codes,
             span=self.column.span,
             level=self.quantile,
@@ -247,7 +249,7 @@ class Quantile(Mechanism):
                 for other in self._neighbours(rest):
                     worst = max(worst, _excess(law, laws[other], factor))
                     worst = max(worst, _excess(laws[other], law, factor))
-        check = Check(
+        check = CertificateCheck(
             part=f"all data of up to {_CHECKED_ROWS} rows on {_CHECKED_SPAN + 1} points",
             epsilon=float(self.epsilon),
             claimed=0.0,
@@ -258,7 +260,7 @@ class Quantile(Mechanism):
 
     def _neighbours(self, rest: tuple[int, ...]) -> list[tuple[int, ...]]:
         """Neighbours of a data set that has one row more than ``rest``."""
-        if self.relation is not Relation.REPLACE_ONE:
+        if self.relation is not NeighboringRelation.REPLACE_ONE:
             return [rest]
         return [tuple(sorted((*rest, v))) for v in range(_CHECKED_SPAN + 1)]
 
@@ -279,8 +281,8 @@ def private_quantile(
     epsilon: Number,
     method: Method = "interpolated",
     grid: Number | None = None,
-    relation: Relation = Relation.ADD_REMOVE,
-) -> Quantile:
+    relation: NeighboringRelation = NeighboringRelation.ADD_REMOVE,
+) -> PrivateQuantile:
     """A quantile of a column of any number of rows; the median by default.
 
     "interpolated" reads ranks off a curve that climbs between the values: inside a gap the point
@@ -306,14 +308,14 @@ def private_quantile(
         raise InvalidArgument(f"quantile must have a denominator of at most 2**20, got {quantile}.")
     trusted(relation)
     one_of("method", method, get_args(Method))
-    column, stride = Column.of(lower, upper, grid), 1
+    column, stride = SortedColumn.of(lower, upper, grid), 1
     if method == "permute_and_flip":
         if column.span > _MOST_FLIPS:
             raise InvalidArgument(
                 "permute_and_flip takes at most 2**16 points: give a coarse grid."
             )
         column, stride = column.refined()
-    return Quantile(
+    return PrivateQuantile(
         column=column,
         quantile=share,
         epsilon=positive("epsilon", epsilon),
@@ -330,13 +332,13 @@ _MOST = 1 << 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Quantiles(Mechanism):
+class PrivateQuantiles(Mechanism):
     """Several quantiles of a column. Made by `private_quantiles`."""
 
-    column: Column
+    column: SortedColumn
     levels: tuple[Fraction, ...]
     epsilon: Fraction
-    relation: Relation
+    relation: NeighboringRelation
 
     @property
     def depth(self) -> int:
@@ -346,13 +348,13 @@ class Quantiles(Mechanism):
     @property
     def step(self) -> Fraction:
         """The epsilon of one choice, for a row added or removed."""
-        replaced = 2 if self.relation is Relation.REPLACE_ONE else 1
+        replaced = 2 if self.relation is NeighboringRelation.REPLACE_ONE else 1
         return self.epsilon / (self.depth * replaced)
 
     @property
     def guarantee(self) -> Guarantee:
         """What one release of all of them costs."""
-        one = events.BoundedRange(self.epsilon / self.depth)
+        one = events.BoundedRangeEvent(self.epsilon / self.depth)
         return Guarantee(events.repeat(one, self.depth), self.relation)
 
     @property
@@ -360,7 +362,7 @@ class Quantiles(Mechanism):
         """A choice has no standard deviation that holds for all data."""
         raise Unsupported("A chosen quantile has no standard deviation.")
 
-    def release(self, values: ArrayLike, *, bits: Bits | None = None) -> list[float]:
+    def release(self, values: ArrayLike, *, bits: RandomSource | None = None) -> list[float]:
         """One number for each level, in order."""
         codes = self.column.sorted(values)
         found = [0] * len(self.levels)
@@ -374,7 +376,7 @@ class Quantiles(Mechanism):
         ends: tuple[int, int],
         part: tuple[int, int],
         found: list[int],
-        bits: Bits,
+        bits: RandomSource,
     ) -> None:
         """Fill in the levels of ``part``, from the values that lie between ``ends``."""
         first, last = part
@@ -389,7 +391,7 @@ class Quantiles(Mechanism):
             found[first:last] = [low] * (last - first)
             return
         level = level.limit_denominator(_LARGEST_DENOMINATOR)
-        choice = Choice(
+        choice = PiecewiseExponential(
             values=codes - low,
             span=high - low,
             level=level,
@@ -405,12 +407,12 @@ class Quantiles(Mechanism):
 
     def certify(self) -> Certificate:
         """Recompute the guarantee of one choice, at the hardest level."""
-        single = Quantile(
+        single = PrivateQuantile(
             column=self.column,
             quantile=Fraction(1, 2),
             epsilon=self.step,
             method="interpolated",
-            relation=Relation.ADD_REMOVE,
+            relation=NeighboringRelation.ADD_REMOVE,
         )
         checks = single.certify().checks
         return Certificate(mechanism=repr(self), guarantee=self.guarantee, checks=checks).demand()
@@ -426,8 +428,8 @@ def private_quantiles(
     upper: Number,
     epsilon: Number,
     grid: Number | None = None,
-    relation: Relation = Relation.ADD_REMOVE,
-) -> Quantiles:
+    relation: NeighboringRelation = NeighboringRelation.ADD_REMOVE,
+) -> PrivateQuantiles:
     """Several quantiles of a column, in increasing order, for one epsilon.
 
     The middle level is chosen first, as by `private_quantile`; it splits the values, and each side
@@ -449,8 +451,8 @@ def private_quantiles(
     if not asked or len(asked) > _MOST or any(a >= b for a, b in pairwise(asked)):
         raise InvalidArgument("levels must be strictly increasing, from 1 to 1024 of them.")
     trusted(relation)
-    return Quantiles(
-        column=Column.of(lower, upper, grid),
+    return PrivateQuantiles(
+        column=SortedColumn.of(lower, upper, grid),
         levels=asked,
         epsilon=positive("epsilon", epsilon),
         relation=relation,

@@ -22,12 +22,12 @@ from discreet.core import events
 from discreet.core._rational import Number
 from discreet.core._validate import count, flag, positive, probability
 from discreet.core.errors import Unsupported
-from discreet.core.relation import Relation
-from discreet.mechanisms._inputs import Scale
-from discreet.mechanisms.mechanism import Certificate, Check, Mechanism
+from discreet.core.relation import NeighboringRelation
+from discreet.mechanisms._inputs import ScoreScale
+from discreet.mechanisms.mechanism import Certificate, CertificateCheck, Mechanism
 from discreet.noise.distribution import Floats, Ints
 from discreet.noise.laplace import DiscreteLaplace
-from discreet.noise.random_source import Bits, source_of
+from discreet.noise.random_source import RandomSource, source_of
 from discreet.noise.uniform import below, bernoulli_exp, exponential_choice
 
 
@@ -36,18 +36,18 @@ class Selection(Mechanism):
     """A private choice among candidates."""
 
     epsilon: Fraction
-    scale: Scale
+    scale: ScoreScale
     rate: Fraction
     """Factor of the scores in steps: the log-ratio that one step of score is worth."""
     monotonic: bool
-    relation: Relation
+    relation: NeighboringRelation
 
     @classmethod
     def of(
-        cls, sensitivity: Number, epsilon: Number, *, monotonic: bool, relation: Relation
+        cls, sensitivity: Number, epsilon: Number, *, monotonic: bool, relation: NeighboringRelation
     ) -> Self:
         """Check the parameters and set the rate: epsilon / (2 shift), or epsilon / shift."""
-        scale = Scale.of(sensitivity)
+        scale = ScoreScale.of(sensitivity)
         price = positive("epsilon", epsilon)
         rate = price / (scale.shift * (1 if flag("monotonic", monotonic) else 2))
         return cls(epsilon=price, scale=scale, rate=rate, monotonic=monotonic, relation=relation)
@@ -58,7 +58,7 @@ class Selection(Mechanism):
         """What people call it."""
 
     @abstractmethod
-    def choose(self, scores: Ints, bits: Bits) -> int:
+    def choose(self, scores: Ints, bits: RandomSource) -> int:
         """The index of the choice for scores in steps."""
 
     @abstractmethod
@@ -68,7 +68,7 @@ class Selection(Mechanism):
     @property
     def guarantee(self) -> Guarantee:
         """What one choice costs."""
-        return Guarantee(events.Pure(self.epsilon), self.relation)
+        return Guarantee(events.PureEvent(self.epsilon), self.relation)
 
     @property
     def std(self) -> float:
@@ -89,7 +89,7 @@ class Selection(Mechanism):
         """
         return max(0.0, math.log(others / miss) / float(self.rate))
 
-    def release(self, scores: ArrayLike, *, bits: Bits | None = None) -> int:
+    def release(self, scores: ArrayLike, *, bits: RandomSource | None = None) -> int:
         """The index of the chosen candidate."""
         steps = self.scale.read(scores)
         return self.choose(steps, source_of(bits))
@@ -105,7 +105,7 @@ class Selection(Mechanism):
         for size in (2, 3, 10):
             exact = max(self._divergence(*pair) for pair in self._neighbours(size))
             checks.append(
-                Check(
+                CertificateCheck(
                     part=f"{size} candidates",
                     epsilon=float(self.epsilon),
                     claimed=claimed,
@@ -140,7 +140,7 @@ class Selection(Mechanism):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class Exponential(Selection):
+class ExponentialMechanism(Selection):
     """P(i) proportional to exp(rate * score_i). Made by `exponential`."""
 
     @property
@@ -150,9 +150,9 @@ class Exponential(Selection):
     @property
     def guarantee(self) -> Guarantee:
         """Bounded range: composes better than other epsilon-DP mechanisms."""
-        return Guarantee(events.BoundedRange(self.epsilon), self.relation)
+        return Guarantee(events.BoundedRangeEvent(self.epsilon), self.relation)
 
-    def choose(self, scores: Ints, bits: Bits) -> int:
+    def choose(self, scores: Ints, bits: RandomSource) -> int:
         return exponential_choice(scores, self.rate, bits)
 
     def probabilities(self, scores: ArrayLike) -> Floats:
@@ -170,7 +170,7 @@ class PermuteAndFlip(Selection):
     def name(self) -> str:
         return "permute_and_flip"
 
-    def choose(self, scores: Ints, bits: Bits) -> int:
+    def choose(self, scores: Ints, bits: RandomSource) -> int:
         # The first head in a random order is a uniformly random head: flip all, choose one.
         heads = np.flatnonzero(bernoulli_exp(scores.max() - scores, self.rate, bits))
         return int(heads[below(len(heads), 1, bits)[0]])
@@ -188,14 +188,14 @@ class PermuteAndFlip(Selection):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class NoisyMax(Selection):
+class ReportNoisyMax(Selection):
     """The largest score after discrete Laplace noise; ties to the first. Made by `noisy_max`."""
 
     @property
     def name(self) -> str:
         return "noisy_max"
 
-    def choose(self, scores: Ints, bits: Bits) -> int:
+    def choose(self, scores: Ints, bits: RandomSource) -> int:
         noise = DiscreteLaplace(1 / self.rate).sample(len(scores), bits)
         return int(np.argmax(scores + noise))
 
@@ -234,13 +234,13 @@ class NoisyMax(Selection):
         return chosen
 
 
-def exponential(
+def exponential_mechanism(
     *,
     sensitivity: Number,
     epsilon: Number,
     monotonic: bool = False,
-    relation: Relation = Relation.ADD_REMOVE,
-) -> Exponential:
+    relation: NeighboringRelation = NeighboringRelation.ADD_REMOVE,
+) -> ExponentialMechanism:
     """The exponential mechanism: an exact draw with P(i) proportional to exp(rate * score_i).
 
     Theorem: epsilon-DP under ``relation``, and of bounded range epsilon.
@@ -250,7 +250,7 @@ def exponential(
     Source: McSherry, Talwar 2007; Dong, Durfee, Rogers 2020 (bounded range).
     Needs: every score moves by at most ``sensitivity``.
     """
-    return Exponential.of(sensitivity, epsilon, monotonic=monotonic, relation=relation)
+    return ExponentialMechanism.of(sensitivity, epsilon, monotonic=monotonic, relation=relation)
 
 
 def permute_and_flip(
@@ -258,7 +258,7 @@ def permute_and_flip(
     sensitivity: Number,
     epsilon: Number,
     monotonic: bool = False,
-    relation: Relation = Relation.ADD_REMOVE,
+    relation: NeighboringRelation = NeighboringRelation.ADD_REMOVE,
 ) -> PermuteAndFlip:
     """Permute-and-flip: never a larger expected loss than the exponential mechanism.
 
@@ -270,13 +270,13 @@ def permute_and_flip(
     return PermuteAndFlip.of(sensitivity, epsilon, monotonic=monotonic, relation=relation)
 
 
-def noisy_max(
+def report_noisy_max(
     *,
     sensitivity: Number,
     epsilon: Number,
     monotonic: bool = False,
-    relation: Relation = Relation.ADD_REMOVE,
-) -> NoisyMax:
+    relation: NeighboringRelation = NeighboringRelation.ADD_REMOVE,
+) -> ReportNoisyMax:
     """Report noisy maximum with discrete Laplace noise; only the index is released.
 
     Theorem: epsilon-DP under ``relation``.
@@ -287,4 +287,4 @@ def noisy_max(
     Source: Dwork, Roth 2014, Claim 3.9, adapted to the integers.
     Needs: every score moves by at most ``sensitivity``.
     """
-    return NoisyMax.of(sensitivity, epsilon, monotonic=monotonic, relation=relation)
+    return ReportNoisyMax.of(sensitivity, epsilon, monotonic=monotonic, relation=relation)

@@ -2,20 +2,20 @@ from discreet.models import blackbox as learned
 from discreet.models import dp_sgd as sgd
 from discreet.models import pate, regression
 from discreet.models.dp_sgd import (
-    PersonalLogisticRegression,
-    PerturbedLogisticRegression,
+    OutputPerturbationLogisticRegression,
+    PersonalizedLogisticRegression,
     PrivateHuberRegressor,
     PrivateLogisticRegression,
     PrivateRidge,
 )
-from discreet.models.pate import PrivateEnsemble
-from discreet.models.regression import BestLinearRegression, PrivateLinearRegression
+from discreet.models.pate import PATEClassifier
+from discreet.models.regression import AutoLinearRegression, PrivateLinearRegression
 
 __all__ = [
-    "BestLinearRegression",
-    "PersonalLogisticRegression",
-    "PerturbedLogisticRegression",
-    "PrivateEnsemble",
+    "AutoLinearRegression",
+    "PersonalizedLogisticRegression",
+    "OutputPerturbationLogisticRegression",
+    "PATEClassifier",
     "PrivateHuberRegressor",
     "PrivateLinearRegression",
     "PrivateLogisticRegression",

@@ -14,7 +14,7 @@ from sklearn.base import BaseEstimator
 from discreet.core._validate import finite
 from discreet.core.errors import InvalidArgument, OutOfDomain, Unsupported
 from discreet.ledger.account import Account
-from discreet.noise.random_source import Bits, source_of
+from discreet.noise.random_source import RandomSource, source_of
 
 # ── Charging ─────────────────────────────────────────────────────────────────────────────────────
 # What every private estimator shares: the account it charges, the bits it draws from.
@@ -27,10 +27,10 @@ class ChargingEstimator(BaseEstimator):
     """An estimator whose fit may charge an ``account``; ``bits`` are for tests and simulations."""
 
     account: Account | None
-    bits: Bits | None
+    bits: RandomSource | None
 
     @property
-    def _source(self) -> Bits:
+    def _source(self) -> RandomSource:
         """Where the noise of a fit comes from."""
         return source_of(self.bits)
 

@@ -21,7 +21,7 @@ from discreet.core._rational import Enclosure, Number, Real, ceil_div
 from discreet.core._validate import probability
 from discreet.core.errors import InvalidArgument
 from discreet.noise.distribution import sized
-from discreet.noise.random_source import Bits, Words
+from discreet.noise.random_source import RandomSource, Words
 from discreet.noise.uniform import LazyUniform
 
 Packed: TypeAlias = NDArray[np.uint8]
@@ -44,7 +44,7 @@ def dyadic(p: Real, *, up: bool, places: int = 32) -> int:
         precision *= 2
 
 
-def packed_bernoulli(p: Number, *, rows: int, columns: int, bits: Bits) -> Packed:
+def packed_bernoulli(p: Number, *, rows: int, columns: int, bits: RandomSource) -> Packed:
     """Packed rows of coins, each True with probability exactly ``p``, a multiple of 2**-64."""
     rows, columns = sized(rows), sized(columns)
     width = ceil_div(columns, 8)
@@ -89,7 +89,7 @@ class Patterns:
                 ends.append(end)
         return cls(table, len(found), np.array(rest, dtype=np.uint8), tuple(ends), index_bits)
 
-    def draw(self, out: NDArray[np.uint8], bits: Bits) -> None:
+    def draw(self, out: NDArray[np.uint8], bits: RandomSource) -> None:
         """Fill ``out`` with independent patterns."""
         indices = _indices(len(out), self.index_bits, bits)
         np.take(self.table, indices, out=out)
@@ -97,7 +97,7 @@ class Patterns:
             open_ones = np.flatnonzero(indices >= self.settled)
             out[open_ones] = self.rest[self._remainder(open_ones.size, bits)]
 
-    def _remainder(self, size: int, bits: Bits) -> NDArray[np.intp]:
+    def _remainder(self, size: int, bits: RandomSource) -> NDArray[np.intp]:
         """Places in ``rest``, with exactly the weights of the remainder."""
         words = bits.words(size)
         borders = _borders(self, bits.width)
@@ -134,7 +134,7 @@ def _patterns(p: Fraction, coins: int, index_bits: int) -> Patterns:
     return Patterns.of(p, coins, index_bits)
 
 
-def _indices(size: int, index_bits: int, bits: Bits) -> NDArray[np.unsignedinteger]:
+def _indices(size: int, index_bits: int, bits: RandomSource) -> NDArray[np.unsignedinteger]:
     """Uniform whole numbers of ``index_bits`` bits, of which a word of 64 holds several."""
     if bits.width == 64 and index_bits == 16:
         return bits.words(ceil_div(size, 4)).view(np.uint16)[:size]

@@ -13,9 +13,9 @@ from numpy.typing import ArrayLike
 from discreet.core._rational import Enclosure, Number, ceil_div, exp_minus
 from discreet.core._validate import count, positive
 from discreet.core.errors import InvalidArgument
-from discreet.noise.distribution import Floats, Ints, Law, floats, sized
+from discreet.noise.distribution import Distribution, Floats, Ints, floats, sized
 from discreet.noise.laplace import CHUNK, LARGEST_SCALE
-from discreet.noise.random_source import Bits, Words
+from discreet.noise.random_source import RandomSource, Words
 from discreet.noise.uniform import LazyUniform, invert
 
 # Sums of more terms than this are integrals with a correction.
@@ -23,7 +23,7 @@ _LONGEST_SUM = 1 << 18
 
 
 @dataclass(frozen=True)
-class BoundedLaplace(Law):
+class BoundedDiscreteLaplace(Distribution):
     """P(k) proportional to exp(-|k| / scale) on ``lower <= k <= upper``, with lower <= 0 <= upper.
 
     Truncated noise is ``lower = -upper``. For an output bounded to [l, u] around a centre q the
@@ -89,15 +89,15 @@ class BoundedLaplace(Law):
         )
         return negative, positive_part
 
-    def sample(self, size: int, bits: Bits) -> Ints:
+    def sample(self, size: int, bits: RandomSource) -> Ints:
         size = sized(size)
         lower = np.full(size, self.lower, dtype=np.int64)
         upper = np.full(size, self.upper, dtype=np.int64)
         return sample_between(lower, upper, self.scale, bits)
 
     @property
-    def _mirrored(self) -> BoundedLaplace:
-        return BoundedLaplace(self.scale, lower=-self.upper, upper=-self.lower)
+    def _mirrored(self) -> BoundedDiscreteLaplace:
+        return BoundedDiscreteLaplace(self.scale, lower=-self.upper, upper=-self.lower)
 
     def _upper_tail(self, k: Floats) -> Floats:
         """P(X >= k) in double precision."""
@@ -127,7 +127,7 @@ class BoundedLaplace(Law):
         )
 
 
-def sample_between(lower: Ints, upper: Ints, scale: Fraction, bits: Bits) -> Ints:
+def sample_between(lower: Ints, upper: Ints, scale: Fraction, bits: RandomSource) -> Ints:
     """One draw of bounded Laplace noise for each pair ``lower[i] <= 0 <= upper[i]``.
 
     The inverse transform takes one word a draw, whatever the bounds: a rejection loop would take
@@ -159,7 +159,7 @@ def sample_between(lower: Ints, upper: Ints, scale: Fraction, bits: Bits) -> Int
         out[start:stop] = np.clip(np.ceil(y) - 1, low, high)
         doubtful = (np.abs(y - np.floor(y) - 0.5) > 0.5 - error) | (x < 2.0**-split)
         for i in np.flatnonzero(doubtful):
-            law = BoundedLaplace(scale, lower=int(low[i]), upper=int(high[i]))
+            law = BoundedDiscreteLaplace(scale, lower=int(low[i]), upper=int(high[i]))
             uniform = LazyUniform(bits, value=int(words[i]), bits=bits.width)
             out[start + i] = _decide(law, uniform, int(out[start + i]))
     return out
@@ -169,7 +169,7 @@ def _unit(words: Words, width: int) -> Floats:
     return (words.astype(np.float64) + 0.5) * 2.0**-width
 
 
-def _decide(law: BoundedLaplace, uniform: LazyUniform, first: int) -> int:
+def _decide(law: BoundedDiscreteLaplace, uniform: LazyUniform, first: int) -> int:
     def at_least(k: int) -> partial[Enclosure]:
         return partial(law.at_least, k)
 

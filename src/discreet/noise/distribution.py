@@ -12,13 +12,13 @@ from numpy.typing import ArrayLike, NDArray
 from discreet.core._rational import Enclosure
 from discreet.core._validate import count, probability
 from discreet.core.errors import InvalidArgument
-from discreet.noise.random_source import Bits
+from discreet.noise.random_source import RandomSource
 
 Floats: TypeAlias = NDArray[np.float64]
 Ints: TypeAlias = NDArray[np.int64]
 
 
-class Law(ABC):
+class Distribution(ABC):
     """A distribution on the integers, with its exact sampler.
 
     Every law has two routes to its cumulative probabilities: ``cdf`` in double precision from a
@@ -51,7 +51,7 @@ class Law(ABC):
         """``E[X**order]`` for orders 1 to 4."""
 
     @abstractmethod
-    def sample(self, size: int, bits: Bits) -> Ints:
+    def sample(self, size: int, bits: RandomSource) -> Ints:
         """``size`` independent draws, exactly from this law."""
 
     def pmf(self, k: ArrayLike) -> Floats:

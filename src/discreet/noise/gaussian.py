@@ -19,9 +19,9 @@ from numpy.typing import ArrayLike, NDArray
 from discreet.core._rational import Enclosure, Number, ceil_div, exp_minus, in_steps
 from discreet.core._validate import positive
 from discreet.core.errors import InvalidArgument
-from discreet.noise.distribution import Floats, Ints, Law, floats, moment_order, sized
+from discreet.noise.distribution import Distribution, Floats, Ints, floats, moment_order, sized
 from discreet.noise.laplace import CHUNK
-from discreet.noise.random_source import Bits, Words
+from discreet.noise.random_source import RandomSource, Words
 from discreet.noise.uniform import LazyUniform, invert
 
 # ── Magnitude ────────────────────────────────────────────────────────────────────────────────────
@@ -35,7 +35,7 @@ _TABLE_ERROR = 1 << 18
 
 
 @dataclass(frozen=True)
-class Magnitude:
+class GaussianMagnitude:
     """P(k) proportional to exp(-k^2 / (2 square)) on k = 0, 1, 2, ...
 
     ``folded`` doubles all but k = 0: the magnitude of a symmetric law on all integers.
@@ -69,7 +69,7 @@ class Magnitude:
         starts = np.arange(1 << _GUIDE_BITS, dtype=np.int64) << np.int64(63 - _GUIDE_BITS)
         return np.searchsorted(self.ends, starts, side="right").astype(np.int64)
 
-    def draw(self, words: Words, bits: Bits) -> Ints:
+    def draw(self, words: Words, bits: RandomSource) -> Ints:
         """One draw for each word, from its lower 63 bits (narrow words are left-aligned)."""
         u = (words & _VALUE_BITS).view(np.int64)
         known = bits.width - 1
@@ -173,7 +173,7 @@ class BlockGaussian:
         whole = math.isqrt(self.square.numerator // self.square.denominator)
         return 1 << max(0, (whole // _BLOCKS_PER_SIGMA).bit_length() - 1)
 
-    def integers(self, size: int, bits: Bits) -> Ints:
+    def integers(self, size: int, bits: RandomSource) -> Ints:
         """Draws of the discrete Gaussian: the place is a whole number, and -0 goes back."""
         out = np.empty(size, dtype=np.int64)
         place_bits = self.block.bit_length() - 1
@@ -188,7 +188,7 @@ class BlockGaussian:
                 todo = todo[~accepted]
         return out
 
-    def rounded(self, values: Floats, exponent: int, bits: Bits) -> Ints:
+    def rounded(self, values: Floats, exponent: int, bits: RandomSource) -> Ints:
         """``floor(values / 2**exponent + noise + 1/2)`` for continuous noise, exactly."""
         out = np.empty(len(values), dtype=np.int64)
         place_bits = bits.width * 5 // 8
@@ -207,7 +207,7 @@ class _Draw:
     """Proposals: block, sign, place (first bits of a uniform), coin (likewise)."""
 
     law: BlockGaussian
-    bits: Bits
+    bits: RandomSource
     blocks: Ints
     negative: NDArray[np.bool_]
     places: Ints
@@ -218,7 +218,7 @@ class _Draw:
     """Places of which more bits are known by now."""
 
     @classmethod
-    def of(cls, law: BlockGaussian, size: int, bits: Bits, *, place_bits: int) -> _Draw:
+    def of(cls, law: BlockGaussian, size: int, bits: RandomSource, *, place_bits: int) -> _Draw:
         first = bits.words(size) << np.uint64(64 - bits.width)
         second = bits.words(size)
         coin_bits = bits.width - place_bits
@@ -318,8 +318,8 @@ class _Draw:
 
 
 @lru_cache(maxsize=64)
-def _table(square: Fraction) -> Magnitude:
-    return Magnitude(square, folded=False)
+def _table(square: Fraction) -> GaussianMagnitude:
+    return GaussianMagnitude(square, folded=False)
 
 
 # ── Gaussian ─────────────────────────────────────────────────────────────────────────────────────
@@ -332,7 +332,7 @@ _SMALLEST_SIGMA = Fraction(1, 1 << 10)
 
 
 @dataclass(frozen=True)
-class DiscreteGaussian(Law):
+class DiscreteGaussian(Distribution):
     """P(k) proportional to exp(-k^2 / (2 sigma^2)) on the integers.
 
     Source: Canonne, Kamath, Steinke 2020 (the law and its privacy).
@@ -413,7 +413,7 @@ class DiscreteGaussian(Law):
         if k <= 0:
             low, high = self.at_least(1 - k, precision)
             return (1 << precision) - high, (1 << precision) - low
-        low, high = Magnitude(self.square, folded=True).at_least(k, precision + 1)
+        low, high = GaussianMagnitude(self.square, folded=True).at_least(k, precision + 1)
         return low // 4, ceil_div(high, 4)  # half of it, at one bit less
 
     def moment(self, order: int) -> float:
@@ -424,13 +424,13 @@ class DiscreteGaussian(Law):
             return 2 * math.fsum(k**order * self._weights) / self._total
         return float(self.square) if order == 2 else 3 * float(self.square) ** 2
 
-    def sample(self, size: int, bits: Bits) -> Ints:
+    def sample(self, size: int, bits: RandomSource) -> Ints:
         size = sized(size)
         if self._is_small:
             return self._from_table(size, bits)
         return BlockGaussian(self.square).integers(size, bits)
 
-    def _from_table(self, size: int, bits: Bits) -> Ints:
+    def _from_table(self, size: int, bits: RandomSource) -> Ints:
         table = _magnitude(self.square)
         out = np.empty(size, dtype=np.int64)
         shift = np.uint64(64 - bits.width)
@@ -451,9 +451,9 @@ def _signed(magnitude: Ints, words: NDArray[np.int64]) -> Ints:
 
 
 @lru_cache(maxsize=64)
-def _magnitude(square: Fraction) -> Magnitude:
+def _magnitude(square: Fraction) -> GaussianMagnitude:
     """The table of a parameter, made once."""
-    return Magnitude(square, folded=True)
+    return GaussianMagnitude(square, folded=True)
 
 
 @dataclass(frozen=True)
@@ -468,6 +468,6 @@ class RoundedGaussian:
     square: Fraction
     exponent: int
 
-    def add(self, values: Floats, bits: Bits) -> Ints:
+    def add(self, values: Floats, bits: RandomSource) -> Ints:
         """``floor(values / step + noise + 1/2)``, exactly."""
         return BlockGaussian(self.square).rounded(values, self.exponent, bits)

@@ -15,8 +15,8 @@ from numpy.typing import ArrayLike
 from discreet.core._rational import Enclosure, Number, ceil_div, exp_minus, in_steps
 from discreet.core._validate import positive
 from discreet.core.errors import InvalidArgument
-from discreet.noise.distribution import Floats, Ints, Law, floats, moment_order, sized
-from discreet.noise.random_source import Bits, Words
+from discreet.noise.distribution import Distribution, Floats, Ints, floats, moment_order, sized
+from discreet.noise.random_source import RandomSource, Words
 from discreet.noise.uniform import LazyUniform, below, bernoulli_exp, invert
 
 # ── Exponential ──────────────────────────────────────────────────────────────────────────────────
@@ -78,7 +78,7 @@ def _precision(scale: float, width: int) -> _Precision:
 
 def floored_exponentials(
     size: int,
-    bits: Bits,
+    bits: RandomSource,
     *,
     scale: Fraction,
     decide: Decide,
@@ -131,7 +131,12 @@ class _Kind(NamedTuple):
 
 
 def _single(
-    bits: Bits, steps: float, offset: float, precision: _Precision, kind: _Kind, decide: Decide
+    bits: RandomSource,
+    steps: float,
+    offset: float,
+    precision: _Precision,
+    kind: _Kind,
+    decide: Decide,
 ) -> int:
     word = int(bits.words(1)[0]) << (64 - bits.width)
     length = -steps * math.log(((word & _LOW) + precision.half) * 2.0**-63)
@@ -144,7 +149,7 @@ def _single(
     return sign * whole if kind.signed and not kind.reflect else whole
 
 
-def _decided(word: int, index: int, bits: Bits, decide: Decide) -> int:
+def _decided(word: int, index: int, bits: RandomSource, decide: Decide) -> int:
     """The exact value of a draw whose word, left-aligned, does not settle it."""
     value = (word & _LOW) >> (64 - bits.width)
     uniform = LazyUniform(bits, value=value, bits=bits.width - 1)
@@ -189,7 +194,7 @@ def _scale(name: str, value: Number) -> Fraction:
 
 
 @dataclass(frozen=True)
-class Geometric(Law):
+class Geometric(Distribution):
     """P(k) = (1 - r) r^k for k = 0, 1, ... with r = exp(-1/scale)."""
 
     scale: Fraction
@@ -224,7 +229,7 @@ class Geometric(Law):
         eulerian = (1.0, 1 + r, 1 + 4 * r + r**2, 1 + 11 * r + 11 * r**2 + r**3)
         return r * eulerian[moment_order(order) - 1] / gap**order
 
-    def sample(self, size: int, bits: Bits) -> Ints:
+    def sample(self, size: int, bits: RandomSource) -> Ints:
         size = sized(size)
         if self.scale > LARGEST_SCALE:
             return _large_geometric(size, self.scale, bits)
@@ -236,7 +241,7 @@ class Geometric(Law):
 
 
 @dataclass(frozen=True)
-class DiscreteLaplace(Law):
+class DiscreteLaplace(Distribution):
     """P(k) = tanh(1 / (2 scale)) r^|k| with r = exp(-1/scale): Laplace noise for integers.
 
     The magnitude M has P(M >= m) = 2 r^m / (1 + r) for m >= 1, which is ``floor(C + E)`` for an
@@ -289,7 +294,7 @@ class DiscreteLaplace(Law):
         r = math.exp(-1 / float(self.scale))
         return 2 * r / -math.expm1(-2 / float(self.scale))
 
-    def sample(self, size: int, bits: Bits) -> Ints:
+    def sample(self, size: int, bits: RandomSource) -> Ints:
         size = sized(size)
         if self.scale > LARGEST_SCALE:
             return _large_laplace(size, self.scale, bits)
@@ -333,7 +338,7 @@ class RoundedLaplace:
     scale: Fraction
     exponent: int
 
-    def add(self, values: Floats, bits: Bits) -> Ints:
+    def add(self, values: Floats, bits: RandomSource) -> Ints:
         """``floor(values / step + noise + 1/2)``, exactly."""
         steps = np.ldexp(values, -self.exponent)
         whole = np.floor(steps)
@@ -364,7 +369,7 @@ class RoundedLaplace:
         return partial(exp_minus, max(m + shift, Fraction(0)) / self.scale)
 
 
-def _large_geometric(size: int, scale: Fraction, bits: Bits) -> Ints:
+def _large_geometric(size: int, scale: Fraction, bits: RandomSource) -> Ints:
     """Geometric draws for scales at which a double does not resolve single steps.
 
     Proof: write k = block * high + low. P(k) is proportional to r^(block * high) r^low, so the two
@@ -380,7 +385,7 @@ def _large_geometric(size: int, scale: Fraction, bits: Bits) -> Ints:
     return high * block + low
 
 
-def _large_laplace(size: int, scale: Fraction, bits: Bits) -> Ints:
+def _large_laplace(size: int, scale: Fraction, bits: RandomSource) -> Ints:
     """A sign and a geometric magnitude; the second zero goes back (Canonne et al. 2020, Alg. 2)."""
     out = np.empty(size, dtype=np.int64)
     todo = np.arange(size)

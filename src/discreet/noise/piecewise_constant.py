@@ -15,9 +15,9 @@ from numpy.typing import ArrayLike
 from discreet.core._rational import Enclosure, Number, ceil_div, exp_minus, light_share
 from discreet.core._validate import count, positive
 from discreet.core.errors import InvalidArgument
-from discreet.noise.distribution import Floats, Ints, Law, floats, moment_order, sized
+from discreet.noise.distribution import Distribution, Floats, Ints, floats, moment_order, sized
 from discreet.noise.laplace import LARGEST_NOISE_SCALE, Geometric
-from discreet.noise.random_source import Bits
+from discreet.noise.random_source import RandomSource
 from discreet.noise.uniform import below, bernoulli_real
 
 # ── Staircase ────────────────────────────────────────────────────────────────────────────────────
@@ -28,7 +28,7 @@ _LARGEST = 1 << 61
 
 
 @dataclass(frozen=True)
-class Staircase(Law):
+class Staircase(Distribution):
     """P(k) proportional to b^j, or b^(j+1) from ``tread`` steps on: |k| = j shift + u, b = e^-eps.
 
     The ratio of two places that are at most ``shift`` apart is never above e^epsilon, and for
@@ -127,7 +127,7 @@ class Staircase(Law):
         )
         return 2 * total / self._total
 
-    def sample(self, size: int, bits: Bits) -> Ints:
+    def sample(self, size: int, bits: RandomSource) -> Ints:
         out = np.empty(sized(size), dtype=np.int64)
         todo = np.arange(len(out))
         while todo.size:
@@ -139,7 +139,7 @@ class Staircase(Law):
             todo = todo[negative & (magnitude == 0)]
         return out
 
-    def _places(self, size: int, bits: Bits) -> Ints:
+    def _places(self, size: int, bits: RandomSource) -> Ints:
         on_tread = below(self.tread, size, bits)
         if self.tread == self.shift:
             return on_tread
@@ -166,7 +166,7 @@ TOTAL = 1 << 62
 
 
 @dataclass(frozen=True)
-class Stepped(Law):
+class PiecewiseConstant(Distribution):
     """Cell c (and -c) has probability ``weights[c] / 2**62``; places within a cell are alike.
 
     A cell is ``width`` integers, an odd number, the cell 0 around zero. Weights never rise away
@@ -256,7 +256,7 @@ class Stepped(Law):
         double = np.where(np.arange(len(cells)) > 0, 2.0, 1.0)
         return float(np.sum(double * self._half * powers))
 
-    def sample(self, size: int, bits: Bits) -> Ints:
+    def sample(self, size: int, bits: RandomSource) -> Ints:
         size = sized(size)
         found = np.searchsorted(self._ends, below(TOTAL, size, bits), side="right")
         cells = found.astype(np.int64) - (len(self.weights) - 1)

@@ -27,7 +27,7 @@ _LONG = 1 << 10
 _PIECE = 1 << 15
 
 
-class Bits(Protocol):
+class RandomSource(Protocol):
     """A stream of independent uniform words of ``width`` bits."""
 
     @property
@@ -42,7 +42,7 @@ class Bits(Protocol):
         """``count`` fresh words, each uniform on 0 .. 2**width - 1. Never repeated."""
 
 
-class SystemBits:
+class SystemRandomSource:
     """The operating system's cryptographic generator, and OpenSSL's seeded by it; unbuffered."""
 
     __slots__ = ()
@@ -64,7 +64,7 @@ class SystemBits:
         return "system()"
 
 
-class SeededBits:
+class SeededRandomSource:
     """A reproducible stream for tests and simulations: what it touches is not private.
 
     A ``width`` below 64 forces the samplers' refinement path, which is how tests reach it.
@@ -87,20 +87,20 @@ class SeededBits:
         return f"seeded({self.seed})"
 
 
-def system() -> Bits:
+def system_rng() -> RandomSource:
     """Randomness from the operating system: the default, and the only one fit for a release."""
-    return SystemBits()
+    return SystemRandomSource()
 
 
-def seeded(seed: int) -> Bits:
+def seeded_rng(seed: int) -> RandomSource:
     """Reproducible randomness for tests and simulations. Never for a release."""
-    return SeededBits(seed)
+    return SeededRandomSource(seed)
 
 
-def source_of(bits: Bits | None) -> Bits:
+def source_of(bits: RandomSource | None) -> RandomSource:
     """The bits that were asked for, or the operating system's."""
     if bits is None:
-        return system()
+        return system_rng()
     if not (callable(getattr(bits, "words", None)) and hasattr(bits, "width")):
         raise InvalidArgument(
             f"bits must be left out, or seeded(n) for a simulation, not {type(bits).__name__}."

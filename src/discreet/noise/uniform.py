@@ -13,7 +13,7 @@ from discreet.core._rational import Enclosure, Number, Real, ceil_div, exp_minus
 from discreet.core._validate import count, positive, probability
 from discreet.core.errors import InvalidArgument, OutOfDomain
 from discreet.noise.distribution import Floats, Ints, sized
-from discreet.noise.random_source import Bits, Words
+from discreet.noise.random_source import RandomSource, Words
 
 # ── Lazy ─────────────────────────────────────────────────────────────────────────────────────────
 # Comparing a uniform number with a real threshold, exactly.
@@ -33,7 +33,7 @@ class LazyUniform:
 
     __slots__ = ("_source", "bits", "value")
 
-    def __init__(self, source: Bits, *, value: int = 0, bits: int = 0) -> None:
+    def __init__(self, source: RandomSource, *, value: int = 0, bits: int = 0) -> None:
         self._source = source
         self.value = value
         self.bits = bits
@@ -92,7 +92,7 @@ def invert(uniform: LazyUniform, at_least: Callable[[int], Real], guess: int) ->
 _EXP_ERROR = 2.0**-46
 
 
-def below(bound: int, size: int, bits: Bits) -> Ints:
+def below(bound: int, size: int, bits: RandomSource) -> Ints:
     """Uniform integers in 0 .. bound - 1, without modulo bias (words past a multiple go back)."""
     bound = count("bound", bound)
     size = sized(size)
@@ -112,7 +112,7 @@ def below(bound: int, size: int, bits: Bits) -> Ints:
     return (words % np.uint64(bound)).view(np.int64)
 
 
-def bernoulli(p: Number, size: int, bits: Bits) -> NDArray[np.bool_]:
+def bernoulli(p: Number, size: int, bits: RandomSource) -> NDArray[np.bool_]:
     """Coins that are True with probability exactly ``p``, a rational."""
     p = probability("p", p)
     words = bits.words(sized(size))
@@ -124,7 +124,7 @@ def bernoulli(p: Number, size: int, bits: Bits) -> NDArray[np.bool_]:
     return _settle(coins, words == np.uint64(threshold), words, bits, lambda _: real)
 
 
-def bernoulli_real(p: Real, size: int, bits: Bits) -> NDArray[np.bool_]:
+def bernoulli_real(p: Real, size: int, bits: RandomSource) -> NDArray[np.bool_]:
     """Coins that are True with probability exactly ``p``, a real number in [0, 1)."""
     words = bits.words(sized(size))
     low, high = p(bits.width)
@@ -134,7 +134,7 @@ def bernoulli_real(p: Real, size: int, bits: Bits) -> NDArray[np.bool_]:
     return _settle(coins, doubtful, words, bits, lambda _: p)
 
 
-def bernoulli_exp(steps: Ints, rate: Fraction, bits: Bits) -> NDArray[np.bool_]:
+def bernoulli_exp(steps: Ints, rate: Fraction, bits: RandomSource) -> NDArray[np.bool_]:
     """Coins that are True with probability exactly ``exp(-rate * steps[i])``, steps >= 0."""
     words = bits.words(len(steps))
     p = np.exp(-float(rate) * steps)
@@ -149,7 +149,7 @@ def bernoulli_exp(steps: Ints, rate: Fraction, bits: Bits) -> NDArray[np.bool_]:
     )
 
 
-def exponential_choice(scores: Ints, rate: Number, bits: Bits) -> int:
+def exponential_choice(scores: Ints, rate: Number, bits: RandomSource) -> int:
     """An index drawn with probability exactly proportional to ``exp(rate * scores[i])``.
 
     One uniform is placed on the cumulated weights. Where double precision cannot tell on which
@@ -201,7 +201,7 @@ class _Borders:
         return low, high
 
 
-def permutation(size: int, bits: Bits) -> Ints:
+def permutation(size: int, bits: RandomSource) -> Ints:
     """A uniformly random order of 0 .. size - 1.
 
     Proof: independent uniform keys, given that they are distinct, are in uniformly random order;
@@ -210,7 +210,7 @@ def permutation(size: int, bits: Bits) -> Ints:
     return np.argsort(_distinct(sized(size), bits), kind="stable").astype(np.int64)
 
 
-def subset(size: int, chosen: int, bits: Bits) -> Ints:
+def subset(size: int, chosen: int, bits: RandomSource) -> Ints:
     """A uniformly random set of ``chosen`` of the indices 0 .. size - 1, in increasing order."""
     size = sized(size)
     chosen = count("chosen", chosen, minimum=0)
@@ -222,7 +222,7 @@ def subset(size: int, chosen: int, bits: Bits) -> Ints:
     return np.sort(order).astype(np.int64)
 
 
-def _distinct(size: int, bits: Bits) -> Words:
+def _distinct(size: int, bits: RandomSource) -> Words:
     if size > 1 << bits.width:
         raise InvalidArgument(f"size must be at most 2**{bits.width}, got {size}.")
     while True:
@@ -247,7 +247,7 @@ def _settle(
     coins: NDArray[np.bool_],
     doubtful: NDArray[np.bool_],
     words: Words,
-    bits: Bits,
+    bits: RandomSource,
     threshold: Callable[[int], Real],
 ) -> NDArray[np.bool_]:
     """Decide the doubtful coins exactly."""

@@ -18,9 +18,9 @@ from discreet.data.schema import Label
 from discreet.query import _estimate as estimate
 from discreet.query import _reading as reading
 from discreet.query._estimate import Floats, Range
-from discreet.query._measure import Scale
-from discreet.query._noisy_integers import Noisy, law_content, read_law
-from discreet.query._quantile_estimate import Quantiles
+from discreet.query._measure import SumEstimator
+from discreet.query._noisy_integers import NoisyIntegers, law_content, read_law
+from discreet.query._quantile_estimate import QuantileEstimator
 from discreet.query._reading import Reading
 
 # ── Sampling ─────────────────────────────────────────────────────────────────────────────────────
@@ -35,7 +35,7 @@ _OUTWARD = 2.0**-40
 
 
 def interval(
-    reading: Reading, parts: Sequence[Noisy], level: float
+    reading: Reading, parts: Sequence[NoisyIntegers], level: float
 ) -> tuple[list[float], list[float]]:
     """Bounds of expected counts, and of means and quantiles in the population.
 
@@ -51,9 +51,9 @@ def interval(
     Source: Chernoff 1952; Hoeffding 1963, theorem 1; docs/theory/queries.md.
     Needs: independent units, at most one row of each in a group; 0 < level < 1.
     """
-    if isinstance(reading, Quantiles):
+    if isinstance(reading, QuantileEstimator):
         return reading.interval(parts, level, sampling=True)
-    if not isinstance(reading, Scale) or reading.kind not in ("count", "units", "mean"):
+    if not isinstance(reading, SumEstimator) or reading.kind not in ("count", "units", "mean"):
         raise Unsupported(
             "Sampling is covered for counts, means and quantiles: the spread of what a sum, a "
             "variance or a covariance adds up is not known from their noisy parts."
@@ -122,14 +122,14 @@ def _edge(outside: Callable[[Floats], NDArray[np.bool_]], far: Floats, near: Flo
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class NoisyAnswer:
     """What was measured, with noise, for each public key."""
 
     title: str
     names: tuple[str, ...]
     keys: tuple[Key, ...]
     scale: Reading
-    parts: tuple[Noisy, ...]
+    parts: tuple[NoisyIntegers, ...]
     independent: bool = False
     """Whether a unit gives at most one row to a group, so that rows are as independent as units."""
 
@@ -189,7 +189,7 @@ class Answer:
         }
 
     @classmethod
-    def read(cls, content: Mapping[str, Any]) -> Answer:
+    def read(cls, content: Mapping[str, Any]) -> NoisyAnswer:
         """The inverse of ``content``."""
         return cls(
             title=content["title"],
@@ -198,7 +198,7 @@ class Answer:
             scale=reading.read(content["scale"]),
             independent=content.get("independent", False) is True,
             parts=tuple(
-                Noisy(
+                NoisyIntegers(
                     name=part["name"],
                     noise=None if part["noise"] is None else read_law(part["noise"]),
                     values=tuple(map(int, part["values"])),

@@ -10,7 +10,7 @@ from fractions import Fraction
 import numpy as np
 
 from discreet.core.errors import InvalidArgument, Unsupported
-from discreet.noise.distribution import Law
+from discreet.noise.distribution import Distribution
 from discreet.noise.gaussian import DiscreteGaussian
 from discreet.noise.laplace import DiscreteLaplace
 
@@ -36,7 +36,7 @@ def edges(lower: Fraction, upper: Fraction) -> tuple[list[Fraction], Fraction]:
     return [mark for mark in marks if lower < mark < upper], Fraction(2) ** finest
 
 
-def sum_width(law: Law, many: int, level: float, *, choices: float = 0.0) -> float:
+def sum_width(law: Distribution, many: int, level: float, *, choices: float = 0.0) -> float:
     """A bound that the sum of ``many`` noises stays within with probability ``level``.
 
     If it is not known beforehand which sum is meant, ``choices`` is the logarithm of the number of
@@ -65,7 +65,7 @@ def sum_width(law: Law, many: int, level: float, *, choices: float = 0.0) -> flo
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Range:
+class SuggestedRange:
     """A range that leaves out few: places among the limits of the bins, and at most which share."""
 
     first: int
@@ -75,12 +75,12 @@ class Range:
 
 def covering(
     counts: Sequence[int],
-    law: Law,
+    law: Distribution,
     *,
     coverage: float,
     limits: Sequence[Fraction] = (),
     level: float = _LEVEL,
-) -> Range:
+) -> SuggestedRange:
     """The narrowest range of bins which leaves out no more than is allowed or than noise hides.
 
     If the ``limits`` of the bins are given, an end that is near zero becomes zero: that costs
@@ -106,7 +106,7 @@ def covering(
     lost = float(above[last] + widths[bins - last]) if last < bins else 0.0
     lost += float(below[first] + widths[first]) if first else 0.0
     least = total - widths[bins]
-    return Range(
+    return SuggestedRange(
         first=first, last=last, outside=min(1.0, max(0.0, lost) / least) if least > 0 else 1.0
     )
 
@@ -134,7 +134,7 @@ def classes(pairs: Iterable[Sequence[int]]) -> np.ndarray[tuple[int], np.dtype[n
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Choice:
+class LimitChoice:
     """A limit with what it is expected to cost: rows that are left out, and noise."""
 
     limit: int
@@ -148,8 +148,8 @@ class Choice:
 
 
 def choices(
-    counts: Sequence[int], law: Law, *, noise: float, level: float = _LEVEL
-) -> list[Choice]:
+    counts: Sequence[int], law: Distribution, *, noise: float, level: float = _LEVEL
+) -> list[LimitChoice]:
     """For each limit 1, 2, 4, ...: rows lost, and the noise of a count with that limit.
 
     A class whose noisy count noise alone explains is taken as empty; the units of a class are taken
@@ -158,7 +158,7 @@ def choices(
     width = sum_width(law, 1, 1 - (1 - level) / len(counts))
     kept = [max(0, n) if n > width else 0 for n in counts]
     return [
-        Choice(
+        LimitChoice(
             limit=2**place,
             lost=float(sum(n * (2**i - 2**place) for i, n in enumerate(kept) if i > place)),
             noise=noise * 2**place,

@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from discreet.core import _validate as check
 from discreet.core._rational import round_down, round_up
 from discreet.core.errors import Unsupported
-from discreet.noise.distribution import Law
-from discreet.query._measure import Scale
-from discreet.query._noisy_integers import Noisy
+from discreet.noise.distribution import Distribution
+from discreet.query._measure import SumEstimator
+from discreet.query._noisy_integers import NoisyIntegers
 
 # ── Estimate ─────────────────────────────────────────────────────────────────────────────────────
 # From noisy integers to published numbers, with intervals that cover the noise.
@@ -32,7 +32,7 @@ _EXACT = 2.0**53
 """Whole numbers below are doubles, and a power of two times one is, too."""
 
 
-def value(scale: Scale, parts: Sequence[Noisy]) -> list[int] | list[float]:
+def value(scale: SumEstimator, parts: Sequence[NoisyIntegers]) -> list[int] | list[float]:
     """The published numbers, one for each group."""
     sums = _sums(scale, parts)
     match scale.kind:
@@ -55,7 +55,7 @@ def value(scale: Scale, parts: Sequence[Noisy]) -> list[int] | list[float]:
             raise Unsupported(f"{scale.kind} is not read from sums.")
 
 
-def std(scale: Scale, parts: Sequence[Noisy]) -> list[float]:
+def std(scale: SumEstimator, parts: Sequence[NoisyIntegers]) -> list[float]:
     """Standard deviation of the noise: exact for sums, to first order for means and variances."""
     sums = _sums(scale, parts)
     noise = [part.law.std * 2.0**shift for part, shift in zip(parts, scale.shifts, strict=True)]
@@ -75,7 +75,9 @@ def std(scale: Scale, parts: Sequence[Noisy]) -> list[float]:
     return listed(np.ldexp(found, 2 * scale.exponent - 2))
 
 
-def interval(scale: Scale, parts: Sequence[Noisy], level: float) -> tuple[list[float], list[float]]:
+def interval(
+    scale: SumEstimator, parts: Sequence[NoisyIntegers], level: float
+) -> tuple[list[float], list[float]]:
     """Bounds of the answer without noise, for each group by itself.
 
     Theorem: each group's interval holds the noiseless answer (of the rows that were kept, clipped)
@@ -121,12 +123,12 @@ def interval(scale: Scale, parts: Sequence[Noisy], level: float) -> tuple[list[f
     return outward(low, high, limits=(0.0, top), size=4 * top)
 
 
-def half_width(law: Law, level: float) -> int:
+def half_width(law: Distribution, level: float) -> int:
     """The smallest w with P(|noise| <= w) >= level."""
     return max(map(abs, law.interval(level)))
 
 
-def _sums(scale: Scale, parts: Sequence[Noisy]) -> list[Floats]:
+def _sums(scale: SumEstimator, parts: Sequence[NoisyIntegers]) -> list[Floats]:
     """Noisy sums in steps of the grid; what rounding down took away is given back on average."""
     return [
         np.ldexp(part.floats + (0.5 if shift else 0.0), shift)
@@ -134,12 +136,12 @@ def _sums(scale: Scale, parts: Sequence[Noisy]) -> list[Floats]:
     ]
 
 
-def _doubled(scale: Scale, sums: Sequence[Floats]) -> Floats:
+def _doubled(scale: SumEstimator, sums: Sequence[Floats]) -> Floats:
     """Twice a sum, from the number of rows and the sum of d = 2 c - (lower + upper)."""
     return sums[1] + float(scale.lower + scale.upper) * sums[0]
 
 
-def box(part: Noisy, shift: int, level: float) -> Range:
+def box(part: NoisyIntegers, shift: int, level: float) -> Range:
     """Bounds of the exact sum, which was rounded down to a multiple of ``2**shift``."""
     reach = half_width(part.law, level)
     low, high = part.floats - reach, part.floats + reach + (1 if shift else 0)
@@ -158,17 +160,17 @@ def quotient(total: Range, least: Floats, most: Floats, limit: float) -> Range:
     return np.clip(low, -float(limit), float(limit)), np.clip(high, -float(limit), float(limit))
 
 
-def _place(scale: Scale, centred: Floats) -> Floats:
+def _place(scale: SumEstimator, centred: Floats) -> Floats:
     """A mean of d = 2 c - (lower + upper) as a mean of values."""
     return np.ldexp(centred + float(scale.lower + scale.upper), scale.exponent - 1)
 
 
-def _moments(scale: Scale, sums: Sequence[Floats]) -> Range:
+def _moments(scale: SumEstimator, sums: Sequence[Floats]) -> Range:
     a = ratio(sums[2], sums[0], scale.width**2)
     return a, np.square(ratio(sums[1], sums[0], scale.width))
 
 
-def _spread(scale: Scale, a: Floats, b_squared: Floats) -> Floats:
+def _spread(scale: SumEstimator, a: Floats, b_squared: Floats) -> Floats:
     """The variance from the means of ``2 d**2 - width**2`` and of d, within what can be."""
     largest = float(scale.width) ** 2
     found = np.clip((a + largest) / 2 - b_squared, 0.0, largest)
@@ -192,7 +194,7 @@ def listed(numbers: Floats) -> list[float]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Pair:
+class CovarianceEstimator:
     """How the parts of a covariance are read: widths of both ranges, grid, powers taken out.
 
     The parts are rows n, centred sums s and t, and the sum p of centred products. The covariance
@@ -209,12 +211,12 @@ class Pair:
         """Bounds of the mean centred values and of their product."""
         return self.width, self.other, self.width * self.other
 
-    def values(self, parts: Sequence[Noisy]) -> list[float]:
+    def values(self, parts: Sequence[NoisyIntegers]) -> list[float]:
         """The published numbers."""
         b, c, a = self._means(parts)
         return listed(self._number(a - b * c))
 
-    def std(self, parts: Sequence[Noisy]) -> list[float]:
+    def std(self, parts: Sequence[NoisyIntegers]) -> list[float]:
         """Standard deviation of the noise, to first order at the published values."""
         noise = [p.law.std * 2.0**shift for p, shift in zip(parts, self.shifts, strict=True)]
         b, c, a = self._means(parts)
@@ -222,7 +224,9 @@ class Pair:
         found = np.sqrt(sum(np.square(term) for term in terms)) / np.maximum(self._sum(parts, 0), 1)
         return listed(np.ldexp(found, self.exponent - 2))
 
-    def interval(self, parts: Sequence[Noisy], level: float) -> tuple[list[float], list[float]]:
+    def interval(
+        self, parts: Sequence[NoisyIntegers], level: float
+    ) -> tuple[list[float], list[float]]:
         """Bounds of the answer without noise, for each group that is not empty.
 
         Theorem and proof: as for a variance, by a box of the four parts; a product of two intervals
@@ -265,14 +269,14 @@ class Pair:
             width = min(a + k * b + h * c, 2 * hk)
         return math.ldexp(std, self.exponent - 2), math.ldexp(width, self.exponent - 2)
 
-    def _means(self, parts: Sequence[Noisy]) -> tuple[Floats, Floats, Floats]:
+    def _means(self, parts: Sequence[NoisyIntegers]) -> tuple[Floats, Floats, Floats]:
         rows = self._sum(parts, 0)
         b, c, a = (
             ratio(self._sum(parts, i), rows, limit) for i, limit in enumerate(self.limits, start=1)
         )
         return b, c, a
 
-    def _sum(self, parts: Sequence[Noisy], place: int) -> Floats:
+    def _sum(self, parts: Sequence[NoisyIntegers], place: int) -> Floats:
         shift = self.shifts[place]
         return np.asarray(np.ldexp(parts[place].floats + (0.5 if shift else 0.0), shift))
 

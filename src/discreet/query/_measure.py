@@ -17,14 +17,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.core.errors import InvalidArgument, Unsupported
-from discreet.core.relation import Relation, trusted
+from discreet.core.relation import NeighboringRelation, trusted
 from discreet.data import program as data
-from discreet.data._integer_ops import Binary, Const, Divide
-from discreet.data.expression import Bounded, Expression
-from discreet.data.program import Aggregate, Key, Limits, Plan
+from discreet.data._integer_ops import CodeBinary, CodeConst, CodeDivide
+from discreet.data.expression import BoundedCode, Expression
+from discreet.data.program import AggregateSpec, ContributionLimits, Key, TableScan
 from discreet.data.schema import INT64, Schema
-from discreet.query._quantile_tree import Shape, best_shape, spread
-from discreet.query.budget import Budget, Move
+from discreet.query._quantile_tree import QuantileTree, best_shape, spread
+from discreet.query.budget import BudgetChange, QueryBudget
 from discreet.query.builders import Kind, Method, Query
 
 # ── Passes ───────────────────────────────────────────────────────────────────────────────────────
@@ -32,19 +32,19 @@ from discreet.query.builders import Kind, Method, Query
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Setting:
+class TableSpec:
     """What is declared about a table: columns, whose a row is, limits, who is protected."""
 
     schema: Schema
     unit: str | None = None
-    limits: Limits = field(default_factory=Limits)
-    relation: Relation = Relation.ADD_REMOVE
+    limits: ContributionLimits = field(default_factory=ContributionLimits)
+    relation: NeighboringRelation = NeighboringRelation.ADD_REMOVE
 
 
-class Pass:
+class DataScan:
     """Aggregates over the same rows and groups; equal ones are computed once."""
 
-    def __init__(self, setting: Setting, query: Query, *, bins: Expression | None) -> None:
+    def __init__(self, setting: TableSpec, query: Query, *, bins: Expression | None) -> None:
         self.setting = setting
         self._bins = bins
         self._where: Expression | None = query.where
@@ -53,9 +53,9 @@ class Pass:
         self._rest = query.rest
         self._limits = query.limits.over(setting.limits)
         self._names: dict[object, str] = {}
-        self._aggregates: dict[str, Aggregate] = {}
+        self._aggregates: dict[str, AggregateSpec] = {}
 
-    def name(self, aggregate: Aggregate) -> str:
+    def name(self, aggregate: AggregateSpec) -> str:
         """The name under which the engine will return this aggregate."""
         codes = tuple(one.bind(self.setting.schema).code for one in aggregate.factors)
         name = self._names.setdefault(
@@ -64,9 +64,9 @@ class Pass:
         self._aggregates.setdefault(name, aggregate)
         return name
 
-    def plan(self) -> Plan:
+    def plan(self) -> TableScan:
         """What the engine is asked."""
-        return Plan(
+        return TableScan(
             schema=self.setting.schema,
             aggregates=self._aggregates,
             unit=self.setting.unit,
@@ -79,13 +79,13 @@ class Pass:
         )
 
 
-class Passes:
+class DataScans:
     """The passes of a design, in the order in which they are first needed."""
 
-    def __init__(self, setting: Setting) -> None:
+    def __init__(self, setting: TableSpec) -> None:
         self._setting = setting
         self._places: dict[object, int] = {}
-        self._passes: list[Pass] = []
+        self._passes: list[DataScan] = []
 
     def place(self, query: Query, *, bins: Expression | None = None) -> int:
         """The number of the pass that collects a question, in bins of each group or not."""
@@ -96,13 +96,13 @@ class Passes:
         rows = (where, by, query.keys, query.rest, cut, query.limits.over(self._setting.limits))
         place = self._places.setdefault(rows, len(self._passes))
         if place == len(self._passes):
-            self._passes.append(Pass(self._setting, query, bins=bins))
+            self._passes.append(DataScan(self._setting, query, bins=bins))
         return place
 
-    def __getitem__(self, place: int) -> Pass:
+    def __getitem__(self, place: int) -> DataScan:
         return self._passes[place]
 
-    def plans(self) -> tuple[Plan, ...]:
+    def plans(self) -> tuple[TableScan, ...]:
         """All of them, frozen."""
         return tuple(one.plan() for one in self._passes)
 
@@ -121,7 +121,7 @@ _LARGEST_VALUE = 1 << 61  # what a mechanism takes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Part:
+class MeasuredVector:
     """A measured vector: ``sum of factor * aggregate``, to which a row adds ``lower .. upper``."""
 
     name: str
@@ -151,7 +151,7 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Scale:
+class SumEstimator:
     """How the integers are read: public bounds (codes), grid, and powers of two taken out."""
 
     kind: Kind
@@ -166,7 +166,7 @@ class Scale:
         return self.upper - self.lower
 
 
-def parts_of(query: Query, collected: Pass) -> tuple[Part, ...]:
+def parts_of(query: Query, collected: DataScan) -> tuple[MeasuredVector, ...]:
     """What must be measured, in the order that `estimate` reads it."""
     schema = collected.setting.schema
     match query.kind:
@@ -174,11 +174,15 @@ def parts_of(query: Query, collected: Pass) -> tuple[Part, ...]:
             return (_rows(collected),)
         case "units":
             units = collected.name(data.units())
-            return (Part(name="units", terms=((1, units),), lower=0, upper=1),)
+            return (MeasuredVector(name="units", terms=((1, units),), lower=0, upper=1),)
         case "sum":
             value = bounds(query, schema)
             total = collected.name(data.total(_value(query)))
-            return (Part(name="sum", terms=((1, total),), lower=value.lower, upper=value.upper),)
+            return (
+                MeasuredVector(
+                    name="sum", terms=((1, total),), lower=value.lower, upper=value.upper
+                ),
+            )
         case "mean":
             return _rows(collected), _centred(query, collected)
         case "variance":
@@ -191,7 +195,7 @@ def parts_of(query: Query, collected: Pass) -> tuple[Part, ...]:
             raise Unsupported(f"{query.kind} is measured on bins.")
 
 
-def other_parts_of(query: Query, collected: Pass) -> tuple[Part, ...] | None:
+def other_parts_of(query: Query, collected: DataScan) -> tuple[MeasuredVector, ...] | None:
     """Other parts that would do, if they are measured anyway: a sum follows from those of a mean.
 
     Both parts then need at least the share that the sum would have had by itself: with a row
@@ -203,30 +207,30 @@ def other_parts_of(query: Query, collected: Pass) -> tuple[Part, ...] | None:
     return _rows(collected), _centred(query, collected)
 
 
-def _rows(collected: Pass) -> Part:
-    return Part(name="rows", terms=((1, collected.name(data.count())),), lower=0, upper=1)
+def _rows(collected: DataScan) -> MeasuredVector:
+    return MeasuredVector(name="rows", terms=((1, collected.name(data.count())),), lower=0, upper=1)
 
 
-def _centred(query: Query, collected: Pass) -> Part:
+def _centred(query: Query, collected: DataScan) -> MeasuredVector:
     """The sum of d = 2 c - middle, which lies in -width .. width, whatever the parity."""
     value = bounds(query, collected.setting.schema)
     middle, width = value.lower + value.upper, value.upper - value.lower
     rows, total = collected.name(data.count()), collected.name(data.total(_value(query)))
     terms = (2, total), (-middle, rows)
-    return Part(name="centred sum", terms=terms, lower=-width, upper=width)
+    return MeasuredVector(name="centred sum", terms=terms, lower=-width, upper=width)
 
 
-def _squares(query: Query, collected: Pass) -> Part:
+def _squares(query: Query, collected: DataScan) -> MeasuredVector:
     """The sum of 2 d**2 - width**2, which lies in -width**2 .. width**2."""
     value, one = bounds(query, collected.setting.schema), _value(query)
     middle, width = value.lower + value.upper, value.upper - value.lower
     rows, total = collected.name(data.count()), collected.name(data.total(one))
     squares = collected.name(data.total(one, one))
     terms = (8, squares), (-8 * middle, total), (2 * middle**2 - width**2, rows)
-    return Part(name="centred squares", terms=terms, lower=-(width**2), upper=width**2)
+    return MeasuredVector(name="centred squares", terms=terms, lower=-(width**2), upper=width**2)
 
 
-def _products(query: Query, other: Query, collected: Pass) -> Part:
+def _products(query: Query, other: Query, collected: DataScan) -> MeasuredVector:
     """The sum of d e, the product of both values around their middles, in -h k .. h k."""
     schema = collected.setting.schema
     a, b = bounds(query, schema), bounds(other, schema)
@@ -237,7 +241,7 @@ def _products(query: Query, other: Query, collected: Pass) -> Part:
     )
     both = collected.name(data.total(x, y))
     terms = (4, both), (-2 * m2, first), (-2 * m1, second), (m1 * m2, rows)
-    return Part(name="centred products", terms=terms, lower=-h * k, upper=h * k)
+    return MeasuredVector(name="centred products", terms=terms, lower=-h * k, upper=h * k)
 
 
 def _second(query: Query) -> Query:
@@ -251,7 +255,7 @@ def _value(query: Query) -> Expression:
     return query.value
 
 
-def bounds(query: Query, schema: Schema) -> Bounded:
+def bounds(query: Query, schema: Schema) -> BoundedCode:
     """The range of the value that is summed."""
     value = _value(query).bind(schema)
     if value.kind not in ("number", "flag"):
@@ -259,7 +263,9 @@ def bounds(query: Query, schema: Schema) -> Bounded:
     return value
 
 
-def move_of(part: Part, plan: Plan, *, relation: Relation) -> Move:
+def move_of(
+    part: MeasuredVector, plan: TableScan, *, relation: NeighboringRelation
+) -> BudgetChange:
     """How far one step of the relation moves a part, over all groups together.
 
     Theorem: ``l1`` and ``l2_squared`` bound the distance of the part on any two neighbours.
@@ -274,7 +280,7 @@ def move_of(part: Part, plan: Plan, *, relation: Relation) -> Move:
     reach = plan.reach(part.terms[0][1])
     full, rest = divmod(reach.rows, reach.rows_per_group)
     squares = full * reach.rows_per_group**2 + rest**2
-    if trusted(relation) is Relation.ADD_REMOVE:
+    if trusted(relation) is NeighboringRelation.ADD_REMOVE:
         return _positive(reach.rows * part.weight, squares * part.weight**2)
     one_sign = part.lower >= 0 or part.upper <= 0
     size = plan.program().size * part.per_group
@@ -285,14 +291,14 @@ def move_of(part: Part, plan: Plan, *, relation: Relation) -> Move:
     )
 
 
-def entries_of(part: Part, plan: Plan, *, relation: Relation) -> int:
+def entries_of(part: MeasuredVector, plan: TableScan, *, relation: NeighboringRelation) -> int:
     """How many entries of a part one step of the relation can change: in a group several blocks."""
     reach = plan.reach(part.terms[0][1])
     entries = min(reach.rows, reach.groups * part.per_group)
-    return entries if relation is Relation.ADD_REMOVE else 2 * entries
+    return entries if relation is NeighboringRelation.ADD_REMOVE else 2 * entries
 
 
-def coarsened(move: Move, *, entries: int) -> tuple[Move, int]:
+def coarsened(move: BudgetChange, *, entries: int) -> tuple[BudgetChange, int]:
     """The move after dividing by a power of two and rounding down, and the exponent of it.
 
     Proof: an entry that moves by x moves by at most ``x / q + 1`` after the division by q; at most
@@ -305,10 +311,12 @@ def coarsened(move: Move, *, entries: int) -> tuple[Move, int]:
     l1 = (move.l1 >> shift) + 1 + entries
     l2 = math.isqrt(move.l2_squared) + 1
     root = (l2 >> shift) + 1 + math.isqrt(entries) + 1
-    return Move(l1=l1, l2_squared=min(root**2, l1**2)), shift
+    return BudgetChange(l1=l1, l2_squared=min(root**2, l1**2)), shift
 
 
-def measured(part: Part, sums: Mapping[str, NDArray[Any]], *, shift: int) -> NDArray[np.int64]:
+def measured(
+    part: MeasuredVector, sums: Mapping[str, NDArray[Any]], *, shift: int
+) -> NDArray[np.int64]:
     """The private integers of a part, clamped to what a mechanism takes.
 
     Clamping each entry cannot make two vectors differ more, so it needs no check of the data.
@@ -319,9 +327,9 @@ def measured(part: Part, sums: Mapping[str, NDArray[Any]], *, shift: int) -> NDA
     return clamped
 
 
-def _positive(l1: int, l2_squared: int) -> Move:
+def _positive(l1: int, l2_squared: int) -> BudgetChange:
     """A value that cannot move at all is treated as one that moves by one."""
-    return Move(l1=max(l1, 1), l2_squared=max(l2_squared, 1))
+    return BudgetChange(l1=max(l1, 1), l2_squared=max(l2_squared, 1))
 
 
 # ── Bins ─────────────────────────────────────────────────────────────────────────────────────────
@@ -337,7 +345,7 @@ _TAIL = 0.05
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Bins:
+class CodeBins:
     """The codes ``lower .. upper`` in ``many`` bins of ``width``; the last may be shorter."""
 
     lower: int
@@ -351,7 +359,7 @@ class Bins:
         return (self.upper - self.lower) // self.width + 1
 
 
-def settled(query: Query, *, setting: Setting, budget: Budget) -> Query:
+def settled(query: Query, *, setting: TableSpec, budget: QueryBudget) -> Query:
     """The question with its bins, its method and its tree, all from public facts.
 
     By default there are 1024 bins, fewer with many groups (but at least 64). The tree's branching
@@ -359,7 +367,7 @@ def settled(query: Query, *, setting: Setting, budget: Budget) -> Query:
     """
     if not query.levels:
         return query
-    plain = Plan(
+    plain = TableScan(
         schema=setting.schema,
         aggregates={"rows": data.count()},
         unit=setting.unit,
@@ -382,12 +390,17 @@ def settled(query: Query, *, setting: Setting, budget: Budget) -> Query:
 
 
 def _rank_errors(
-    query: Query, shape: Shape, plan: Plan, relation: Relation, *, gaussian: bool
+    query: Query,
+    shape: QuantileTree,
+    plan: TableScan,
+    relation: NeighboringRelation,
+    *,
+    gaussian: bool,
 ) -> tuple[float, float]:
     """Bounds of the rank error by tree and by choice at epsilon 1 (or rho 1/2), for comparison."""
     reach, size = plan.reach("rows"), plan.program().size
     worst = float(max(max(q, 1 - q) for q in query.levels))
-    twice = 1 if relation is Relation.ADD_REMOVE else 2
+    twice = 1 if relation is NeighboringRelation.ADD_REMOVE else 2
     moved = min(twice * worst * reach.rows, size * reach.rows_per_group)
     many, height = len(query.levels), shape.height
     noise = height * twice * reach.l2_squared if gaussian else 2 * (height * twice * reach.l1) ** 2
@@ -397,7 +410,7 @@ def _rank_errors(
     return float((2 * errors * log(2 * shape.leaves / _TAIL)) ** 0.5), by_choice
 
 
-def bins_of(query: Query, schema: Schema) -> Bins:
+def bins_of(query: Query, schema: Schema) -> CodeBins:
     """The bins of a question whose number of bins is settled (see `settled`)."""
     if query.value is None or query.bins is None:
         raise InvalidArgument("value must name the column whose quantiles are asked.")
@@ -408,7 +421,7 @@ def bins_of(query: Query, schema: Schema) -> Bins:
     if span > INT64:
         raise Unsupported(f"{query.kind} of a range beyond 2**63 steps: clip, or use a wider grid.")
     width = -(-span // query.bins)
-    return Bins(lower=value.lower, upper=value.upper, exponent=value.exponent, width=width)
+    return CodeBins(lower=value.lower, upper=value.upper, exponent=value.exponent, width=width)
 
 
 def in_bins(query: Query, schema: Schema) -> Expression | None:
@@ -417,16 +430,16 @@ def in_bins(query: Query, schema: Schema) -> Expression | None:
         return None
     bins, inner = bins_of(query, schema), query.value
 
-    def bind(known: Schema) -> Bounded:
-        shifted = Binary("-", inner.bind(known).code, Const(bins.lower))
-        code = Divide(shifted, Const(bins.width), 0)
-        return Bounded(code=code, lower=0, upper=bins.many - 1, kind="number")
+    def bind(known: Schema) -> BoundedCode:
+        shifted = CodeBinary("-", inner.bind(known).code, CodeConst(bins.lower))
+        code = CodeDivide(shifted, CodeConst(bins.width), 0)
+        return BoundedCode(code=code, lower=0, upper=bins.many - 1, kind="number")
 
     return Expression(bind, text=f"bin of {inner!r}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Blocks(Part):
+class BlockCounts(MeasuredVector):
     """Counts of blocks of ``block`` bins, out of ``bins`` in each group."""
 
     bins: int
@@ -444,7 +457,7 @@ class Blocks(Part):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ranks(Part):
+class Ranks(MeasuredVector):
     """How well each of ``bins`` bins holds the ``level`` quantile of its group: a score.
 
     With level a / d the score of bin k is ``-max(0, d C_{k-1} - a n + 1, a n - d C_k)``: zero for
@@ -465,7 +478,7 @@ class Ranks(Part):
         return np.asarray(-np.maximum(0, np.maximum(before + 1, -above)))
 
 
-def rank_parts_of(query: Query, collected: Pass) -> tuple[Part, ...]:
+def rank_parts_of(query: Query, collected: DataScan) -> tuple[MeasuredVector, ...]:
     """What must be measured for quantiles, in the order that `Quantiles` reads it."""
     bins = bins_of(query, collected.setting.schema)
     terms = ((1, collected.name(data.count())),)
@@ -481,9 +494,9 @@ def rank_parts_of(query: Query, collected: Pass) -> tuple[Part, ...]:
             )
             for q in query.levels
         )
-    shape = Shape(leaves=bins.many, branching=query.branching or 2)
+    shape = QuantileTree(leaves=bins.many, branching=query.branching or 2)
     return tuple(
-        Blocks(
+        BlockCounts(
             name=f"rows in blocks of {shape.block(level)} bins",
             terms=terms,
             lower=0,
@@ -502,7 +515,7 @@ P = TypeVar("P", bound=Hashable)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Claim(Generic[P]):
+class BudgetClaim(Generic[P]):
     """A question's parts, its portion of the budget, and the least that each part must get."""
 
     parts: tuple[P, ...]
@@ -510,7 +523,7 @@ class Claim(Generic[P]):
     least: Fraction
 
 
-def share_out(claims: Sequence[Claim[P]]) -> dict[P, Fraction] | None:
+def share_out(claims: Sequence[BudgetClaim[P]]) -> dict[P, Fraction] | None:
     """The share of each part, or None if the claims cannot all be met.
 
     Theorem: the shares sum to the portions; each part gets at least what any of its questions
@@ -553,9 +566,9 @@ def _filled(
         raised |= {part: least[part] for part in short}
 
 
-def _components(claims: Sequence[Claim[P]]) -> list[list[Claim[P]]]:
+def _components(claims: Sequence[BudgetClaim[P]]) -> list[list[BudgetClaim[P]]]:
     """Claims that are linked by common parts, directly or through others."""
-    groups: list[tuple[set[P], list[Claim[P]]]] = []
+    groups: list[tuple[set[P], list[BudgetClaim[P]]]] = []
     for claim in claims:
         parts = set(claim.parts)
         linked = [group for group in groups if group[0] & parts]

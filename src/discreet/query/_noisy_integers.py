@@ -10,21 +10,21 @@ from numpy.typing import NDArray
 
 from discreet.core.canonical_json import read_ratio
 from discreet.core.errors import InvalidArgument, Unsupported
-from discreet.noise.distribution import Law
+from discreet.noise.distribution import Distribution
 from discreet.noise.gaussian import DiscreteGaussian
 from discreet.noise.laplace import DiscreteLaplace
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Noisy:
+class NoisyIntegers:
     """One measured vector after noise, or one choice for each group (without noise): public."""
 
     name: str
     values: tuple[int, ...]
-    noise: Law | None
+    noise: Distribution | None
 
     @property
-    def law(self) -> Law:
+    def law(self) -> Distribution:
         """The exact law of the noise."""
         if self.noise is None:
             raise Unsupported("A choice has no noise of its own.")
@@ -36,7 +36,7 @@ class Noisy:
         return np.array(self.values, dtype=np.float64)
 
 
-def law_content(law: Law) -> dict[str, str]:
+def law_content(law: Distribution) -> dict[str, str]:
     """The noise as JSON."""
     match law:
         case DiscreteLaplace():

@@ -13,9 +13,17 @@ from numpy.typing import NDArray
 
 from discreet.core._rational import round_down, round_up
 from discreet.core.errors import InvalidArgument, Unsupported
-from discreet.noise.distribution import Law
-from discreet.query._noisy_integers import Noisy
-from discreet.query._quantile_tree import Floats, Shape, Spread, leaves_of, parameter, reach, spread
+from discreet.noise.distribution import Distribution
+from discreet.query._noisy_integers import NoisyIntegers
+from discreet.query._quantile_tree import (
+    Floats,
+    PrefixError,
+    QuantileTree,
+    leaves_of,
+    parameter,
+    reach,
+    spread,
+)
 from discreet.query.builders import Method
 
 Places: TypeAlias = NDArray[np.intp]
@@ -24,7 +32,7 @@ _ROUNDING = 2.0**-36
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Quantiles:
+class QuantileEstimator:
     """How chosen bins, or the levels of a noisy tree, are read: levels and public bins.
 
     Bin k holds the codes from ``lower + k * width`` on; codes are multiples of ``2**exponent``.
@@ -44,16 +52,16 @@ class Quantiles:
         return (self.upper - self.lower) // self.width + 1
 
     @property
-    def shape(self) -> Shape:
+    def shape(self) -> QuantileTree:
         """The tree over the bins."""
-        return Shape(leaves=self.bins, branching=self.branching)
+        return QuantileTree(leaves=self.bins, branching=self.branching)
 
     @property
     def step(self) -> float:
         """The width of a bin: an answer is the middle of one."""
         return round_up(self.width * Fraction(2) ** self.exponent)
 
-    def check(self, parts: Sequence[Noisy], keys: int) -> None:
+    def check(self, parts: Sequence[NoisyIntegers], keys: int) -> None:
         """Refuse parts that are not what this reading needs."""
         groups, rest = divmod(keys, len(self.levels))
         if self.method == "tree":
@@ -67,13 +75,13 @@ class Quantiles:
         if rest or not whole or not inside:
             raise InvalidArgument("An answer needs ranks for each key.")
 
-    def values(self, parts: Sequence[Noisy]) -> list[float]:
+    def values(self, parts: Sequence[NoisyIntegers]) -> list[float]:
         """The middle of the chosen bin, for each group and level."""
         places = self._places(parts)
         return [self._number(2 * k + 1, outward=0) for k in places.ravel().tolist()]
 
     def interval(
-        self, parts: Sequence[Noisy], level: float, *, sampling: bool = False
+        self, parts: Sequence[NoisyIntegers], level: float, *, sampling: bool = False
     ) -> tuple[list[float], list[float]]:
         """Bounds of each quantile of the rows (with ``sampling``: of where they come from).
 
@@ -121,15 +129,17 @@ class Quantiles:
         )
 
     def _margin(
-        self, totals: Floats, noise: Sequence[float], laws: Sequence[Law], fail: float
+        self, totals: Floats, noise: Sequence[float], laws: Sequence[Distribution], fail: float
     ) -> Floats:
         """How far the share of rows below a quantile may be from its level, for each group."""
         whole = spread(self.shape, noise, target=0.0)
-        last = Spread(variance=whole.variance[-1:], largest=whole.largest[-1:])
+        last = PrefixError(variance=whole.variance[-1:], largest=whole.largest[-1:])
         rows = np.maximum(totals - reach(laws, last, fail), 1.0)
         return np.asarray(np.sqrt(math.log(2 / fail) / (2 * rows)))
 
-    def rank_error(self, laws: Sequence[Law | float], level: float) -> tuple[float | None, float]:
+    def rank_error(
+        self, laws: Sequence[Distribution | float], level: float
+    ) -> tuple[float | None, float]:
         """Deviation and bound, at ``level``, of how far in rows the answer's rank is from q n.
 
         Proof: for a tree, all prefixes are within their widths at once with probability ``level``
@@ -139,35 +149,41 @@ class Quantiles:
             g)``; with several choices all are within it, and so is their running maximum.
         """
         if self.method == "exponential":
-            rates = [float(rate) for rate in laws if not isinstance(rate, Law)]
+            rates = [float(rate) for rate in laws if not isinstance(rate, Distribution)]
             bound = math.log(max(1, self.bins - 1) * len(rates) / (1 - level))
             worst = max(
                 max(0.0, bound) / rate / q.denominator
                 for rate, q in zip(rates, self.levels, strict=True)
             )
             return None, worst
-        known = [law for law in laws if isinstance(law, Law)]
+        known = [law for law in laws if isinstance(law, Distribution)]
         noise = [parameter(law) for law in known]
         tail = (1 - level) / (2 * self.bins)
         errors = [spread(self.shape, noise, target=float(q)) for q in self.levels]
-        most = Spread(
+        most = PrefixError(
             variance=np.max([one.variance for one in errors], keepdims=True).ravel(),
             largest=np.max([one.largest for one in errors], keepdims=True).ravel(),
         )
         return math.sqrt(float(most.variance[0])), float(reach(known, most, tail)[0])
 
     def _width(
-        self, laws: Sequence[Law], noise: Sequence[float], ends: tuple[float, float], tail: float
+        self,
+        laws: Sequence[Distribution],
+        noise: Sequence[float],
+        ends: tuple[float, float],
+        tail: float,
     ) -> Floats:
         """Widths that hold for every target between two: variance and coefficients are convex."""
         both = [spread(self.shape, noise, target=end) for end in sorted(set(ends))]
-        worst = Spread(
+        worst = PrefixError(
             variance=np.max([one.variance for one in both], axis=0),
             largest=np.max([one.largest for one in both], axis=0),
         )
         return reach(laws, worst, tail)
 
-    def _prefixes(self, parts: Sequence[Noisy]) -> tuple[Floats, list[float], list[Law]]:
+    def _prefixes(
+        self, parts: Sequence[NoisyIntegers]
+    ) -> tuple[Floats, list[float], list[Distribution]]:
         """Consistent estimates of the prefix counts, one row for each group."""
         laws = [part.law for part in parts]
         noise = [parameter(law) for law in laws]
@@ -177,7 +193,7 @@ class Quantiles:
         ]
         return np.cumsum(leaves_of(self.shape, levels, noise), axis=1), noise, laws
 
-    def _places(self, parts: Sequence[Noisy]) -> Places:
+    def _places(self, parts: Sequence[NoisyIntegers]) -> Places:
         """The bins of the answers: one row for each group, one column for each level."""
         if self.method == "exponential":
             chosen = np.array([part.values for part in parts], dtype=np.intp).T

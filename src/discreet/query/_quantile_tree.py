@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.core.errors import Unsupported
-from discreet.noise.distribution import Law
+from discreet.noise.distribution import Distribution
 from discreet.noise.gaussian import DiscreteGaussian
 from discreet.noise.laplace import DiscreteLaplace
 
@@ -29,7 +29,7 @@ _BRANCHINGS = (2, 3, 4, 5, 6, 8, 10, 12, 16, 24, 32)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Shape:
+class QuantileTree:
     """A tree over ``leaves`` bins; ``height`` levels are measured."""
 
     leaves: int
@@ -53,18 +53,20 @@ class Shape:
 
 
 @lru_cache(maxsize=256)
-def best_shape(leaves: int, *, gaussian: bool) -> Shape:
+def best_shape(leaves: int, *, gaussian: bool) -> QuantileTree:
     """The branching with the least variance at the worst prefix, for equal shares of a budget."""
 
-    def worst(shape: Shape) -> float:
+    def worst(shape: QuantileTree) -> float:
         # With h levels Laplace variances grow like h**2, Gaussian ones like h.
         noise = float(shape.height) ** (1 if gaussian else 2)
         return float(spread(shape, [noise] * shape.height, target=0.5).variance.max())
 
-    return min((Shape(leaves=leaves, branching=b) for b in _BRANCHINGS), key=worst)
+    return min((QuantileTree(leaves=leaves, branching=b) for b in _BRANCHINGS), key=worst)
 
 
-def leaves_of(shape: Shape, levels: Sequence[NDArray[np.int64]], noise: Sequence[float]) -> Floats:
+def leaves_of(
+    shape: QuantileTree, levels: Sequence[NDArray[np.int64]], noise: Sequence[float]
+) -> Floats:
     """The least-squares estimate of all leaves from noisy counts of all levels.
 
     Upwards, the estimate of a node from its subtree is joined with its own measurement by inverse
@@ -92,14 +94,14 @@ def leaves_of(shape: Shape, levels: Sequence[NDArray[np.int64]], noise: Sequence
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Spread:
+class PrefixError:
     """The error of ``C_k - target * N`` for each prefix k: variance and largest coefficient."""
 
     variance: Floats
     largest: Floats
 
 
-def spread(shape: Shape, noise: Sequence[float], *, target: float) -> Spread:
+def spread(shape: QuantileTree, noise: Sequence[float], *, target: float) -> PrefixError:
     """Variance of the estimate of ``C_k - target * N``, and its largest coefficient, for every k.
 
     With ``f = 1 - target`` on leaves up to k and ``-target`` beyond, the functional is the sum of
@@ -140,7 +142,7 @@ def spread(shape: Shape, noise: Sequence[float], *, target: float) -> Spread:
         factors.append((gain, 1 - kept))
         w, c = w - c**2 / (v + s), c * kept
     largest = np.max([np.abs(f) for f, _ in factors], axis=0)
-    return Spread(variance=w, largest=largest)
+    return PrefixError(variance=w, largest=largest)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -152,7 +154,7 @@ class _Up:
     gain: tuple[Floats, ...]
 
 
-def _up(shape: Shape, noise: Sequence[float]) -> _Up:
+def _up(shape: QuantileTree, noise: Sequence[float]) -> _Up:
     below: list[Floats] = []
     inside: list[Floats] = []
     gain: list[Floats] = []
@@ -171,12 +173,12 @@ def _up(shape: Shape, noise: Sequence[float]) -> _Up:
     return _Up(below=tuple(below[::-1]), inside=tuple(inside[::-1]), gain=tuple(gain[::-1]))
 
 
-def _padded(shape: Shape, values: Floats, level: int) -> Floats:
+def _padded(shape: QuantileTree, values: Floats, level: int) -> Floats:
     missing = shape.branching ** (level + 1) - values.shape[-1]
     return np.pad(values, [(0, 0)] * (values.ndim - 1) + [(0, missing)])
 
 
-def reach(laws: Sequence[Law], errors: Spread, tail: float) -> Floats:
+def reach(laws: Sequence[Distribution], errors: PrefixError, tail: float) -> Floats:
     """For each prefix a width that its error passes upwards with probability at most ``tail``.
 
     Theorem: P(error >= width) <= tail, and the same downwards.
@@ -207,7 +209,7 @@ def reach(laws: Sequence[Law], errors: Spread, tail: float) -> Floats:
     return least
 
 
-def parameter(law: Law) -> float:
+def parameter(law: Distribution) -> float:
     """The variance that `spread` and `reach` count with: for a Gaussian its parameter.
 
     Noise that is almost never there counts a little, so that weights are finite.

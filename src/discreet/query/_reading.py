@@ -10,12 +10,12 @@ from typing import Any, TypeAlias
 from discreet.core import _validate as check
 from discreet.core.errors import InvalidArgument
 from discreet.query import _estimate as estimate
-from discreet.query._estimate import Pair
-from discreet.query._measure import Scale
-from discreet.query._noisy_integers import Noisy
-from discreet.query._quantile_estimate import Quantiles
+from discreet.query._estimate import CovarianceEstimator
+from discreet.query._measure import SumEstimator
+from discreet.query._noisy_integers import NoisyIntegers
+from discreet.query._quantile_estimate import QuantileEstimator
 
-Reading: TypeAlias = Scale | Pair | Quantiles
+Reading: TypeAlias = SumEstimator | CovarianceEstimator | QuantileEstimator
 
 _PARTS: Mapping[str, tuple[int, ...]] = {
     "count": (1,),
@@ -28,42 +28,42 @@ _PARTS: Mapping[str, tuple[int, ...]] = {
 """How many parts a kind of answer is read from."""
 
 
-def verify(reading: Reading, parts: Sequence[Noisy], *, keys: int) -> None:
+def verify(reading: Reading, parts: Sequence[NoisyIntegers], *, keys: int) -> None:
     """Refuse parts that do not fit."""
-    if isinstance(reading, Quantiles):
+    if isinstance(reading, QuantileEstimator):
         reading.check(parts, keys)
     elif {len(part.values) for part in parts} != {keys} or len(parts) != len(reading.shifts):
         raise InvalidArgument("An answer needs a number of each part for each key.")
     elif len(parts) not in _PARTS.get(
-        "covariance" if isinstance(reading, Pair) else reading.kind, ()
+        "covariance" if isinstance(reading, CovarianceEstimator) else reading.kind, ()
     ):
         raise InvalidArgument("An answer needs the parts of its kind.")
 
 
-def values(reading: Reading, parts: Sequence[Noisy]) -> list[int] | list[float]:
+def values(reading: Reading, parts: Sequence[NoisyIntegers]) -> list[int] | list[float]:
     """The published numbers in the order of the keys."""
-    if isinstance(reading, Scale):
+    if isinstance(reading, SumEstimator):
         return estimate.value(reading, parts)
     return reading.values(parts)
 
 
-def stds(reading: Reading, parts: Sequence[Noisy]) -> list[float] | list[None]:
+def stds(reading: Reading, parts: Sequence[NoisyIntegers]) -> list[float] | list[None]:
     """The standard deviation of the noise of each; quantiles have none that is known."""
     match reading:
-        case Scale():
+        case SumEstimator():
             return estimate.std(reading, parts)
-        case Pair():
+        case CovarianceEstimator():
             return reading.std(parts)
-        case Quantiles():
+        case QuantileEstimator():
             return [None] * len(values(reading, parts))
 
 
 def interval(
-    reading: Reading, parts: Sequence[Noisy], level: float
+    reading: Reading, parts: Sequence[NoisyIntegers], level: float
 ) -> tuple[list[float], list[float]]:
     """Bounds that hold the answers without noise, each with probability at least ``level``."""
     inside = float(check.probability("level", level, zero=False, one=False))
-    if isinstance(reading, Scale):
+    if isinstance(reading, SumEstimator):
         return estimate.interval(reading, parts, inside)
     return reading.interval(parts, inside)
 
@@ -71,11 +71,11 @@ def interval(
 def content(reading: Reading) -> dict[str, Any]:
     """As JSON."""
     match reading:
-        case Scale():
+        case SumEstimator():
             return asdict(reading)
-        case Pair():
+        case CovarianceEstimator():
             return {"kind": "covariance", **asdict(reading)}
-        case Quantiles():
+        case QuantileEstimator():
             return {
                 **asdict(reading),
                 "kind": "quantiles",
@@ -91,10 +91,10 @@ def read(held: Mapping[str, Any]) -> Reading:
     match fields["kind"]:
         case "covariance":
             del fields["kind"]
-            return Pair(**fields)
+            return CovarianceEstimator(**fields)
         case "quantiles":
             del fields["kind"]
             fields["levels"] = tuple(Fraction(level) for level in fields["levels"])
-            return Quantiles(**fields)
+            return QuantileEstimator(**fields)
         case _:
-            return Scale(**fields)
+            return SumEstimator(**fields)

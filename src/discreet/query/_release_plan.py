@@ -13,21 +13,21 @@ from discreet.accounting.guarantee import Guarantee
 from discreet.core import _validate as check
 from discreet.core._rational import Number
 from discreet.core.errors import InvalidArgument, Unsupported
-from discreet.core.relation import Relation
-from discreet.data.program import Key, Plan
+from discreet.core.relation import NeighboringRelation
+from discreet.data.program import Key, TableScan
 from discreet.data.schema import Schema
-from discreet.mechanisms.additive import Additive
-from discreet.mechanisms.selection import Exponential
-from discreet.noise.distribution import Law
-from discreet.noise.random_source import Bits
-from discreet.query._estimate import Pair
+from discreet.mechanisms.additive import AdditiveMechanism
+from discreet.mechanisms.selection import ExponentialMechanism
+from discreet.noise.distribution import Distribution
+from discreet.noise.random_source import RandomSource
+from discreet.query._estimate import CovarianceEstimator
 from discreet.query._measure import (
-    Claim,
-    Part,
-    Passes,
+    BudgetClaim,
+    DataScans,
+    MeasuredVector,
     Ranks,
-    Scale,
-    Setting,
+    SumEstimator,
+    TableSpec,
     bins_of,
     bounds,
     coarsened,
@@ -41,13 +41,13 @@ from discreet.query._measure import (
     settled,
     share_out,
 )
-from discreet.query._noisy_integers import Noisy
-from discreet.query._quantile_estimate import Quantiles
+from discreet.query._noisy_integers import NoisyIntegers
+from discreet.query._quantile_estimate import QuantileEstimator
 from discreet.query._reading import Reading
-from discreet.query.budget import Budget, Move, Noise
+from discreet.query.budget import BudgetChange, Noise, QueryBudget
 from discreet.query.builders import Query
 
-__all__ = ["Design", "Measurement", "Question", "Setting", "design", "join"]
+__all__ = ["ReleasePlan", "Measurement", "PlannedQuery", "TableSpec", "design", "join"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -58,32 +58,32 @@ class Measurement:
     """
 
     place: int
-    part: Part
-    move: Move
+    part: MeasuredVector
+    move: BudgetChange
     shift: int
     mechanism: Noise
 
     @property
-    def law(self) -> Law:
+    def law(self) -> Distribution:
         """The exact law of the noise."""
-        additive = self.mechanism if isinstance(self.mechanism, Additive) else None
+        additive = self.mechanism if isinstance(self.mechanism, AdditiveMechanism) else None
         noise = None if additive is None or additive.integers is None else additive.integers.noise
-        if not isinstance(noise, Law):
+        if not isinstance(noise, Distribution):
             raise Unsupported("Sums are released with integer noise of a known law only.")
         return noise
 
-    def noisy(self, sums: Mapping[str, NDArray[Any]], *, bits: Bits) -> Noisy:
+    def noisy(self, sums: Mapping[str, NDArray[Any]], *, bits: RandomSource) -> NoisyIntegers:
         """Exact private integers in, noisy public ones out: the one place where noise is added."""
         exact = measured(self.part, sums, shift=self.shift)
-        if isinstance(self.mechanism, Exponential):
+        if isinstance(self.mechanism, ExponentialMechanism):
             chosen = tuple(self.mechanism.release(scores, bits=bits) for scores in exact)
-            return Noisy(name=self.part.name, values=chosen, noise=None)
+            return NoisyIntegers(name=self.part.name, values=chosen, noise=None)
         noisy = self.mechanism.release(exact, bits=bits)
-        return Noisy(name=self.part.name, values=tuple(noisy.tolist()), noise=self.law)
+        return NoisyIntegers(name=self.part.name, values=tuple(noisy.tolist()), noise=self.law)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Question:
+class PlannedQuery:
     """A query with everything that its answer needs."""
 
     query: Query
@@ -101,11 +101,11 @@ class Question:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Design:
+class ReleasePlan:
     """Questions that are released together: passes over the data, noise, and the whole cost."""
 
-    passes: tuple[Plan, ...]
-    questions: tuple[Question, ...]
+    passes: tuple[TableScan, ...]
+    questions: tuple[PlannedQuery, ...]
 
     @property
     def measurements(self) -> tuple[Measurement, ...]:
@@ -118,13 +118,13 @@ class Design:
         return _together(self.measurements)
 
     def noisy(
-        self, tables: Sequence[Mapping[str, NDArray[Any]]], *, bits: Bits
-    ) -> list[tuple[Noisy, ...]]:
+        self, tables: Sequence[Mapping[str, NDArray[Any]]], *, bits: RandomSource
+    ) -> list[tuple[NoisyIntegers, ...]]:
         """The noisy parts of each question, from the exact integers of each pass."""
         drawn = {one: one.noisy(tables[one.place], bits=bits) for one in self.measurements}
         return [tuple(drawn[one] for one in q.measurements) for q in self.questions]
 
-    def words(self, question: Question) -> str:
+    def words(self, question: PlannedQuery) -> str:
         """The mechanisms behind an answer, and with which other answers they are shared."""
         told = []
         for one in question.measurements:
@@ -148,10 +148,10 @@ def single(query: Query) -> Query:
 def design(
     queries: Sequence[Query],
     *,
-    setting: Setting,
-    budget: Budget,
+    setting: TableSpec,
+    budget: QueryBudget,
     weights: Sequence[Number] | None = None,
-) -> Design:
+) -> ReleasePlan:
     """Plan questions that share one budget, by ``weights`` (equal ones by default).
 
     Questions about the same rows and groups are collected in one pass, and what several of them
@@ -163,7 +163,7 @@ def design(
     if not queries or not all(isinstance(query, Query) for query in queries):
         raise InvalidArgument("queries must be a list of questions, such as ask.count(by='sex').")
     queries = [settled(query, setting=setting, budget=budget) for query in queries]
-    passes = Passes(setting)
+    passes = DataScans(setting)
     places = [passes.place(query, bins=in_bins(query, setting.schema)) for query in queries]
     layout, shares = _layout(queries, places, passes, _portions(weights, len(queries)))
     plans = passes.plans()
@@ -184,13 +184,13 @@ def design(
         _question(query, plans[place], tuple(made[place, part] for part in parts), setting)
         for query, place, parts in zip(queries, places, layout, strict=True)
     )
-    return Design(passes=plans, questions=questions)
+    return ReleasePlan(passes=plans, questions=questions)
 
 
-def join(designs: Sequence[Design]) -> Design:
+def join(designs: Sequence[ReleasePlan]) -> ReleasePlan:
     """Designs with budgets of their own as one: reserved together, or not at all."""
-    passes: list[Plan] = []
-    questions: list[Question] = []
+    passes: list[TableScan] = []
+    questions: list[PlannedQuery] = []
     for one in designs:
         moved = {m: replace(m, place=m.place + len(passes)) for m in one.measurements}
         questions += [
@@ -199,12 +199,12 @@ def join(designs: Sequence[Design]) -> Design:
         passes += one.passes
     if not questions:
         raise InvalidArgument("designs must hold at least one question.")
-    return Design(passes=tuple(passes), questions=tuple(questions))
+    return ReleasePlan(passes=tuple(passes), questions=tuple(questions))
 
 
 def _layout(
-    queries: Sequence[Query], places: Sequence[int], passes: Passes, portions: Sequence[Fraction]
-) -> tuple[list[tuple[Part, ...]], dict[tuple[int, Part], Fraction]]:
+    queries: Sequence[Query], places: Sequence[int], passes: DataScans, portions: Sequence[Fraction]
+) -> tuple[list[tuple[MeasuredVector, ...]], dict[tuple[int, MeasuredVector], Fraction]]:
     """The parts of each question, and the share of the budget of each part."""
     layout = [
         rank_parts_of(query, passes[place]) if query.levels else parts_of(query, passes[place])
@@ -230,9 +230,9 @@ def _layout(
 
 
 def _claim(
-    parts: Sequence[Part], place: int, portion: Fraction, least: Fraction
-) -> Claim[tuple[int, Part]]:
-    return Claim(parts=tuple((place, part) for part in parts), portion=portion, least=least)
+    parts: Sequence[MeasuredVector], place: int, portion: Fraction, least: Fraction
+) -> BudgetClaim[tuple[int, MeasuredVector]]:
+    return BudgetClaim(parts=tuple((place, part) for part in parts), portion=portion, least=least)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -240,12 +240,14 @@ class _Draft:
     """A part before its noise is known."""
 
     place: int
-    part: Part
-    move: Move
+    part: MeasuredVector
+    move: BudgetChange
     shift: int
 
 
-def _draft(part: Part, place: int, plan: Plan, relation: Relation) -> _Draft:
+def _draft(
+    part: MeasuredVector, place: int, plan: TableScan, relation: NeighboringRelation
+) -> _Draft:
     exact = move_of(part, plan, relation=relation)
     if isinstance(part, Ranks):
         return _Draft(place=place, part=part, move=replace(exact, choice=True), shift=0)
@@ -254,14 +256,14 @@ def _draft(part: Part, place: int, plan: Plan, relation: Relation) -> _Draft:
 
 
 def _question(
-    query: Query, plan: Plan, measurements: tuple[Measurement, ...], setting: Setting
-) -> Question:
+    query: Query, plan: TableScan, measurements: tuple[Measurement, ...], setting: TableSpec
+) -> PlannedQuery:
     names, keys = tuple(query.by), tuple(plan.labels())
     if query.kind == "quantiles":
         names = (*names, "quantile")
         keys = tuple((*key, float(level)) for key in keys for level in query.levels)
     shifts = tuple(one.shift for one in measurements)
-    return Question(
+    return PlannedQuery(
         query=query,
         names=names,
         keys=keys,
@@ -274,7 +276,7 @@ def _question(
 def _reading(query: Query, shifts: tuple[int, ...], schema: Schema) -> Reading:
     if query.levels:
         bins = bins_of(query, schema)
-        return Quantiles(
+        return QuantileEstimator(
             levels=query.levels,
             method=query.method or "tree",
             lower=bins.lower,
@@ -284,17 +286,17 @@ def _reading(query: Query, shifts: tuple[int, ...], schema: Schema) -> Reading:
             branching=query.branching or 2,
         )
     if query.value is None:
-        return Scale(kind=query.kind, lower=0, upper=1, exponent=0, shifts=shifts)
+        return SumEstimator(kind=query.kind, lower=0, upper=1, exponent=0, shifts=shifts)
     value = bounds(query, schema)
     if query.other is not None:
         other = bounds(replace(query, value=query.other), schema)
-        return Pair(
+        return CovarianceEstimator(
             width=value.upper - value.lower,
             other=other.upper - other.lower,
             exponent=value.exponent + other.exponent,
             shifts=shifts,
         )
-    return Scale(
+    return SumEstimator(
         kind=query.kind,
         lower=value.lower,
         upper=value.upper,

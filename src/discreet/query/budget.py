@@ -15,15 +15,15 @@ from discreet.core import events
 from discreet.core._rational import Number, root_down
 from discreet.core.errors import InvalidArgument
 from discreet.core.events import Event
-from discreet.core.relation import Relation
-from discreet.mechanisms.additive import Additive, gaussian, laplace
-from discreet.mechanisms.selection import Exponential, exponential
+from discreet.core.relation import NeighboringRelation
+from discreet.mechanisms.additive import AdditiveMechanism, gaussian, laplace
+from discreet.mechanisms.selection import ExponentialMechanism, exponential_mechanism
 
-Noise: TypeAlias = Additive | Exponential
+Noise: TypeAlias = AdditiveMechanism | ExponentialMechanism
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Move:
+class BudgetChange:
     """How far one step of the relation moves a vector of integers.
 
     With ``choice`` the integers are scores, and one of them is chosen in each group; ``l1`` is then
@@ -36,7 +36,7 @@ class Move:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Budget:
+class QueryBudget:
     """Pure (epsilon), concentrated (rho) or approximate (epsilon with delta)."""
 
     epsilon: Fraction | None = None
@@ -50,7 +50,11 @@ class Budget:
         return f"epsilon {float(self.epsilon or 0):g}{also}"
 
     def mechanisms(
-        self, moves: Sequence[Move], *, shares: Sequence[Fraction], relation: Relation
+        self,
+        moves: Sequence[BudgetChange],
+        *,
+        shares: Sequence[Fraction],
+        relation: NeighboringRelation,
     ) -> tuple[Noise, ...]:
         """One mechanism for each vector; together they cost the budget.
 
@@ -90,23 +94,23 @@ class Budget:
 
 def budget(
     *, epsilon: Number | None = None, delta: Number | None = None, rho: Number | None = None
-) -> Budget:
+) -> QueryBudget:
     """A checked budget: epsilon, or epsilon with delta, or rho."""
     if (epsilon is None) == (rho is None) or (delta is not None and rho is not None):
         raise InvalidArgument("Give epsilon, or epsilon and delta, or rho: how much this may cost.")
     if rho is not None:
-        return Budget(rho=check.positive("rho", rho))
-    return Budget(
+        return QueryBudget(rho=check.positive("rho", rho))
+    return QueryBudget(
         epsilon=check.positive("epsilon", epsilon),
         delta=None if delta is None else check.probability("delta", delta, zero=False, one=False),
     )
 
 
 def _jointly(
-    moves: Sequence[Move],
+    moves: Sequence[BudgetChange],
     shares: Sequence[Fraction],
     target: tuple[float, float],
-    relation: Relation,
+    relation: NeighboringRelation,
 ) -> tuple[Noise, ...]:
     """Discrete Gaussians (and choices of the same rho) whose exact composition is certified."""
     ratios = [_ratio(move, share) for move, share in zip(moves, shares, strict=True)]
@@ -128,12 +132,12 @@ def _jointly(
 
 
 def _gaussian(
-    move: Move,
-    relation: Relation,
+    move: BudgetChange,
+    relation: NeighboringRelation,
     *,
     rho: Fraction | None = None,
     sigma: Fraction | None = None,
-) -> Additive:
+) -> AdditiveMechanism:
     # A squared distance N is that of N coordinates which move by one: no root is rounded.
     return gaussian(
         sensitivity=1,
@@ -146,11 +150,13 @@ def _gaussian(
     )
 
 
-def _choice(move: Move, relation: Relation, *, epsilon: Fraction) -> Exponential:
-    return exponential(sensitivity=move.l1, epsilon=epsilon, relation=relation)
+def _choice(
+    move: BudgetChange, relation: NeighboringRelation, *, epsilon: Fraction
+) -> ExponentialMechanism:
+    return exponential_mechanism(sensitivity=move.l1, epsilon=epsilon, relation=relation)
 
 
-def _ratio(move: Move, share: Fraction) -> Fraction:
+def _ratio(move: BudgetChange, share: Fraction) -> Fraction:
     """About ``sqrt(l2_squared / share)``, short; the common factor makes up for the rounding."""
     root = math.sqrt(move.l2_squared / share)
     unit = Fraction(2) ** (24 - math.frexp(root)[1])

@@ -12,7 +12,7 @@ from discreet.core import _validate as check
 from discreet.core._rational import Number
 from discreet.core.errors import InvalidArgument
 from discreet.data.expression import Expression, col
-from discreet.data.program import Key, Limits
+from discreet.data.program import ContributionLimits, Key
 from discreet.query.key_sets import Keys, KeySet, chosen, keys
 
 Kind: TypeAlias = Literal[
@@ -39,7 +39,7 @@ __all__ = [
     "median",
     "quantiles",
     "sum",
-    "units",
+    "count_units",
     "variance",
 ]
 
@@ -70,7 +70,7 @@ class Query:
     keys: tuple[Key, ...] | None = None
     rest: bool = False
     name: str = ""
-    limits: Limits = field(default_factory=Limits)
+    limits: ContributionLimits = field(default_factory=ContributionLimits)
 
     def __repr__(self) -> str:
         return f"Query({self.title!r})"
@@ -102,7 +102,7 @@ class Query:
         Someone who lives in one place is in one group: with ``groups_per_unit=1`` a question by
         place gets the noise for one group. Whoever is in more is counted in one of them.
         """
-        own = Limits(
+        own = ContributionLimits(
             rows_per_unit=rows_per_unit,
             groups_per_unit=groups_per_unit,
             rows_per_unit_and_group=rows_per_unit_and_group,
@@ -117,7 +117,7 @@ def count(
     return _query("count", None, where=where, by=by, keys=keys, name=name)
 
 
-def units(
+def count_units(
     *, where: Expression | None = None, by: By = None, keys: Keys = None, name: str = ""
 ) -> Query:
     """How many different units (people) there are."""

@@ -13,12 +13,12 @@ from discreet.accounting.guarantee import Guarantee
 from discreet.core import _validate as check
 from discreet.core._rational import Number
 from discreet.core.errors import InvalidArgument
-from discreet.mechanisms.selection import Exponential
-from discreet.query._estimate import Pair, half_width
-from discreet.query._measure import Scale, Setting, settled
-from discreet.query._quantile_estimate import Quantiles
-from discreet.query._release_plan import Question, design, single
-from discreet.query.budget import Budget
+from discreet.mechanisms.selection import ExponentialMechanism
+from discreet.query._estimate import CovarianceEstimator, half_width
+from discreet.query._measure import SumEstimator, TableSpec, settled
+from discreet.query._quantile_estimate import QuantileEstimator
+from discreet.query._release_plan import PlannedQuery, design, single
+from discreet.query.budget import QueryBudget
 from discreet.query.builders import Query
 
 # ── Forecast ─────────────────────────────────────────────────────────────────────────────────────
@@ -26,7 +26,7 @@ from discreet.query.builders import Query
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Forecast:
+class ErrorForecast:
     """The error of an answer before it is asked: from public numbers only.
 
     ``std`` and ``width`` are for one group. The error stays within ``width`` with probability at
@@ -62,7 +62,9 @@ class Forecast:
     __repr__ = __str__
 
 
-def forecast(question: Question, *, rows: int | None = None, level: float = 0.95) -> Forecast:
+def forecast(
+    question: PlannedQuery, *, rows: int | None = None, level: float = 0.95
+) -> ErrorForecast:
     """The error of an answer, at a stated number of rows in its group where that matters.
 
     Proof: with probability ``level`` all k parts are within their half-widths w (union bound). Then
@@ -72,7 +74,7 @@ def forecast(question: Question, *, rows: int | None = None, level: float = 0.95
     """
     inside = float(check.probability("level", level, zero=False, one=False))
     n = None if rows is None else check.count("rows", rows)
-    if isinstance(question.scale, Quantiles):
+    if isinstance(question.scale, QuantileEstimator):
         return _ranks(question, question.scale, n, inside)
     scale, many = question.scale, len(question.measurements)
     laws = [one.law for one in question.measurements]
@@ -87,18 +89,18 @@ def forecast(question: Question, *, rows: int | None = None, level: float = 0.95
     if many == 1:
         std, width = (math.ldexp(x, scale.exponent) for x in (stds[0], widths[0]))
         n = None
-    elif isinstance(scale, Scale) and scale.kind == "sum":
+    elif isinstance(scale, SumEstimator) and scale.kind == "sum":
         middle = abs(scale.lower + scale.upper)
         std = math.ldexp(math.hypot(stds[1], middle * stds[0]), scale.exponent - 1)
         width = math.ldexp(widths[1] + middle * widths[0], scale.exponent - 1)
         n = None
     elif n is None:
         std = width = None
-    elif isinstance(scale, Pair):
+    elif isinstance(scale, CovarianceEstimator):
         std, width = scale.forecast(stds, widths, n)
     else:
         std, width = _ratio_error(scale, stds, widths, n)
-    return Forecast(
+    return ErrorForecast(
         title=question.query.title,
         groups=len(question.keys),
         std=std,
@@ -109,14 +111,16 @@ def forecast(question: Question, *, rows: int | None = None, level: float = 0.95
     )
 
 
-def _ranks(question: Question, scale: Quantiles, rows: int | None, level: float) -> Forecast:
+def _ranks(
+    question: PlannedQuery, scale: QuantileEstimator, rows: int | None, level: float
+) -> ErrorForecast:
     """The error in rank, as a share of the rows."""
     laws = [
-        float(one.mechanism.rate) if isinstance(one.mechanism, Exponential) else one.law
+        float(one.mechanism.rate) if isinstance(one.mechanism, ExponentialMechanism) else one.law
         for one in question.measurements
     ]
     std, width = scale.rank_error(laws, level)
-    return Forecast(
+    return ErrorForecast(
         title=question.query.title,
         groups=len(question.keys),
         std=None if rows is None or std is None else min(std / rows, 1.0),
@@ -129,7 +133,7 @@ def _ranks(question: Question, scale: Quantiles, rows: int | None, level: float)
 
 
 def _ratio_error(
-    scale: Scale, stds: Sequence[float], widths: Sequence[float], n: int
+    scale: SumEstimator, stds: Sequence[float], widths: Sequence[float], n: int
 ) -> tuple[float, float]:
     """First-order deviation and certain width of a mean or a variance, at worst."""
     h = float(scale.width)
@@ -156,13 +160,13 @@ _CLOSE = Fraction(1001, 1000)
 def amount_for(
     query: Query,
     *,
-    setting: Setting,
+    setting: TableSpec,
     within: Number,
     rows: int | None = None,
     level: float = 0.95,
     currency: Currency = "epsilon",
     delta: Number | None = None,
-) -> Budget:
+) -> QueryBudget:
     """The smallest budget, up to a thousandth, at which the error stays ``within`` a half-width.
 
     The forecast at the result has been checked, so the target is met; it is the question's own
@@ -184,15 +188,15 @@ def amount_for(
     return budget(least(meets, title=query.title))
 
 
-def budgets(currency: Currency, delta: Number | None) -> Callable[[Fraction], Budget]:
+def budgets(currency: Currency, delta: Number | None) -> Callable[[Fraction], QueryBudget]:
     """What an amount of a currency is as a budget."""
     check.one_of("currency", currency, get_args(Currency))
     if currency == "rho":
         if delta is not None:
             raise InvalidArgument("delta goes with epsilon; rho has none.")
-        return lambda amount: Budget(rho=amount)
+        return lambda amount: QueryBudget(rho=amount)
     failure = None if delta is None else check.probability("delta", delta, zero=False, one=False)
-    return lambda amount: Budget(epsilon=amount, delta=failure)
+    return lambda amount: QueryBudget(epsilon=amount, delta=failure)
 
 
 def least(meets: Callable[[Fraction], bool], *, title: str) -> Fraction:

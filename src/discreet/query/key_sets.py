@@ -13,7 +13,7 @@ from discreet.data.schema import Label
 
 
 @runtime_checkable
-class Keyed(Protocol):
+class HasKeys(Protocol):
     """What has keys and their names: a release, or a key set."""
 
     @property
@@ -38,7 +38,7 @@ class KeySet:
         return f"KeySet({len(self.keys)} keys{also})"
 
 
-Keys: TypeAlias = Keyed | Iterable[Label | Key] | None
+Keys: TypeAlias = HasKeys | Iterable[Label | Key] | None
 
 
 def keys(source: object, *, columns: Sequence[str] = (), other: bool = False) -> KeySet:
@@ -50,7 +50,7 @@ def keys(source: object, *, columns: Sequence[str] = (), other: bool = False) ->
         from discreet.data.public_tables import listed_keys  # noqa: PLC0415 - engines are slow to import
 
         return KeySet(keys=listed_keys(source, columns=names), names=names, other=other)
-    if isinstance(source, Keyed):
+    if isinstance(source, HasKeys):
         return KeySet(keys=source.keys, names=source.names, other=other)
     if isinstance(source, str) or not isinstance(source, Iterable):
         raise InvalidArgument("keys must be a list of keys, a release, or a table with columns=.")

@@ -13,19 +13,19 @@ from numpy.typing import NDArray
 
 from discreet.accounting.guarantee import Guarantee
 from discreet.accounting.individual_filter import limit_rho
-from discreet.accounting.personalized import PersonalGuarantee, personal
+from discreet.accounting.personalized import PersonalizedGuarantee, personalized
 from discreet.core import _validate as check
 from discreet.core import events
 from discreet.core._rational import Number, root_down
 from discreet.core.errors import InvalidArgument, RelationMismatch, Unsupported
-from discreet.core.relation import Relation
+from discreet.core.relation import NeighboringRelation
 from discreet.data.expression import Expression, col
-from discreet.data.program import Key, Plan
+from discreet.data.program import Key, TableScan
 from discreet.mechanisms.additive import gaussian, laplace
-from discreet.query._measure import Scale, coarsened, entries_of, move_of
-from discreet.query._quantile_estimate import Quantiles
-from discreet.query._release_plan import Design, Measurement, Question, Setting, design
-from discreet.query.budget import Budget, Move, Noise
+from discreet.query._measure import SumEstimator, coarsened, entries_of, move_of
+from discreet.query._quantile_estimate import QuantileEstimator
+from discreet.query._release_plan import Measurement, PlannedQuery, ReleasePlan, TableSpec, design
+from discreet.query.budget import BudgetChange, Noise, QueryBudget
 from discreet.query.builders import Query
 from discreet.query.error_forecast import forecast
 
@@ -43,7 +43,7 @@ WEIGHT_BITS = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Menu:
+class PrivacySpecification:
     """The budget of each level: epsilon for all of them, or rho for all of them."""
 
     amounts: tuple[tuple[Level, Fraction], ...]
@@ -54,10 +54,12 @@ class Menu:
         """From the strictest to the most open."""
         return tuple(level for level, _ in self.amounts)
 
-    def budget(self, level: Level) -> Budget:
+    def budget(self, level: Level) -> QueryBudget:
         """All that a level may spend."""
         amount = self[level]
-        return Budget(epsilon=amount) if self.currency == "epsilon" else Budget(rho=amount)
+        return (
+            QueryBudget(epsilon=amount) if self.currency == "epsilon" else QueryBudget(rho=amount)
+        )
 
     def share(self, level: Level, cap: Level) -> Fraction:
         """What a level may spend, relative to ``cap``; 1 for those who may spend more."""
@@ -86,7 +88,9 @@ class Menu:
         raise InvalidArgument(f"There is no level {level!r}; there are: {listed}.")
 
 
-def menu(levels: Mapping[Any, Number | Guarantee], *, relation: Relation) -> Menu:
+def menu(
+    levels: Mapping[Any, Number | Guarantee], *, relation: NeighboringRelation
+) -> PrivacySpecification:
     """A checked menu. A number is an epsilon; a limit with a delta becomes the rho it allows."""
     given: object = levels
     if not isinstance(given, Mapping) or not levels:
@@ -102,11 +106,11 @@ def menu(levels: Mapping[Any, Number | Guarantee], *, relation: Relation) -> Men
         raise InvalidArgument("levels must have different names.")
     ordered = sorted(found, key=lambda level: found[level][1])
     amounts = tuple((level, found[level][1]) for level in ordered)
-    return Menu(amounts=amounts, currency=currencies.pop())
+    return PrivacySpecification(amounts=amounts, currency=currencies.pop())
 
 
 def _amount(
-    level: Level, value: Number | Guarantee, relation: Relation
+    level: Level, value: Number | Guarantee, relation: NeighboringRelation
 ) -> tuple[Literal["epsilon", "rho"], Fraction]:
     if not isinstance(value, Guarantee):
         return "epsilon", check.positive(f"levels[{level!r}]", value)
@@ -115,11 +119,11 @@ def _amount(
             f"levels[{level!r}] is under {value.relation!r}, the table under {relation!r}."
         )
     match value.event:
-        case events.Pure(epsilon):
+        case events.PureEvent(epsilon):
             return "epsilon", check.positive(f"levels[{level!r}]", epsilon)
-        case events.Zcdp(rho, xi) if xi == 0:
+        case events.ZcdpEvent(rho, xi) if xi == 0:
             return "rho", check.positive(f"levels[{level!r}]", rho)
-        case events.Approx():
+        case events.ApproxEvent():
             # The conversion is the same under every relation.
             return "rho", limit_rho(Guarantee(value.event))
         case _:
@@ -130,7 +134,7 @@ def _amount(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Weighted:
+class WeightedPlan:
     """A design for sums in which each level counts by its own weight; made by `weighted`.
 
     Theorem: if the noisy parts of ``design`` are drawn from `combined` sums, the release has
@@ -145,10 +149,10 @@ class Weighted:
         level stays.
     """
 
-    design: Design
+    design: ReleasePlan
     cap: Level
     factors: Mapping[Level, int]
-    guarantee: PersonalGuarantee
+    guarantee: PersonalizedGuarantee
 
     @property
     def weights(self) -> dict[Level, float]:
@@ -169,14 +173,16 @@ class Weighted:
         return found
 
 
-def weighted(queries: Sequence[Query], *, setting: Setting, levels: Menu, cap: Level) -> Weighted:
+def weighted(
+    queries: Sequence[Query], *, setting: TableSpec, levels: PrivacySpecification, cap: Level
+) -> WeightedPlan:
     """Plan questions in which nobody spends more than ``cap``, and strict levels count for less."""
     base = design(queries, setting=setting, budget=levels.budget(cap))
     factors = levels.factors(cap)
     if max(factors.values()) == 1:  # the strictest: everybody counts, and pays, the same
-        same = personal({str(level): base.guarantee for level in levels.levels})
-        return Weighted(design=base, cap=cap, factors=factors, guarantee=same)
-    if any(isinstance(q.scale, Quantiles) for q in base.questions):
+        same = personalized({str(level): base.guarantee for level in levels.levels})
+        return WeightedPlan(design=base, cap=cap, factors=factors, guarantee=same)
+    if any(isinstance(q.scale, QuantileEstimator) for q in base.questions):
         raise Unsupported(
             "Quantiles have no weights by level: ask by_level(), or give cap the strictest level. "
             "For one column in memory there is mechanisms.personal.exponential.personal_quantile."
@@ -189,16 +195,16 @@ def weighted(queries: Sequence[Query], *, setting: Setting, levels: Menu, cap: L
         str(level): _sum([one.costs[level] for one in made.values()]) for level in levels.levels
     }
     questions = tuple(_question(q, made) for q in base.questions)
-    return Weighted(
+    return WeightedPlan(
         design=replace(base, questions=questions),
         cap=cap,
         factors=factors,
-        guarantee=personal(costs),
+        guarantee=personalized(costs),
     )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _Stretched:
+class _StretchedQuery:
     measurement: Measurement
     net: int
     """The power of two by which noisy integers are read."""
@@ -207,13 +213,13 @@ class _Stretched:
 
 def _stretched(
     one: Measurement,
-    base: Design,
-    levels: Menu,
+    base: ReleasePlan,
+    levels: PrivacySpecification,
     *,
     cap: Level,
     factors: Mapping[Level, int],
-    setting: Setting,
-) -> _Stretched:
+    setting: TableSpec,
+) -> _StretchedQuery:
     plan = base.passes[one.place]
     exact = move_of(one.part, plan, relation=setting.relation)
     entries = entries_of(one.part, plan, relation=setting.relation)
@@ -227,36 +233,41 @@ def _stretched(
     }
     noise, costs = _noise(one.mechanism, moves, levels, cap=cap, relation=setting.relation)
     made = replace(one, move=moves[cap], shift=shift, mechanism=noise)
-    return _Stretched(measurement=made, net=shift - (most.bit_length() - 1), costs=costs)
+    return _StretchedQuery(measurement=made, net=shift - (most.bit_length() - 1), costs=costs)
 
 
-def _times(move: Move, factor: int) -> Move:
-    return Move(l1=factor * move.l1, l2_squared=factor**2 * move.l2_squared)
+def _times(move: BudgetChange, factor: int) -> BudgetChange:
+    return BudgetChange(l1=factor * move.l1, l2_squared=factor**2 * move.l2_squared)
 
 
-def _rounded(move: Move, *, shift: int, entries: int) -> Move:
+def _rounded(move: BudgetChange, *, shift: int, entries: int) -> BudgetChange:
     """As `coarsened`, by a given power of two."""
     if not shift:
         return move
     l1 = (move.l1 >> shift) + 1 + entries
     root = ((math.isqrt(move.l2_squared) + 1) >> shift) + 1 + math.isqrt(entries) + 1
-    return Move(l1=l1, l2_squared=min(root**2, l1**2))
+    return BudgetChange(l1=l1, l2_squared=min(root**2, l1**2))
 
 
 def _noise(
-    mechanism: Noise, moves: Mapping[Level, Move], levels: Menu, *, cap: Level, relation: Relation
+    mechanism: Noise,
+    moves: Mapping[Level, BudgetChange],
+    levels: PrivacySpecification,
+    *,
+    cap: Level,
+    relation: NeighboringRelation,
 ) -> tuple[Noise, dict[Level, Guarantee]]:
     """The smallest noise that keeps every level's share, and what each level then pays."""
     shares = {level: levels.share(level, cap) for level in levels.levels}
     made: Noise
     match mechanism.guarantee.event:
-        case events.DiscreteLaplace(scale, shift):
+        case events.DiscreteLaplaceEvent(scale, shift):
             epsilon = shift / scale  # of this part, for the cap
             wide = max(moves[x].l1 / (epsilon * shares[x]) for x in shares)
             made = laplace(sensitivity=moves[cap].l1, scale=wide, on="integers", relation=relation)
-            costs = {x: events.DiscreteLaplace(wide, moves[x].l1) for x in shares}
+            costs = {x: events.DiscreteLaplaceEvent(wide, moves[x].l1) for x in shares}
             return made, {x: Guarantee(event, relation) for x, event in costs.items()}
-        case events.DiscreteGaussian(variance, shift_squared):
+        case events.DiscreteGaussianEvent(variance, shift_squared):
             rho = shift_squared / (2 * variance)
             wide = max(moves[x].l2_squared / (2 * rho * shares[x]) for x in shares)
             squares = {x: moves[x].l2_squared for x in shares}
@@ -269,7 +280,7 @@ def _noise(
                 relation=relation,
             )
             paid = {
-                x: events.DiscreteGaussian(wide, Fraction(square), max(square, 1))
+                x: events.DiscreteGaussianEvent(wide, Fraction(square), max(square, 1))
                 for x, square in squares.items()
             }
             return made, {x: Guarantee(event, relation) for x, event in paid.items()}
@@ -277,9 +288,9 @@ def _noise(
             raise Unsupported("Sums of levels are released with integer noise only.")
 
 
-def _question(q: Question, made: Mapping[Measurement, _Stretched]) -> Question:
+def _question(q: PlannedQuery, made: Mapping[Measurement, _StretchedQuery]) -> PlannedQuery:
     """The same question, read on the scale of the weights."""
-    if isinstance(q.scale, Quantiles):
+    if isinstance(q.scale, QuantileEstimator):
         raise Unsupported("Quantiles have no weights by level.")
     return replace(
         q,
@@ -298,7 +309,7 @@ def _sum(costs: Sequence[Guarantee]) -> Guarantee:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Trade:
+class WeightingTradeoff:
     """What a cap gives: less noise for more weight on the open levels.
 
     The answer differs from that of all people, equally weighted, by at most ``error``, with
@@ -317,7 +328,9 @@ class Trade:
         return self.noise + self.bias
 
 
-def trade(made: Weighted, *, rows: Mapping[Any, int], differ: Number | None, level: float) -> Trade:
+def trade(
+    made: WeightedPlan, *, rows: Mapping[Any, int], differ: Number | None, level: float
+) -> WeightingTradeoff:
     """The error of the one question of a design, at stated numbers of rows of each level.
 
     ``differ`` bounds how far the means of any two levels are apart; the declared range always does.
@@ -334,7 +347,7 @@ def trade(made: Weighted, *, rows: Mapping[Any, int], differ: Number | None, lev
     many = {x: check.count(f"rows[{x!r}]", rows[x], minimum=0) for x in weights}
     effective = sum(weights[x] * many[x] for x in weights)
     told = forecast(question, rows=max(1, math.floor(effective)), level=level)
-    return Trade(
+    return WeightingTradeoff(
         cap=made.cap,
         weights=weights,
         noise=math.inf if told.width is None else told.width,
@@ -344,7 +357,7 @@ def trade(made: Weighted, *, rows: Mapping[Any, int], differ: Number | None, lev
 
 
 def _bias(
-    question: Question,
+    question: PlannedQuery,
     weights: Mapping[Level, float],
     rows: Mapping[Any, int],
     differ: Number | None,
@@ -352,7 +365,7 @@ def _bias(
     scale = question.scale
     if set(weights.values()) == {1.0}:
         return 0.0
-    if not isinstance(scale, Scale) or scale.kind == "variance":
+    if not isinstance(scale, SumEstimator) or scale.kind == "variance":
         return math.inf  # no bound from means alone
     step = 2.0**scale.exponent
     if scale.kind == "mean":
@@ -382,10 +395,10 @@ def only(query: Query, condition: Expression) -> Query:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class LevelPass:
+class LevelScan:
     """A pass of a design, split by level: one plan with more groups, or one plan a level."""
 
-    plans: tuple[Plan, ...]
+    plans: tuple[TableScan, ...]
     levels: tuple[Level, ...]
     """In the order of the sums."""
     together: bool
@@ -403,7 +416,7 @@ class LevelPass:
         }
 
 
-def level_pass(plan: Plan, *, column: str, levels: Sequence[Level]) -> LevelPass:
+def level_pass(plan: TableScan, *, column: str, levels: Sequence[Level]) -> LevelScan:
     """How to read the sums of each level of a column, which is the same in all rows of a unit.
 
     Theorem: the sums of a level are those that the plan would give on its people's rows alone.
@@ -417,7 +430,7 @@ def level_pass(plan: Plan, *, column: str, levels: Sequence[Level]) -> LevelPass
             replace(plan, where=one if plan.where is None else plan.where & one)
             for one in conditions
         )
-        return LevelPass(plans=narrow, levels=tuple(levels), together=False)
+        return LevelScan(plans=narrow, levels=tuple(levels), together=False)
     # Keys come out in the order of the declared levels.
     bound = col(column).bind(plan.schema)
     locate = bound.locator()
@@ -428,11 +441,11 @@ def level_pass(plan: Plan, *, column: str, levels: Sequence[Level]) -> LevelPass
         by={_LABEL: col(column), **(plan.by or {})},
         keys=tuple((level, *key) for level in ordered for key in inner),
     )
-    return LevelPass(plans=(whole,), levels=ordered, together=True)
+    return LevelScan(plans=(whole,), levels=ordered, together=True)
 
 
 def split_all(
-    passes: Sequence[LevelPass], found: Sequence[Sums], levels: Sequence[Level]
+    passes: Sequence[LevelScan], found: Sequence[Sums], levels: Sequence[Level]
 ) -> Mapping[Level, list[Sums]]:
     """The sums of all passes, by level."""
     tables: dict[Level, list[Sums]] = {level: [] for level in levels}

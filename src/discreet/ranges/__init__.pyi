@@ -1,12 +1,12 @@
 from discreet.ranges import workload
 from discreet.ranges.domain import (
     bins,
-    coarsened,
+    coarsen,
     dates,
     integers,
-    merged,
+    merge_cells,
     ordered,
-    suggested_cells,
+    suggest_cell_count,
 )
 from discreet.ranges.grid import domain as grid
 from discreet.ranges.grid.release import GridRelease
@@ -19,15 +19,15 @@ __all__ = [
     "GridRelease",
     "RangeRelease",
     "bins",
-    "coarsened",
+    "coarsen",
     "dates",
     "grid",
     "integers",
-    "merged",
+    "merge_cells",
     "ordered",
     "plan_grid",
     "plan_ranges",
     "plan_stream",
-    "suggested_cells",
+    "suggest_cell_count",
     "workload",
 ]

@@ -22,14 +22,14 @@ from discreet.query._noisy_integers import law_content, read_law
 from discreet.ranges import _noise_tails as tails
 from discreet.ranges._noise_tails import Law
 from discreet.ranges.domain import Domain
-from discreet.ranges.grid.box_strategy import Boxes
-from discreet.ranges.grid.domain import Grid
+from discreet.ranges.grid.box_strategy import BoxStrategy
+from discreet.ranges.grid.domain import GridDomain
 from discreet.ranges.strategies import explicit_matrix as dense
 from discreet.ranges.strategies import weighted_sums as sums
 from discreet.ranges.strategies.base import Contribution, Strategy
 from discreet.ranges.strategies.haar import Haar
-from discreet.ranges.strategies.hierarchical import Blocks
-from discreet.ranges.strategies.square_root import Roots
+from discreet.ranges.strategies.hierarchical import HierarchicalHistogram
+from discreet.ranges.strategies.square_root import SquareRootStrategy
 
 # ── Content ──────────────────────────────────────────────────────────────────────────────────────
 # Structures, noise and measurements as JSON, and back.
@@ -49,7 +49,7 @@ def read_strategy(content: dict[str, Any]) -> Strategy:
     """The structure of its JSON."""
     match content["kind"]:
         case "blocks":
-            return Blocks(
+            return HierarchicalHistogram(
                 size=content["size"],
                 sizes=tuple(content["sizes"]),
                 shares=tuple(Fraction(share) for share in content["shares"]),
@@ -59,7 +59,7 @@ def read_strategy(content: dict[str, Any]) -> Strategy:
             shares = tuple(Fraction(share) for share in content["shares"])
             return Haar(size=content["size"], shares=shares, total=content["total"])
         case "roots":
-            return Roots(size=content["size"], normalised=content["normalised"])
+            return SquareRootStrategy(size=content["size"], normalised=content["normalised"])
         case "dense":
             return dense.read(content)
         case "sums":
@@ -76,7 +76,7 @@ VERSION = 1
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Measured(ABC):
+class NoisyMeasurements(ABC):
     """What was measured with which noise. Subclasses say of what, and answer."""
 
     _kind: ClassVar[str]
@@ -88,7 +88,7 @@ class Measured(ABC):
     _precision: ClassVar[float]
     """The share of the largest sum that rounding in doubles may take."""
 
-    strategy: Strategy | Boxes
+    strategy: Strategy | BoxStrategy
     laws: tuple[Law, ...]
     measured: tuple[Ints, ...]
     guarantee: Guarantee
@@ -151,8 +151,8 @@ class Measured(ABC):
         )
 
     @property
-    def _labelled(self) -> Domain | Grid:
-        labelled: Domain | Grid = getattr(self, self._place)
+    def _labelled(self) -> Domain | GridDomain:
+        labelled: Domain | GridDomain = getattr(self, self._place)
         return labelled
 
     @classmethod

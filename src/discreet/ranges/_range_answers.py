@@ -143,7 +143,7 @@ LEVEL = 0.95
 
 
 @dataclass(frozen=True, kw_only=True)
-class Curve:
+class CumulativeCurve:
     """Prefix counts with a band that holds all of them at once."""
 
     labels: tuple[object, ...]
@@ -154,7 +154,7 @@ class Curve:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Quantile:
+class QuantileEstimate:
     """A cell with an interval of cells."""
 
     label: object
@@ -164,7 +164,7 @@ class Quantile:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Heavy:
+class HeavyRange:
     """A cell that is above a threshold, for all that is stated together at the level."""
 
     label: object
@@ -242,7 +242,7 @@ class RangeAnswers(ABC):
         c, d = self._one(*second)
         return float(self._covariances(np.array([a, b + 1]), np.array([c, d + 1])))
 
-    def cdf(self, *, level: float = LEVEL) -> Curve:
+    def cdf(self, *, level: float = LEVEL) -> CumulativeCurve:
         """Prefix counts that never fall, with a band that holds all exact ones at once.
 
         Proof: by the union bound over the cells. The band is around the unbiased answers; narrowing
@@ -254,7 +254,7 @@ class RangeAnswers(ABC):
         width = self._quick(variance, (1 - inside) / size)
         low = np.maximum.accumulate(np.maximum(self._prefixes[1:] - width, 0.0))
         high = np.minimum.accumulate((self._prefixes[1:] + width)[::-1])[::-1]
-        return Curve(
+        return CumulativeCurve(
             labels=tuple(self.domain.label(cell) for cell in range(size)),
             values=monotone(self._prefixes)[1:],
             low=low,
@@ -262,7 +262,7 @@ class RangeAnswers(ABC):
             level=inside,
         )
 
-    def quantile(self, share: float, *, level: float = LEVEL) -> Quantile:
+    def quantile(self, share: float, *, level: float = LEVEL) -> QuantileEstimate:
         """The first label up to which there is a share of the rows, with an interval of labels."""
         part = float(check.probability("share", share))
         inside = float(check.probability("level", level, zero=False, one=False))
@@ -271,9 +271,9 @@ class RangeAnswers(ABC):
             self._prefixes, part, 1 - inside, variance=self._variances, width=self._quick
         )
         label = self.domain.label
-        return Quantile(label=label(cell), low=label(low), high=label(high), level=inside)
+        return QuantileEstimate(label=label(cell), low=label(low), high=label(high), level=inside)
 
-    def heavy(self, threshold: float, *, level: float = LEVEL) -> list[Heavy]:
+    def heavy(self, threshold: float, *, level: float = LEVEL) -> list[HeavyRange]:
         """Cells that surely hold more than ``threshold`` rows: all of them at once, at the level.
 
         Proof: by the union bound over all cells, every exact count is above the lower bound.
@@ -285,7 +285,7 @@ class RangeAnswers(ABC):
         found = np.flatnonzero(self.cells - width > least)
         order = found[np.argsort(-self.cells[found], kind="stable")]
         return [
-            Heavy(
+            HeavyRange(
                 label=self.domain.label(int(cell)),
                 value=float(self.cells[cell]),
                 low=float(self.cells[cell] - width[cell]),

@@ -13,31 +13,31 @@ from discreet.accounting.guarantee import Guarantee
 from discreet.core import _validate as check
 from discreet.core import events
 from discreet.core.errors import OutOfDomain
-from discreet.core.relation import Relation
-from discreet.mechanisms.additive import Additive
+from discreet.core.relation import NeighboringRelation
+from discreet.mechanisms.additive import AdditiveMechanism
 from discreet.noise.distribution import Floats, Ints
 from discreet.noise.gaussian import DiscreteGaussian
 from discreet.noise.laplace import DiscreteLaplace
-from discreet.noise.random_source import Bits, source_of
-from discreet.query.budget import Budget, Noise
+from discreet.noise.random_source import RandomSource, source_of
+from discreet.query.budget import Noise, QueryBudget
 from discreet.ranges import _noise_tails as tails
 from discreet.ranges._measurements import half_widths
 from discreet.ranges._noise_tails import Law
 from discreet.ranges.domain import Domain
-from discreet.ranges.grid.box_strategy import Boxes
+from discreet.ranges.grid.box_strategy import BoxStrategy
 from discreet.ranges.release import RangeRelease
 from discreet.ranges.strategies.base import Contribution, Family, Strategy, spent
 from discreet.ranges.workload import Workload
 
 
 @dataclass(frozen=True, kw_only=True)
-class Design:
+class StrategyDesign:
     """What will be measured, with which noise, for which guarantee. Subclasses say of what."""
 
-    strategy: Strategy | Boxes
-    budget: Budget
+    strategy: Strategy | BoxStrategy
+    budget: QueryBudget
     family: Family
-    relation: Relation = Relation.ADD_REMOVE
+    relation: NeighboringRelation = NeighboringRelation.ADD_REMOVE
     contribution: Contribution = field(default_factory=Contribution)
 
     @cached_property
@@ -73,7 +73,7 @@ class Design:
         """The exact variance of the noise of each group."""
         return tails.variances(self.laws)
 
-    def measured(self, cells: Ints, bits: Bits | None) -> dict[str, Any]:
+    def measured(self, cells: Ints, bits: RandomSource | None) -> dict[str, Any]:
         """The fields of a release: noisy integers, with all that is known of them."""
         source = source_of(bits)
         # A cell below zero is none: bounding it moves no pair of data sets apart.
@@ -97,7 +97,7 @@ class Design:
 
 
 @dataclass(frozen=True, kw_only=True)
-class RangeDesign(Design):
+class RangeDesign(StrategyDesign):
     """What will be measured on a domain, with which noise, for which guarantee."""
 
     domain: Domain
@@ -123,7 +123,7 @@ class RangeDesign(Design):
         tail = 1 - float(check.probability("level", level, zero=False, one=False))
         return float(half_widths(self.strategy, self.laws, np.array(a), np.array(b), tail=tail))
 
-    def release(self, counts: ArrayLike, *, bits: Bits | None = None) -> RangeRelease:
+    def release(self, counts: ArrayLike, *, bits: RandomSource | None = None) -> RangeRelease:
         """Measure with noise: the artefact that answers every range.
 
         ``bits`` is for tests and simulations; the default is the operating system's randomness.
@@ -141,7 +141,7 @@ class RangeDesign(Design):
 
 def law_of(mechanism: Noise) -> Law:
     """The noise of a mechanism on counts."""
-    lattice = mechanism.integers if isinstance(mechanism, Additive) else None
+    lattice = mechanism.integers if isinstance(mechanism, AdditiveMechanism) else None
     if lattice is None or not isinstance(lattice.noise, DiscreteLaplace | DiscreteGaussian):
         raise AssertionError  # for sums of counts, budgets make additive noise on integers
     return lattice.noise

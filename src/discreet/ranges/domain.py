@@ -29,7 +29,7 @@ LARGEST = 1 << 26
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Integers:
+class IntegerDomain:
     """The whole numbers ``lower .. upper``."""
 
     lower: int
@@ -71,7 +71,7 @@ class Integers:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Dates:
+class DateDomain:
     """The days ``lower .. upper``."""
 
     lower: dt.date
@@ -115,7 +115,7 @@ class Dates:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Bins:
+class BinnedDomain:
     """Real numbers between edges; the bin ``[e_i, e_(i+1))`` is a cell, the last one closed."""
 
     edges: tuple[float, ...]
@@ -166,7 +166,7 @@ class Bins:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Ordered:
+class OrdinalDomain:
     """Categories in a declared order."""
 
     labels: tuple[str | int, ...]
@@ -210,12 +210,12 @@ class Ordered:
         return f"{self.size} categories, {self.labels[0]} .. {self.labels[-1]}"
 
 
-Domain: TypeAlias = Integers | Dates | Bins | Ordered
+Domain: TypeAlias = IntegerDomain | DateDomain | BinnedDomain | OrdinalDomain
 
 
 def declared(domain: Domain) -> Domain:
     """The domain itself; an error if it is something else."""
-    if not isinstance(domain, Integers | Dates | Bins | Ordered):
+    if not isinstance(domain, IntegerDomain | DateDomain | BinnedDomain | OrdinalDomain):
         raise InvalidArgument(
             "domain must be declared, such as local.integers(lower=0, upper=63); got "
             f"{type(domain).__name__}."
@@ -223,28 +223,28 @@ def declared(domain: Domain) -> Domain:
     return domain
 
 
-def integers(lower: int, upper: int) -> Integers:
+def integers(lower: int, upper: int) -> IntegerDomain:
     """The whole numbers ``lower .. upper``, both included."""
     ends = (check.finite("lower", lower), check.finite("upper", upper))
     if any(end.denominator != 1 for end in ends):
         raise InvalidArgument("lower and upper must be whole.")
-    return Integers(lower=int(ends[0]), upper=int(ends[1]))
+    return IntegerDomain(lower=int(ends[0]), upper=int(ends[1]))
 
 
-def dates(lower: dt.date | str, upper: dt.date | str) -> Dates:
+def dates(lower: dt.date | str, upper: dt.date | str) -> DateDomain:
     """The days ``lower .. upper``, both included."""
-    return Dates(lower=_date("lower", lower), upper=_date("upper", upper))
+    return DateDomain(lower=_date("lower", lower), upper=_date("upper", upper))
 
 
-def bins(edges: Sequence[float]) -> Bins:
+def bins(edges: Sequence[float]) -> BinnedDomain:
     """Real numbers, cut at declared edges."""
     given = check.listed("edges", edges)
-    return Bins(edges=tuple(float(check.finite("edges", edge)) for edge in given))
+    return BinnedDomain(edges=tuple(float(check.finite("edges", edge)) for edge in given))
 
 
-def ordered(labels: Sequence[str | int]) -> Ordered:
+def ordered(labels: Sequence[str | int]) -> OrdinalDomain:
     """Categories in the order in which they are listed."""
-    return Ordered(labels=tuple(check.listed("labels", labels)))
+    return OrdinalDomain(labels=tuple(check.listed("labels", labels)))
 
 
 def span(domain: Domain, lower: Any, upper: Any) -> tuple[Ints, Ints]:
@@ -303,7 +303,7 @@ def _sized(size: int) -> None:
 _CELLS_CONSTANT = 10
 
 
-def coarsened(domain: Domain, *, block: int) -> Domain:
+def coarsen(domain: Domain, *, block: int) -> Domain:
     """A domain whose cells are ``block`` neighbouring cells of another; the last may be fewer.
 
     Numbers become bins, named by their edges; days and categories become categories such as
@@ -312,9 +312,9 @@ def coarsened(domain: Domain, *, block: int) -> Domain:
     step = check.count("block", block)
     starts = range(0, declared(domain).size, step)
     match domain:
-        case Integers():
+        case IntegerDomain():
             return bins([*(domain.lower + start for start in starts), domain.upper + 1])
-        case Bins():
+        case BinnedDomain():
             return bins([*(domain.edges[start] for start in starts), domain.edges[-1]])
         case _:
             lasts = (min(start + step, domain.size) - 1 for start in starts)
@@ -322,7 +322,7 @@ def coarsened(domain: Domain, *, block: int) -> Domain:
             return ordered(names)
 
 
-def merged(counts: ArrayLike, *, blocks: Sequence[int]) -> Ints:
+def merge_cells(counts: ArrayLike, *, blocks: Sequence[int]) -> Ints:
     """Counts of the coarser cells: sums over ``blocks`` cells along each axis. Private, as given.
 
     Every row still counts in exactly one cell, so sensitivities stay what they are.
@@ -340,7 +340,7 @@ def merged(counts: ArrayLike, *, blocks: Sequence[int]) -> Ints:
     return found
 
 
-def suggested_cells(rows: int, *, epsilon: Number) -> int:
+def suggest_cell_count(rows: int, *, epsilon: Number) -> int:
     """Cells for each of two axes, if what is inside counts as even: ``sqrt(rows epsilon/10)``.
 
     Heuristic: no theorem. ``rows`` is public or a guess.

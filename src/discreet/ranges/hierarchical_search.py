@@ -22,14 +22,14 @@ from discreet.core import _validate as check
 from discreet.core import events
 from discreet.core._rational import Number
 from discreet.core.errors import InvalidArgument
-from discreet.data._integer_ops import OPEN, Bin, Bounded
+from discreet.data._integer_ops import OPEN, BoundedCode, CodeBin
 from discreet.data.expression import Expression
-from discreet.data.program import Limits, Plan
+from discreet.data.program import ContributionLimits, TableScan
 from discreet.data.schema import INT64, Label
 from discreet.noise.distribution import Ints
-from discreet.noise.random_source import Bits
-from discreet.query._measure import Setting
-from discreet.query.budget import Budget, Noise
+from discreet.noise.random_source import RandomSource
+from discreet.query._measure import TableSpec
+from discreet.query.budget import Noise, QueryBudget
 from discreet.query.builders import Value, as_expression, plainly, quantiles
 from discreet.ranges import _noise_tails as tails
 from discreet.ranges._strategy_design import law_of
@@ -42,13 +42,13 @@ Block = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class DescentQuery:
+class HierarchicalSearchQuery:
     """Quantiles of a column whose values are too many to be counted; made by `descent`."""
 
     value: Expression
     levels: tuple[Fraction, ...]
     where: Expression | None
-    limits: Limits
+    limits: ContributionLimits
 
     @property
     def text(self) -> str:
@@ -63,26 +63,26 @@ def descent(
     levels: Iterable[Number],
     *,
     where: Expression | None = None,
-    limits: Limits | None = None,
-) -> DescentQuery:
+    limits: ContributionLimits | None = None,
+) -> HierarchicalSearchQuery:
     """For each level q the value that a share q of the rows does not exceed, to the last digit."""
     checked = quantiles(value, levels, where=where)
-    return DescentQuery(
+    return HierarchicalSearchQuery(
         value=as_expression("value", value),
         levels=checked.levels,
         where=where,
-        limits=Limits() if limits is None else limits,
+        limits=ContributionLimits() if limits is None else limits,
     )
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Descent:
+class HierarchicalSearch:
     """What will be measured on the way down, for which guarantee, and how far ranks may be off."""
 
-    query: DescentQuery
-    setting: Setting
-    budget: Budget
-    bound: Bounded
+    query: HierarchicalSearchQuery
+    setting: TableSpec
+    budget: QueryBudget
+    bound: BoundedCode
     contribution: Contribution
     fan: int
 
@@ -151,7 +151,7 @@ class Descent:
         marks = {mark for first, last in blocks for mark in (*range(first, last, width), last)}
         return tuple(sorted(marks - {self.bound.lower, self.bound.upper + 1}))
 
-    def counted(self, edges: Sequence[int]) -> Plan:
+    def counted(self, edges: Sequence[int]) -> TableScan:
         """What an engine is asked on a level: rows in each cell of the whole domain."""
         plan = _counting(self.query, self.setting, edges)
         reach = contribution_of(plan)
@@ -161,7 +161,7 @@ class Descent:
         return plan
 
     def walk(
-        self, counts: Callable[[tuple[int, ...]], ArrayLike], *, bits: Bits
+        self, counts: Callable[[tuple[int, ...]], ArrayLike], *, bits: RandomSource
     ) -> tuple[Label, ...]:
         """Down to single values; ``counts`` are the exact rows between edges, which stay here."""
         blocks = ((self.bound.lower, self.bound.upper + 1),) * len(self.query.levels)
@@ -184,7 +184,9 @@ class Descent:
         )
 
 
-def planned_descent(query: DescentQuery, *, setting: Setting, budget: Budget) -> Descent:
+def planned_descent(
+    query: HierarchicalSearchQuery, *, setting: TableSpec, budget: QueryBudget
+) -> HierarchicalSearch:
     """The way down, with the number of children for which ranks are closest."""
     bound = query.value.bind(setting.schema)
     if bound.kind == "text":
@@ -202,7 +204,7 @@ def planned_descent(query: DescentQuery, *, setting: Setting, budget: Budget) ->
     # As many cells as there may be: with fewer, a unit cannot have more.
     most = min(span, _most_cells(fan, many))
     counted = _counting(query, setting, range(bound.lower + 1, bound.lower + most))
-    return Descent(
+    return HierarchicalSearch(
         query=query,
         setting=setting,
         budget=budget,
@@ -212,12 +214,14 @@ def planned_descent(query: DescentQuery, *, setting: Setting, budget: Budget) ->
     )
 
 
-def _counting(query: DescentQuery, setting: Setting, edges: Sequence[int]) -> Plan:
+def _counting(
+    query: HierarchicalSearchQuery, setting: TableSpec, edges: Sequence[int]
+) -> TableScan:
     steps = tuple(edges)
 
-    def bind(schema: Mapping[str, Any]) -> Bounded:
-        code = Bin(query.value.bind(schema).code, steps)
-        return Bounded(code=code, lower=0, upper=len(steps), kind="number")
+    def bind(schema: Mapping[str, Any]) -> BoundedCode:
+        code = CodeBin(query.value.bind(schema).code, steps)
+        return BoundedCode(code=code, lower=0, upper=len(steps), kind="number")
 
     cell = Expression(bind, text=f"block of {query.value!r}")
     own = limited(setting, query.limits)

@@ -12,34 +12,34 @@ import numpy as np
 
 from discreet.core import _validate as check
 from discreet.core.errors import InvalidArgument
-from discreet.core.relation import Relation, trusted
+from discreet.core.relation import NeighboringRelation, trusted
 from discreet.noise.distribution import Floats, Ints
-from discreet.query.budget import Budget
-from discreet.ranges._strategy_design import Design, RangeDesign
+from discreet.query.budget import QueryBudget
+from discreet.ranges._strategy_design import RangeDesign, StrategyDesign
 from discreet.ranges.domain import Domain
-from discreet.ranges.grid.domain import Grid, GridWorkload, product
+from discreet.ranges.grid.domain import GridDomain, GridWorkload, product
 from discreet.ranges.strategies import explicit_matrix as dense
-from discreet.ranges.strategies.base import Contribution, Price, Strategy, families, price
-from discreet.ranges.strategies.data_dependent import MOST_CELLS, Dawa, Mwem
+from discreet.ranges.strategies.base import Contribution, MeasurementCost, Strategy, families, price
+from discreet.ranges.strategies.data_dependent import DAWA, MOST_CELLS, MWEM
 from discreet.ranges.strategies.haar import haar, optimal_haar
 from discreet.ranges.strategies.hierarchical import flat, optimal_blocks, tree
-from discreet.ranges.strategies.square_root import Roots
+from discreet.ranges.strategies.square_root import SquareRootStrategy
 from discreet.ranges.strategies.weighted_sums import LARGEST, optimal_sums
-from discreet.ranges.workload import Lengths, Listed, Workload, listed
+from discreet.ranges.workload import LengthWorkload, ListedWorkload, Workload, listed
 
 # ── Aware plan ───────────────────────────────────────────────────────────────────────────────────
 # Data-aware mechanisms that a planner may offer, on request only: their error is not known.
 
 
-Aware: TypeAlias = Dawa | Mwem
+Aware: TypeAlias = DAWA | MWEM
 
 
 def data_aware(
-    grid: Grid,
+    grid: GridDomain,
     workload: GridWorkload,
-    budget: Budget,
+    budget: QueryBudget,
     *,
-    relation: Relation,
+    relation: NeighboringRelation,
     contribution: Contribution,
 ) -> tuple[Aware, ...]:
     """What fits the grid: DAWA on one axis, MWEM if its workload can be listed."""
@@ -48,7 +48,7 @@ def data_aware(
     found: list[Aware] = []
     if len(grid.domains) == 1 and grid.size <= MOST_CELLS:
         found.append(
-            Dawa(
+            DAWA(
                 domain=grid.domains[0],
                 budget=budget,
                 relation=relation,
@@ -57,7 +57,7 @@ def data_aware(
         )
     with suppress(InvalidArgument):  # too many rectangles to choose from
         found.append(
-            Mwem(
+            MWEM(
                 grid=grid,
                 workload=workload,
                 budget=budget,
@@ -78,10 +78,10 @@ def listed_names(offers: tuple[Aware, ...]) -> list[str]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Candidate:
+class StrategyCandidate:
     """A structure with its noise, and its error over the workload."""
 
-    design: Design
+    design: StrategyDesign
     noise: Floats
     mean: float
     """Mean variance over the workload."""
@@ -124,7 +124,7 @@ _TRIED_ROOTS = 1 << 20
 
 
 @dataclass(frozen=True, kw_only=True)
-class RangeCandidate(Candidate):
+class RangeCandidate(StrategyCandidate):
     """A structure on a domain."""
 
     design: RangeDesign
@@ -149,7 +149,7 @@ class RangePlan:
 
     domain: Domain
     workload: Workload
-    budget: Budget
+    budget: QueryBudget
     candidates: tuple[RangeCandidate, ...]
     rows: int | None = None
     aware: tuple[Aware, ...] = ()
@@ -189,10 +189,10 @@ class RangePlan:
 def plan_ranges(
     domain: Domain,
     workload: Workload,
-    budget: Budget,
+    budget: QueryBudget,
     *,
     rows: int | None = None,
-    relation: Relation = Relation.ADD_REMOVE,
+    relation: NeighboringRelation = NeighboringRelation.ADD_REMOVE,
     contribution: Contribution | None = None,
     thorough: bool = False,
     data_aware: bool = False,
@@ -217,9 +217,9 @@ def plan_ranges(
     if rows is not None:
         check.count("rows", rows)
     units = Contribution() if contribution is None else contribution
-    if isinstance(workload, Listed):
+    if isinstance(workload, ListedWorkload):
         workload.arrays(domain.size)  # outside of the domain: refused before the work
-    public = rows if relation is Relation.REPLACE_ONE and units.rows == 1 else None
+    public = rows if relation is NeighboringRelation.REPLACE_ONE and units.rows == 1 else None
     tried = tried_ranges(workload, domain.size)
     found = []
     for family in families(budget):
@@ -264,25 +264,25 @@ def lengths_of(size: int) -> Ints:
 def _aware(
     domain: Domain,
     workload: Workload,
-    budget: Budget,
-    relation: Relation,
+    budget: QueryBudget,
+    relation: NeighboringRelation,
     contribution: Contribution,
 ) -> tuple[Aware, ...]:
-    grid = Grid(domains=(domain,))
+    grid = GridDomain(domains=(domain,))
     return data_aware(grid, product(workload), budget, relation=relation, contribution=contribution)
 
 
 def _candidate(
-    design: RangeDesign, cost: Price, workload: Workload, tried: tuple[Ints, Ints]
+    design: RangeDesign, cost: MeasurementCost, workload: Workload, tried: tuple[Ints, Ints]
 ) -> RangeCandidate:
     strategy = design.strategy
     noise = cost.variances(strategy.shares, strategy.moves(design.contribution, design.relation))
     mean = strategy.mean_variance(workload, noise)
     last = len(tried[0]) - 1
-    if isinstance(strategy, Roots) and strategy.size > _TRIED_ROOTS // 4:
+    if isinstance(strategy, SquareRootStrategy) and strategy.size > _TRIED_ROOTS // 4:
         some = last - last // np.array([80, 26])  # long ones, in the middle
     else:
-        few = _TRIED_ROOTS // strategy.size if isinstance(strategy, Roots) else _TRIED
+        few = _TRIED_ROOTS // strategy.size if isinstance(strategy, SquareRootStrategy) else _TRIED
         some = np.unique(np.linspace(0, last, few).astype(np.int64))
     found = strategy.variance(tried[0][some], tried[1][some], noise)
     place = some[int(np.argmax(found))]
@@ -299,8 +299,8 @@ def _strategies(
     size: int,
     *,
     workload: Workload,
-    price: Price,
-    relation: Relation,
+    price: MeasurementCost,
+    relation: NeighboringRelation,
     contribution: Contribution,
     total: int | None,
     thorough: bool,
@@ -326,7 +326,7 @@ def _strategies(
     if price.family == "gaussian":
         # The normalised root is the better one throughout; on large domains each takes seconds.
         both = (False, True) if thorough or size <= _SMALL_ROOTS else (True,)
-        roots = (Roots(size=size, normalised=normalised) for normalised in both)
+        roots = (SquareRootStrategy(size=size, normalised=normalised) for normalised in both)
         yield from (root for root in roots if root.can_mean(workload))
         if size <= (dense.LARGEST_GAUSSIAN if thorough else _SMALL_GAUSSIAN):
             yield dense.optimal_gaussian(size, workload=workload)
@@ -336,11 +336,11 @@ def _strategies(
 
 def tried_ranges(workload: Workload, size: int) -> tuple[Ints, Ints]:
     """Ranges of a workload among which the largest error is looked for."""
-    if size <= 256 or isinstance(workload, Listed):
+    if size <= 256 or isinstance(workload, ListedWorkload):
         a, b, _ = listed(workload, size)
         return a, b
     lengths = lengths_of(size)
-    if isinstance(workload, Lengths):
+    if isinstance(workload, LengthWorkload):
         low, high = workload.bounds(size)
         lengths = np.unique(np.clip(lengths, low, high))
         pairs = [

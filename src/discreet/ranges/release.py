@@ -13,14 +13,14 @@ from discreet.accounting.guarantee import Guarantee
 from discreet.core import _validate as check
 from discreet.core import canonical_json as canonical
 from discreet.core.errors import InvalidArgument
-from discreet.core.relation import Relation
+from discreet.core.relation import NeighboringRelation
 from discreet.noise.distribution import Floats, Ints, floats
 from discreet.ranges import _range_answers as polish
 from discreet.ranges import domain
-from discreet.ranges._measurements import Measured, half_widths, read_strategy
+from discreet.ranges._measurements import NoisyMeasurements, half_widths, read_strategy
 from discreet.ranges._range_answers import RangeAnswers, plain
 from discreet.ranges.domain import Domain, span
-from discreet.ranges.grid.domain import Grid, corners, read_grid, signed_sums
+from discreet.ranges.grid.domain import GridDomain, corners, read_grid, signed_sums
 from discreet.ranges.strategies.base import Strategy
 
 # ── Aware ────────────────────────────────────────────────────────────────────────────────────────
@@ -32,14 +32,14 @@ NO_PRIOR_ERROR = "no prior error: it depends on the data, and no interval can be
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class AwareRelease:
+class DataDependentRelease:
     """Estimates of the cells of a grid by a mechanism that adapts to the data.
 
     Part of the error is a bias that nobody can state without the data, so there is no standard
     deviation and no interval here. The guarantee is the same as anywhere else.
     """
 
-    grid: Grid
+    grid: GridDomain
     cells: Floats
     method: str
     guarantee: Guarantee
@@ -71,7 +71,7 @@ class AwareRelease:
         return json.dumps(content)
 
     @classmethod
-    def from_json(cls, text: str) -> AwareRelease:
+    def from_json(cls, text: str) -> DataDependentRelease:
         """The artefact of a text."""
         with canonical.reading("a data-aware release"):
             content = json.loads(text)
@@ -104,7 +104,7 @@ class AwareRelease:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Polished:
+class NonnegativeRelease:
     """Cells that are not negative and sum to a fixed total: post-processing, biased (F41).
 
     Side effects: single cells and sparse data gain; where the exact counts are near zero the
@@ -126,7 +126,7 @@ class Polished:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class RangeRelease(Measured, RangeAnswers):
+class RangeRelease(NoisyMeasurements, RangeAnswers):
     """Noisy measurements of a domain: answers to all ranges, with exact errors.
 
     Intervals hold the exact count with at least their level. Up to a thousand ranges at a time get
@@ -141,20 +141,23 @@ class RangeRelease(Measured, RangeAnswers):
     domain: Domain
     strategy: Strategy
 
-    def polished(self, *, total: int | None = None) -> Polished:
+    def polished(self, *, total: int | None = None) -> NonnegativeRelease:
         """Cells that are not negative, with the estimated total or a public one.
 
         A public total is allowed only if replacing one unit leaves it as it is.
         """
         if total is not None:
             check.count("total", total, minimum=0)
-            if self.guarantee.relation is not Relation.REPLACE_ONE or self.contribution.rows != 1:
+            if (
+                self.guarantee.relation is not NeighboringRelation.REPLACE_ONE
+                or self.contribution.rows != 1
+            ):
                 raise InvalidArgument(
                     "total may be public only under REPLACE_ONE with exactly one row of each unit."
                 )
         pinned = max(self.total, 0.0) if total is None else float(total)
         cells = polish.non_negative(self.strategy, self._noise, self.cells, total=pinned)
-        return Polished(domain=self.domain, cells=cells, pinned=pinned)
+        return NonnegativeRelease(domain=self.domain, cells=cells, pinned=pinned)
 
     @classmethod
     def _read(cls, place: Any, strategy: Any) -> dict[str, Any]:

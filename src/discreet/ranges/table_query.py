@@ -12,14 +12,21 @@ from discreet.accounting.guarantee import Guarantee
 from discreet.core import _validate as check
 from discreet.core._rational import Number
 from discreet.core.errors import InvalidArgument
-from discreet.core.relation import Relation
-from discreet.data._integer_ops import OPEN, Binary, Bounded, Const, Divide, position
+from discreet.core.relation import NeighboringRelation
+from discreet.data._integer_ops import (
+    OPEN,
+    BoundedCode,
+    CodeBinary,
+    CodeConst,
+    CodeDivide,
+    position,
+)
 from discreet.data.expression import Expression
-from discreet.data.program import Limits, Plan, count
-from discreet.data.schema import INT64, Boolean, Category, Date, Label, Schema
-from discreet.data.schema import Number as NumberColumn
-from discreet.query._measure import Setting
-from discreet.query.budget import Budget, budget
+from discreet.data.program import ContributionLimits, TableScan, count
+from discreet.data.schema import INT64, BooleanColumn, CategoryColumn, DateColumn, Label, Schema
+from discreet.data.schema import NumericColumn as NumberColumn
+from discreet.query._measure import TableSpec
+from discreet.query.budget import QueryBudget, budget
 from discreet.query.builders import Value, as_expression, one_line, plainly
 from discreet.query.error_forecast import Currency, budgets, least
 from discreet.ranges import domain as domains
@@ -47,7 +54,7 @@ WORKLOADS: Mapping[str, Callable[[], Workload]] = {
 }
 Asked: TypeAlias = str | Workload | Sequence[tuple[Any, Any]]
 """A name, a workload, or pairs of labels (first, last)."""
-Axis: TypeAlias = Domain | NumberColumn | Category | Date | int
+Axis: TypeAlias = Domain | NumberColumn | CategoryColumn | DateColumn | int
 """A domain, a declared column, or a number of cells."""
 
 
@@ -57,7 +64,7 @@ class CellQuery(ABC):
 
     where: Expression | None = None
     name: str = ""
-    limits: Limits = field(default_factory=Limits)
+    limits: ContributionLimits = field(default_factory=ContributionLimits)
     """Its own; those not given here are the table's."""
 
     @property
@@ -97,7 +104,7 @@ class PlannedCells:
     """What an engine will be asked, and the structures that could be released, best first."""
 
     query: CellQuery
-    counted: Plan
+    counted: TableScan
     ranked: RangePlan | GridPlan
 
     @property
@@ -106,7 +113,7 @@ class PlannedCells:
         return self.ranked.best.guarantee
 
     @property
-    def relation(self) -> Relation:
+    def relation(self) -> NeighboringRelation:
         """Who is protected."""
         return self.ranked.best.relation
 
@@ -127,7 +134,7 @@ def ranges(
     edges: Iterable[Number] | None = None,
     where: Expression | None = None,
     name: str = "",
-    limits: Limits | None = None,
+    limits: ContributionLimits | None = None,
 ) -> RangeQuery:
     """All ranges of a column or an expression: whole numbers, days, or categories in their order.
 
@@ -148,12 +155,12 @@ def ranges(
         edges=None if edges is None else tuple(edges),
         where=where,
         name=one_line(name),
-        limits=Limits() if limits is None else limits,
+        limits=ContributionLimits() if limits is None else limits,
     )
 
 
 def planned(
-    query: RangeQuery, *, setting: Setting, budget: Budget, rows: int | None = None
+    query: RangeQuery, *, setting: TableSpec, budget: QueryBudget, rows: int | None = None
 ) -> PlannedRanges:
     """Cells, sensitivity and noise from public facts alone; ``rows`` only scales what is shown.
 
@@ -179,14 +186,16 @@ def planned(
     return PlannedRanges(query=query, counted=counted, ranked=replace(found, rows=shown))
 
 
-def limited(setting: Setting, own: Limits) -> Setting:
+def limited(setting: TableSpec, own: ContributionLimits) -> TableSpec:
     """The setting with a question's own limits in place of the table's."""
     return replace(setting, limits=own.over(setting.limits))
 
 
-def counting(by: Mapping[str, Expression], *, where: Expression | None, setting: Setting) -> Plan:
+def counting(
+    by: Mapping[str, Expression], *, where: Expression | None, setting: TableSpec
+) -> TableScan:
     """Rows in each cell: cells are the groups of the plan, so that its limits know them."""
-    return Plan(
+    return TableScan(
         schema=setting.schema,
         aggregates={ROWS: count()},
         unit=setting.unit,
@@ -196,7 +205,7 @@ def counting(by: Mapping[str, Expression], *, where: Expression | None, setting:
     )
 
 
-def contribution_of(counted: Plan) -> Contribution:
+def contribution_of(counted: TableScan) -> Contribution:
     """What one unit may have in the cells, as the engine enforces it."""
     reach = counted.reach(ROWS)
     within = reach.rows_per_group if reach.rows_per_group < reach.rows else None
@@ -212,7 +221,7 @@ def plan_ranges(  # noqa: PLR0913 - each has a name, most a default
     rho: Number | None = None,
     rows: int | None = None,
     rows_per_unit: int = 1,
-    relation: Relation = Relation.ADD_REMOVE,
+    relation: NeighboringRelation = NeighboringRelation.ADD_REMOVE,
     thorough: bool = False,
     data_aware: bool = False,
 ) -> RangePlan:
@@ -238,11 +247,11 @@ def plan_ranges(  # noqa: PLR0913 - each has a name, most a default
 
 def domain_of(domain: Axis) -> Domain:
     """The cells of a declared column, of a domain, or so many of them."""
-    if isinstance(domain, bool | Boolean):
+    if isinstance(domain, bool | BooleanColumn):
         raise InvalidArgument("domain must have an order: a boolean has no ranges.")
     if isinstance(domain, int):
         return domains.integers(0, check.count("domain", domain) - 1)
-    if isinstance(domain, NumberColumn | Category | Date):
+    if isinstance(domain, NumberColumn | CategoryColumn | DateColumn):
         return cells_of(ranges("domain"), {"domain": domain})[1]
     if not isinstance(domain, Domain):
         raise InvalidArgument(
@@ -254,7 +263,9 @@ def domain_of(domain: Axis) -> Domain:
 
 def workload_of(asked: Asked, domain: Domain) -> Workload:
     """The workload of a name or of pairs of labels."""
-    if isinstance(asked, workloads.Lengths | workloads.Prefixes | workloads.Listed):
+    if isinstance(
+        asked, workloads.LengthWorkload | workloads.PrefixWorkload | workloads.ListedWorkload
+    ):
         return asked
     if isinstance(asked, str):
         if asked not in WORKLOADS:
@@ -297,7 +308,7 @@ def cells_of(query: RangeQuery, schema: Schema) -> tuple[Expression, Domain]:
     return query.value, _domain(bound)
 
 
-def _domain(bound: Bounded) -> Domain:
+def _domain(bound: BoundedCode) -> Domain:
     match bound.kind:
         case "number":
             return domains.integers(bound.lower, bound.upper)
@@ -316,7 +327,7 @@ def _name(label: Label) -> str | int:
 
 
 def _at_edges(
-    value: Expression, bound: Bounded, edges: Sequence[Number]
+    value: Expression, bound: BoundedCode, edges: Sequence[Number]
 ) -> tuple[Expression, Domain]:
     """Every row is in a bin: what the edges leave out on either side are bins of their own."""
     places = [position(bound, edge) for edge in edges]
@@ -331,7 +342,7 @@ def _at_edges(
     return value.cut(kept), domains.bins(ends)
 
 
-def _in_bins(value: Expression, bound: Bounded, bins: int) -> tuple[Expression, Domain]:
+def _in_bins(value: Expression, bound: BoundedCode, bins: int) -> tuple[Expression, Domain]:
     """Bins of equal width on the grid of the value; the last may be narrower."""
     span = bound.upper - bound.lower + 1
     width = -(-span // bins)
@@ -339,10 +350,10 @@ def _in_bins(value: Expression, bound: Bounded, bins: int) -> tuple[Expression, 
     if many > MOST_CELLS:
         raise InvalidArgument(f"bins must be at most 10**7, got {bins}.")
 
-    def bind(schema: Mapping[str, Any]) -> Bounded:
+    def bind(schema: Mapping[str, Any]) -> BoundedCode:
         inner = value.bind(schema)
-        code = Divide(Binary("-", inner.code, Const(bound.lower)), Const(width), 0)
-        return Bounded(code=code, lower=0, upper=many - 1, kind="number")
+        code = CodeDivide(CodeBinary("-", inner.code, CodeConst(bound.lower)), CodeConst(width), 0)
+        return BoundedCode(code=code, lower=0, upper=many - 1, kind="number")
 
     marks = [bound.lower + width * k for k in range(many)]
     # The last bin is closed; a single grid point at the end needs an edge beyond it.
@@ -351,7 +362,7 @@ def _in_bins(value: Expression, bound: Bounded, bins: int) -> tuple[Expression, 
     return Expression(bind, text=f"bin of {value!r}"), domains.bins(edges)
 
 
-def _value(bound: Bounded, code: int) -> float:
+def _value(bound: BoundedCode, code: int) -> float:
     return float(code * Fraction(2) ** bound.exponent)
 
 
@@ -364,12 +375,12 @@ _PLANS = 12
 def range_amount_for(
     query: RangeQuery,
     *,
-    setting: Setting,
+    setting: TableSpec,
     within: Number,
     level: float = 0.95,
     currency: Currency = "epsilon",
     delta: Number | None = None,
-) -> Budget:
+) -> QueryBudget:
     """The budget at which every range of the workload has an interval ``within`` a half-width.
 
     It is the smallest, up to a thousandth, for the structure that is best at the amount one. The

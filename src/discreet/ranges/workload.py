@@ -30,7 +30,7 @@ _MOST_LISTED = 1 << 24
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Lengths:
+class LengthWorkload:
     """All ranges of some lengths, each range equally likely."""
 
     name: str
@@ -54,7 +54,7 @@ class Lengths:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Prefixes:
+class PrefixWorkload:
     """All ranges that start with the first cell, each equally likely."""
 
     name: str = "prefixes"
@@ -64,7 +64,7 @@ class Prefixes:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Listed:
+class ListedWorkload:
     """Ranges of cells that are listed, with weights."""
 
     starts: tuple[int, ...]
@@ -83,42 +83,44 @@ class Listed:
         return f"{len(self.starts)} listed ranges"
 
 
-Workload: TypeAlias = Lengths | Prefixes | Listed
+Workload: TypeAlias = LengthWorkload | PrefixWorkload | ListedWorkload
 
 
-def points() -> Lengths:
+def points() -> LengthWorkload:
     """Single cells."""
-    return Lengths(name="points", longest=1)
+    return LengthWorkload(name="points", longest=1)
 
 
-def all_ranges() -> Lengths:
+def all_ranges() -> LengthWorkload:
     """Every range, each equally likely; their mean length is a third of the domain (F18)."""
-    return Lengths(name="all ranges")
+    return LengthWorkload(name="all ranges")
 
 
-def length(cells: int) -> Lengths:
+def length(cells: int) -> LengthWorkload:
     """Every range of so many cells."""
     number = check.count("cells", cells)
-    return Lengths(name=f"ranges of {number}", shortest=number, longest=number)
+    return LengthWorkload(name=f"ranges of {number}", shortest=number, longest=number)
 
 
-def short(longest: int = _SHORT) -> Lengths:
+def short(longest: int = _SHORT) -> LengthWorkload:
     """Every range of at most so many cells."""
     number = check.count("longest", longest)
-    return Lengths(name=f"ranges of at most {number}", longest=number)
+    return LengthWorkload(name=f"ranges of at most {number}", longest=number)
 
 
-def long() -> Lengths:
+def long() -> LengthWorkload:
     """Every range of at least half of the domain."""
-    return Lengths(name="long ranges", half=True)
+    return LengthWorkload(name="long ranges", half=True)
 
 
-def prefixes() -> Prefixes:
+def prefixes() -> PrefixWorkload:
     """Every range that starts with the first cell: what a distribution function needs."""
-    return Prefixes()
+    return PrefixWorkload()
 
 
-def ranges(pairs: Sequence[tuple[int, int]], *, weights: Sequence[float] | None = None) -> Listed:
+def ranges(
+    pairs: Sequence[tuple[int, int]], *, weights: Sequence[float] | None = None
+) -> ListedWorkload:
     """Ranges of cells ``(first, last)``, both included, counted from zero."""
     if not 0 < len(pairs) <= _MOST_LISTED:
         raise InvalidArgument(f"pairs must list 1 .. {_MOST_LISTED} ranges, got {len(pairs)}.")
@@ -131,7 +133,7 @@ def ranges(pairs: Sequence[tuple[int, int]], *, weights: Sequence[float] | None 
     if len(given) != len(ends) or not all(0 <= w < np.inf for w in given) or sum(given) <= 0:
         raise InvalidArgument("weights must be as many as ranges, not negative, not all zero.")
     starts, stops = zip(*ends, strict=True)
-    return Listed(starts=starts, stops=stops, weights=tuple(given))
+    return ListedWorkload(starts=starts, stops=stops, weights=tuple(given))
 
 
 def energy(a: Ints, b: Ints, block: int) -> Floats:
@@ -154,12 +156,12 @@ def energies(workload: Workload, size: int, blocks: Sequence[int]) -> Floats:
     Source: docs/theory/ranges.md; F27.
     """
     match workload:
-        case Listed():
+        case ListedWorkload():
             a, b, weights = workload.arrays(size)
             return np.array([weights @ energy(a, b, block) for block in blocks])
-        case Prefixes():
+        case PrefixWorkload():
             return np.array([_overlaps(size, block, pairs=False) for block in blocks]) / size
-        case Lengths():
+        case LengthWorkload():
             low, high = workload.bounds(size)
             if (low, high) == (1, size):
                 number = size * (size + 1) / 2
@@ -187,24 +189,24 @@ def gram(workload: Workload, size: int) -> Floats:
 def mean_squares(workload: Workload, size: int, prefixes: Floats) -> Floats:
     """The mean of ``(x_q - x_p)^2`` over a workload; columns hold ``x`` at the points 0 .. size."""
     match workload:
-        case Listed():
+        case ListedWorkload():
             a, b, weights = workload.arrays(size)
             return floats(weights @ np.square(prefixes[b + 1] - prefixes[a]))
-        case Prefixes():
+        case PrefixWorkload():
             return floats(np.square(prefixes[1:] - prefixes[0]).mean(axis=0))
-        case Lengths():
+        case LengthWorkload():
             return _between(prefixes, *workload.bounds(size))
 
 
 def listed(workload: Workload, size: int) -> tuple[Ints, Ints, Floats]:
     """Every range of a workload with its weight: for small domains and for tests."""
     match workload:
-        case Listed():
+        case ListedWorkload():
             return workload.arrays(size)
-        case Prefixes():
+        case PrefixWorkload():
             stops = np.arange(size)
             return np.zeros(size, dtype=np.int64), stops, np.full(size, 1 / size)
-        case Lengths():
+        case LengthWorkload():
             low, high = workload.bounds(size)
             a, b = np.triu_indices(size, low - 1)
             kept = b - a < high
@@ -324,7 +326,7 @@ def block_gram(workload: Workload, size: int, block: int) -> Floats:
         the sum over the block of its tail sums.
     """
     blocks = -(-size // block)
-    if isinstance(workload, Listed):
+    if isinstance(workload, ListedWorkload):
         return _listed_gram(workload, size, block)
     points = np.arange(size + 1)
     found = np.zeros((blocks, blocks))
@@ -344,7 +346,7 @@ def block_energies(workload: Workload, size: int, block: int) -> Floats:
         ranges that hold i and j, those that end with j do not hold j + 1: start with those that
         hold i alone and take them away one distance at a time.
     """
-    if isinstance(workload, Listed):
+    if isinstance(workload, ListedWorkload):
         return _listed_energies(workload, size, block)
     i = np.arange(size)
     both = _covering(workload, size)
@@ -361,9 +363,9 @@ def _summed(values: Floats, block: int) -> Floats:
     return np.add.reduceat(values, np.arange(0, values.shape[-1], block), axis=-1)
 
 
-def _laplacian(workload: Lengths | Prefixes, size: int, x: Floats) -> Floats:
+def _laplacian(workload: LengthWorkload | PrefixWorkload, size: int, x: Floats) -> Floats:
     """``L x`` for each row: the sum of ``x_p - x_q`` over the ranges that begin or end at p."""
-    if isinstance(workload, Prefixes):
+    if isinstance(workload, PrefixWorkload):
         apart = (x - x[:, :1]) / size
         apart[:, 0] = -apart.sum(axis=1)
         return apart
@@ -379,34 +381,36 @@ def _laplacian(workload: Lengths | Prefixes, size: int, x: Floats) -> Floats:
     return floats((number * x - near) / _ranges(workload, size))
 
 
-def _ranges(workload: Lengths, size: int) -> float:
+def _ranges(workload: LengthWorkload, size: int) -> float:
     """How many ranges there are."""
     low, high = workload.bounds(size)
     return (high - low + 1) * (2 * size - low - high + 2) / 2
 
 
-def _ending(workload: Lengths | Prefixes, size: int, last: Ints, first: Ints) -> Floats:
+def _ending(
+    workload: LengthWorkload | PrefixWorkload, size: int, last: Ints, first: Ints
+) -> Floats:
     """The weight of the ranges that end before the cell ``last`` and start at ``first`` at most."""
     inside = (last > 0) & (last <= size)
-    if isinstance(workload, Prefixes):
+    if isinstance(workload, PrefixWorkload):
         return np.where(inside, 1 / size, 0.0)
     low, high = workload.bounds(size)
     number = np.minimum(first, last - low) - np.maximum(0, last - high) + 1
     return np.where(inside, np.maximum(number, 0), 0) / _ranges(workload, size)
 
 
-def _covering(workload: Lengths | Prefixes, size: int) -> Floats:
+def _covering(workload: LengthWorkload | PrefixWorkload, size: int) -> Floats:
     """The weight of the ranges that hold each cell: those begun, less those ended."""
     cells = np.arange(size)
     ended = np.cumsum(_ending(workload, size, cells, cells - 1))
-    if isinstance(workload, Prefixes):
+    if isinstance(workload, PrefixWorkload):
         return 1 - ended
     low, high = workload.bounds(size)
     begun = np.maximum(np.minimum(size, cells + high) - cells - low + 1, 0)
     return floats(np.cumsum(begun) / _ranges(workload, size) - ended)
 
 
-def _listed_gram(workload: Listed, size: int, block: int) -> Floats:
+def _listed_gram(workload: ListedWorkload, size: int, block: int) -> Floats:
     """A point between two ends of blocks is a mean of the two."""
     a, b, weights = workload.arrays(size)
     blocks = -(-size // block)
@@ -426,7 +430,7 @@ def _listed_gram(workload: Listed, size: int, block: int) -> Floats:
     return floats(block**2 * tail[1:, 1:])
 
 
-def _listed_energies(workload: Listed, size: int, block: int) -> Floats:
+def _listed_energies(workload: ListedWorkload, size: int, block: int) -> Floats:
     a, b, weights = workload.arrays(size)
     blocks = -(-size // block)
     first, last = a // block, b // block

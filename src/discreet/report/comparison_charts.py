@@ -5,19 +5,23 @@ from __future__ import annotations
 import math
 from typing import get_args
 
-from discreet.intervals.central_vs_local import Comparison, Comparisons, Statistic
+from discreet.intervals.central_vs_local import (
+    CentralLocalComparison,
+    CentralLocalComparisons,
+    Statistic,
+)
 from discreet.local.ranges.plan import LocalPlan
-from discreet.local.trust_models import Ladder
-from discreet.mechanisms.scalar.best_noise import BestAdditive
-from discreet.report.drawing.line_chart import Axis, Curve
-from discreet.report.drawing.panel import Bars, Lines, Panel
+from discreet.local.trust_models import TrustComparison
+from discreet.mechanisms.scalar.best_noise import BestAdditiveNoise
+from discreet.report.drawing.line_chart import ChartAxis, ChartCurve
+from discreet.report.drawing.panel import BarPanel, LinePanel, Panel
 from discreet.tables.release import worth
 
 # ── Intervals ────────────────────────────────────────────────────────────────────────────────────
 # Noise before and after a query, as curves against the number of rows.
 
 
-def against_rows(found: Comparisons) -> tuple[Lines, ...]:
+def against_rows(found: CentralLocalComparisons) -> tuple[LinePanel, ...]:
     """One picture for each statistic: its error if a server is trusted, and if none is."""
     return tuple(
         _panel(found, statistic, found.of(statistic))
@@ -26,28 +30,30 @@ def against_rows(found: Comparisons) -> tuple[Lines, ...]:
     )
 
 
-def _panel(found: Comparisons, statistic: Statistic, rows: tuple[Comparison, ...]) -> Lines:
+def _panel(
+    found: CentralLocalComparisons, statistic: Statistic, rows: tuple[CentralLocalComparison, ...]
+) -> LinePanel:
     x = [float(row.rows) for row in rows]
     lines = [
-        Curve(label="central: noise on the answer", x=x, y=[row.central for row in rows]),
-        Curve(label="local: noise on every row", x=x, y=[row.local for row in rows]),
+        ChartCurve(label="central: noise on the answer", x=x, y=[row.central for row in rows]),
+        ChartCurve(label="local: noise on every row", x=x, y=[row.local for row in rows]),
     ]
     note = "Exact, for any rows with this standard deviation."
     if statistic == "median":
-        lines[0] = Curve(label="central: chosen by rank", x=x, y=[row.central for row in rows])
+        lines[0] = ChartCurve(label="central: chosen by rank", x=x, y=[row.central for row in rows])
         lines.append(
-            Curve(label="central: noise on the answer", x=x, y=[row.output for row in rows])
+            ChartCurve(label="central: noise on the answer", x=x, y=[row.output for row in rows])
         )
         note = "For many normal rows: elsewhere the median of noisy rows is biased, too."
     if statistic == "variance":
         lines.append(
-            Curve(label="local, noise not taken off", x=x, y=[row.uncorrected for row in rows])
+            ChartCurve(label="local, noise not taken off", x=x, y=[row.uncorrected for row in rows])
         )
     last = rows[-1]
-    return Lines(
+    return LinePanel(
         lines=lines,
-        x=Axis(label="rows", log=True),
-        y=Axis(label=f"error of the {statistic} (root mean square)", log=True),
+        x=ChartAxis(label="rows", log=True),
+        y=ChartAxis(label=f"error of the {statistic} (root mean square)", log=True),
         title=(
             f"What it costs to trust no server: {statistic}, epsilon {found.epsilon:g}, range "
             f"{found.width:g}, standard deviation {found.std:g}"
@@ -75,16 +81,16 @@ def panels(shown: object) -> tuple[Panel, ...] | None:
     match shown:
         case LocalPlan():
             return (against_length(shown),)
-        case Ladder():
+        case TrustComparison():
             return (rungs(shown),)
-        case BestAdditive():
+        case BestAdditiveNoise():
             return (losses(shown),)
-        case Comparisons():
+        case CentralLocalComparisons():
             return against_rows(shown)
     return None
 
 
-def rungs(ladder: Ladder) -> Bars:
+def rungs(ladder: TrustComparison) -> BarPanel:
     """What the same guarantee costs if fewer parties are trusted."""
     none = [None] * len(ladder.rungs)
     alone = [
@@ -92,7 +98,7 @@ def rungs(ladder: Ladder) -> Bars:
         for rung in ladder.rungs
         if math.isfinite(rung.local_epsilon)
     ]
-    return Bars(
+    return BarPanel(
         labels=[f"{rung.model}: {rung.trusted}" for rung in ladder.rungs],
         values=[rung.rmse for rung in ladder.rungs],
         low=none,
@@ -107,18 +113,18 @@ def rungs(ladder: Ladder) -> Bars:
     )
 
 
-def against_length(plan: LocalPlan) -> Lines:
+def against_length(plan: LocalPlan) -> LinePanel:
     """Standard error against the length of a range, for every candidate; the chosen one first."""
     lengths, errors = plan.curves()
     chosen = plan.chosen.name
     names = [chosen, *(name for name in errors if name != chosen)]
-    return Lines(
+    return LinePanel(
         lines=[
-            Curve(label=name, x=lengths.astype(float).tolist(), y=errors[name].tolist())
+            ChartCurve(label=name, x=lengths.astype(float).tolist(), y=errors[name].tolist())
             for name in names[:_MOST]
         ],
-        x=Axis(label="cells in the range", log=True),
-        y=Axis(label=f"standard error, in clients of {plan.clients:,}", log=True),
+        x=ChartAxis(label="cells in the range", log=True),
+        y=ChartAxis(label=f"standard error, in clients of {plan.clients:,}", log=True),
         title=(
             f"Error by length of a range of {plan.domain} "
             f"({plan.clients:,} reports of epsilon {float(plan.epsilon):g}); the first is used"
@@ -127,11 +133,11 @@ def against_length(plan: LocalPlan) -> Lines:
     )
 
 
-def losses(best: BestAdditive) -> Bars:
+def losses(best: BestAdditiveNoise) -> BarPanel:
     """Expected losses of all noises that keep a promise."""
     none = [None] * len(best.candidates)
     left = ", ".join(name for name, _ in best.refused)
-    return Bars(
+    return BarPanel(
         labels=[one.name for one in best.candidates],
         values=[one.loss for one in best.candidates],
         low=none,

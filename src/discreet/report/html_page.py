@@ -8,7 +8,7 @@ from html import escape
 from string import Template
 
 from discreet.accounting.guarantee import Guarantee
-from discreet.core.relation import Relation
+from discreet.core.relation import NeighboringRelation
 from discreet.tables.release import DELTA, told_delta, worth
 
 # ── Document ─────────────────────────────────────────────────────────────────────────────────────
@@ -87,9 +87,9 @@ def plainly(guarantee: Guarantee, *, delta: float = DELTA) -> str:
     factor = f"{math.exp(epsilon):.3g}" if epsilon < 700 else "beyond all use many"
     plus = "" if math.isfinite(pure) else f", plus a probability of {delta:g} at most"
     other = {
-        Relation.ADD_REMOVE: "with one unit in the data as without it",
-        Relation.REPLACE_ONE: "with the data of one unit as with any other data in their place",
-        Relation.LOCAL: "with one value of a client as with any other",
+        NeighboringRelation.ADD_REMOVE: "with one unit in the data as without it",
+        NeighboringRelation.REPLACE_ONE: "with the data of one unit as with any other data in their place",
+        NeighboringRelation.LOCAL: "with one value of a client as with any other",
     }[guarantee.relation]
     return (
         "Whatever anybody knows or will learn elsewhere: anything that these numbers could show is "

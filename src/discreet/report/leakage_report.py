@@ -14,15 +14,15 @@ from typing import Any
 
 import numpy as np
 
+from discreet.audit.series._design import NoiseSaving
 from discreet.audit.series._leakage import epsilon_of
-from discreet.audit.series._design import Saving
-from discreet.audit.series.exchangeable import Alike
-from discreet.audit.series._report import Report
-from discreet.audit.series.worst_case import Stressed
+from discreet.audit.series._report import LeakageReport
+from discreet.audit.series.exchangeable import ExchangeableVAR
+from discreet.audit.series.worst_case import StressTest
 from discreet.ledger.ledger import plain
 from discreet.report import html_page as document
-from discreet.report.drawing.line_chart import Axis, Curve
-from discreet.report.drawing.panel import Bars, Lines, Panel, printable
+from discreet.report.drawing.line_chart import ChartAxis, ChartCurve
+from discreet.report.drawing.panel import BarPanel, LinePanel, Panel, printable
 
 _MOST_ROWS = 1000
 _MOST_BARS = 15
@@ -37,17 +37,17 @@ other learns from all releases together; if the model is wrong, so are the numbe
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Told:
+class SeriesPage:
     """A report with what is needed to show it."""
 
-    report: Report
+    report: LeakageReport
     title: str
     times: tuple[str, ...]
     """What the times are called."""
     names: tuple[str, ...] = ()
     """What the people are called; none, where one line stands for everybody."""
-    stressed: tuple[Stressed, ...] = ()
-    model: Alike | None = None
+    stressed: tuple[StressTest, ...] = ()
+    model: ExchangeableVAR | None = None
     """A model that may be shown."""
 
     def who(self, person: int) -> str:
@@ -91,19 +91,19 @@ class Told:
         return rows
 
 
-def pictures(told: Told) -> list[Panel]:
+def pictures(told: SeriesPage) -> list[Panel]:
     """The leakage over time, the noise that would do, the people who leak most."""
     return [over_time(told), errors(told), *([] if told.report.alike else [people(told)])]
 
 
-def over_time(told: Told) -> Lines:
+def over_time(told: SeriesPage) -> LinePanel:
     """What one value leaks, by its time."""
     report = told.report
     times = [float(t) for t in range(len(told.times))]
 
-    def line(label: str, mu: Any) -> Curve:
+    def line(label: str, mu: Any) -> ChartCurve:
         y = [epsilon_of(float(value), delta=report.delta) for value in mu]
-        return Curve(label=label, x=times, y=y)
+        return ChartCurve(label=label, x=times, y=y)
 
     mu = report.cells.mu
     lines = [line("leaks, worst person" if len(mu) > 1 else "leaks", mu.max(axis=0))]
@@ -116,19 +116,19 @@ def over_time(told: Told) -> Lines:
         inside = tick == int(tick) and 0 <= tick < len(names)
         return printable(names[int(tick)])[:12] if inside else ""
 
-    return Lines(
+    return LinePanel(
         lines=lines,
-        x=Axis(label="time", words=words),
-        y=Axis(label=f"epsilon of one value (delta {report.delta:g})"),
+        x=ChartAxis(label="time", words=words),
+        y=ChartAxis(label=f"epsilon of one value (delta {report.delta:g})"),
         title="What one value leaks, by its time",
         note="Promised: if nothing depended on anything. Leaks: under the model.",
     )
 
 
-def people(told: Told) -> Bars:
+def people(told: SeriesPage) -> BarPanel:
     """The people who leak most."""
     rows = told.rows()[:_MOST_BARS]
-    return Bars(
+    return BarPanel(
         labels=[row["person"] for row in rows],
         values=[row["leaks"] for row in rows],
         low=[None] * len(rows),
@@ -139,10 +139,10 @@ def people(told: Told) -> Bars:
     )
 
 
-def errors(told: Told) -> Bars:
+def errors(told: SeriesPage) -> BarPanel:
     """The standard error of a published mean: now, and with noise that meets the target."""
     rows = told.noise()
-    return Bars(
+    return BarPanel(
         labels=[row["noise"] for row in rows],
         values=[row["error"] for row in rows],
         low=[None] * len(rows),
@@ -153,28 +153,28 @@ def errors(told: Told) -> Bars:
     )
 
 
-def savings(rows: Sequence[Saving]) -> Lines:
+def savings(rows: Sequence[NoiseSaving]) -> LinePanel:
     """Total error of designed noise against equal noise, by how strong habits are."""
     habits = [row.habit for row in rows]
-    return Lines(
+    return LinePanel(
         lines=[
-            Curve(label="independent noise", x=habits, y=[row.independent for row in rows]),
-            Curve(label="correlated noise", x=habits, y=[row.correlated for row in rows]),
-            Curve(
+            ChartCurve(label="independent noise", x=habits, y=[row.independent for row in rows]),
+            ChartCurve(label="correlated noise", x=habits, y=[row.correlated for row in rows]),
+            ChartCurve(
                 label="less is impossible (proof)",
                 x=habits,
                 y=[row.least for row in rows],
                 joined=False,
             ),
         ],
-        x=Axis(label="habit: how much of a value comes from the last one"),
-        y=Axis(label="total variance, equal noise = 1"),
+        x=ChartAxis(label="habit: how much of a value comes from the last one"),
+        y=ChartAxis(label="total variance, equal noise = 1"),
         title="Noise for the same worst leakage",
         note="Equal independent noise is 1. Below 0.7: at least 30% less.",
     )
 
 
-def as_html(told: Told) -> str:
+def as_html(told: SeriesPage) -> str:
     """One page without a single outside address; everything is escaped."""
     report = told.report
     worst = report.people[0]
@@ -192,7 +192,7 @@ def as_html(told: Told) -> str:
     return document.page(told.title, body)
 
 
-def _sections(told: Told) -> list[str]:
+def _sections(told: SeriesPage) -> list[str]:
     drawn = [f"<section>{panel.svg()}</section>" for panel in pictures(told)]
     rows = told.rows()
     heads = ("person", "worst time", "mu", "leaks", "promised", "all values")
@@ -238,7 +238,7 @@ def _word(value: Any) -> str:
     return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
-def as_csv(told: Told) -> str:
+def as_csv(told: SeriesPage) -> str:
     """One line for each person, the worst first."""
     out = io.StringIO()
     rows = told.rows()
@@ -248,7 +248,7 @@ def as_csv(told: Told) -> str:
     return out.getvalue()
 
 
-def as_json(told: Told) -> str:
+def as_json(told: SeriesPage) -> str:
     """Everything, for machines; what is infinite is null."""
     report = told.report
     content = {

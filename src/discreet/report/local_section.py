@@ -12,23 +12,23 @@ import numpy as np
 
 from discreet.core._validate import probability
 from discreet.core.errors import InvalidArgument
-from discreet.local._heavy_hitters import Found
-from discreet.local.collection.aggregator import Aggregate
-from discreet.local.collection.aggregator_state import State
-from discreet.local.longitudinal import Memoised
-from discreet.local.means.base import Mean
-from discreet.local.oracles.base import Frequencies, Oracle
-from discreet.local.randomizer import Randomiser
+from discreet.local._heavy_hitters import HeavyHittersEstimate
+from discreet.local.collection.aggregator import Aggregator
+from discreet.local.collection.aggregator_state import AggregatorState
+from discreet.local.distribution import DistributionBootstrap, DistributionEstimate
+from discreet.local.longitudinal import MemoizedOracle
+from discreet.local.means.base import MeanEstimate
+from discreet.local.oracles.base import Frequencies, FrequencyOracle
+from discreet.local.randomizer import LocalRandomizer
 from discreet.local.ranges._consistency import GridEstimate
-from discreet.local.ranges.adaptive import Adaptive
+from discreet.local.ranges.adaptive import AdaptiveHierarchy
 from discreet.local.ranges.release import LocalRanges
-from discreet.local.distribution import Bootstrap, Distribution
 from discreet.noise.distribution import Floats
 from discreet.ranges.domain import Domain
-from discreet.ranges.release import Polished
+from discreet.ranges.release import NonnegativeRelease
 from discreet.report import comparison_charts as ladder
-from discreet.report.drawing.line_chart import Axis, Band, Curve
-from discreet.report.drawing.panel import Bars, Lines, Panel
+from discreet.report.drawing.line_chart import ChartAxis, ChartBand, ChartCurve
+from discreet.report.drawing.panel import BarPanel, LinePanel, Panel
 from discreet.tables.release import worth
 
 TABLES = ("Release", "ChargedRanges", "ChargedGrid", "RangePlan")
@@ -46,7 +46,7 @@ _NONE = "No reports: nothing is known."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Told:
+class EstimateContext:
     """What an estimate itself does not know: the level asked for, the cost, names of categories."""
 
     level: float
@@ -58,7 +58,7 @@ class Told:
         """The level in words; errors are taken to be normal."""
         return f"about {100 * self.level:g} times of 100"
 
-    def by(self, randomiser: Randomiser) -> Told:
+    def by(self, randomiser: LocalRandomizer) -> EstimateContext:
         """Together with what one report costs."""
         return replace(self, cost=_cost(randomiser))
 
@@ -70,36 +70,36 @@ class Told:
 def panels(shown: object, *, level: float = 0.95) -> tuple[Panel, ...]:
     """How an object of the local model, or a comparison, is drawn."""
     inside = float(probability("level", level, zero=False, one=False))
-    return _panels(*_estimated(shown, Told(level=inside)))
+    return _panels(*_estimated(shown, EstimateContext(level=inside)))
 
 
-def _estimated(shown: object, told: Told) -> tuple[object, Told]:
+def _estimated(shown: object, told: EstimateContext) -> tuple[object, EstimateContext]:
     """What was counted becomes what it says, and what one report cost is remembered."""
     match shown:
-        case State():
+        case AggregatorState():
             labelled = replace(told, labels=shown.collection.labels)
             return _estimated(shown.aggregate, labelled)
-        case Aggregate() | Adaptive():
+        case Aggregator() | AdaptiveHierarchy():
             return shown.estimate(), told.by(shown.randomiser)
     return shown, told
 
 
-def _panels(shown: object, told: Told) -> tuple[Panel, ...]:
+def _panels(shown: object, told: EstimateContext) -> tuple[Panel, ...]:
     match shown:
         case Frequencies():
             return (_shares(shown, told),)
         case LocalRanges():
             cost = replace(told, cost=f" of {worth(shown.guarantee)}")
             return _parts(shown, cost), _cumulative(shown, cost)
-        case Polished():
+        case NonnegativeRelease():
             return (_polished(shown, told),)
-        case Distribution() | Bootstrap():
+        case DistributionEstimate() | DistributionBootstrap():
             return (_density(shown, told),)
-        case Mean():
+        case MeanEstimate():
             return (_mean("mean", shown, told),)
-        case dict() if shown and all(isinstance(one, Mean) for one in shown.values()):
+        case dict() if shown and all(isinstance(one, MeanEstimate) for one in shown.values()):
             return tuple(_mean(str(name), one, told) for name, one in shown.items())
-        case Found():
+        case HeavyHittersEstimate():
             return (_texts(shown, told),)
         case GridEstimate():
             return tuple(_attribute(shown, name, told) for name in shown.domains)
@@ -112,9 +112,9 @@ def _panels(shown: object, told: Told) -> tuple[Panel, ...]:
     return found
 
 
-def _shares(found: Frequencies, told: Told) -> Bars:
+def _shares(found: Frequencies, told: EstimateContext) -> BarPanel:
     """The largest shares with their intervals."""
-    if isinstance(found.oracle, Oracle):
+    if isinstance(found.oracle, FrequencyOracle):
         told = told.by(found.oracle)
     size = len(found.shares)
     order = [share.category for share in found.top(_TOP)]
@@ -128,7 +128,7 @@ def _shares(found: Frequencies, told: Told) -> Bars:
         note += " Being the largest, they tend to be too large."
     low, high = found.interval(told.level) if exact else (None, None)
     which = f"The {_TOP} largest of {size:,} shares" if size > _TOP else f"{size} shares"
-    return Bars(
+    return BarPanel(
         labels=[told.labels[i] if told.labels else str(i) for i in order],  # type: ignore[index]
         values=_percent(found.shares, order),
         low=_percent(low, order),
@@ -139,7 +139,7 @@ def _shares(found: Frequencies, told: Told) -> Bars:
     )
 
 
-def _texts(found: Found, told: Told) -> Bars:
+def _texts(found: HeavyHittersEstimate, told: EstimateContext) -> BarPanel:
     """Heavy hitters, most frequent first."""
     order = range(len(found.items))
     low, high = found.interval(told.level)
@@ -148,7 +148,7 @@ def _texts(found: Found, told: Told) -> Bars:
     )
     if not found.items:
         note = "Nothing stands out of the noise." if found.reports else _NONE
-    return Bars(
+    return BarPanel(
         labels=found.texts,
         values=_percent(found.shares, order),
         low=_percent(low, order),
@@ -159,10 +159,10 @@ def _texts(found: Found, told: Told) -> Bars:
     )
 
 
-def _mean(name: str, mean: Mean, told: Told) -> Bars:
+def _mean(name: str, mean: MeanEstimate, told: EstimateContext) -> BarPanel:
     low, high = mean.interval(told.level)
     lower, upper = mean.bounds
-    return Bars(
+    return BarPanel(
         labels=[name],
         values=[mean.value],
         low=[low],
@@ -174,14 +174,14 @@ def _mean(name: str, mean: Mean, told: Told) -> Bars:
     )
 
 
-def _parts(release: LocalRanges, told: Told) -> Bars:
+def _parts(release: LocalRanges, told: EstimateContext) -> BarPanel:
     """Equal parts of the domain with their intervals; single cells if they are few."""
     domain = release.domain
     spans = _spans(domain)
     first, last = ([end[side] for end in spans] for side in (0, 1))
     low, high = release.interval(first, last, level=told.level)
     order = range(len(spans))
-    return Bars(
+    return BarPanel(
         labels=_named(spans),
         values=release.answer_many(first, last).tolist(),
         low=_at(low, order),
@@ -194,11 +194,11 @@ def _parts(release: LocalRanges, told: Told) -> Bars:
     )
 
 
-def _attribute(found: GridEstimate, name: str, told: Told) -> Bars:
+def _attribute(found: GridEstimate, name: str, told: EstimateContext) -> BarPanel:
     """One attribute of several, in equal parts."""
     spans = _spans(found.domains[name])
     none = [None] * len(spans)
-    return Bars(
+    return BarPanel(
         labels=_named(spans),
         values=[100 * found.share(**{name: span}) for span in spans],
         low=none,
@@ -211,56 +211,60 @@ def _attribute(found: GridEstimate, name: str, told: Told) -> Bars:
     )
 
 
-def _cumulative(release: LocalRanges, told: Told) -> Lines:
+def _cumulative(release: LocalRanges, told: EstimateContext) -> LinePanel:
     """How many clients there are up to each cell, with a band that holds all of it."""
     curve = release.cdf(level=told.level)
     places = _places(release.domain)
     x = places.astype(float).tolist()
-    return Lines(
-        lines=[Curve(label="up to here", x=x, y=curve.values[places].tolist())],
+    return LinePanel(
+        lines=[ChartCurve(label="up to here", x=x, y=curve.values[places].tolist())],
         x=_cells(release.domain),
-        y=Axis(label="clients up to here"),
+        y=ChartAxis(label="clients up to here"),
         title=f"Clients of {release.domain} up to each value {told.after(release.reports)}",
         note=f"The grey band holds all of the curve without noise {told.often}."
         if release.reports
         else _NONE,
         # Never infinite: no client is outside, and their number is known.
-        band=Band(x=x, low=curve.low[places].tolist(), high=curve.high[places].tolist()),
+        band=ChartBand(x=x, low=curve.low[places].tolist(), high=curve.high[places].tolist()),
     )
 
 
-def _polished(found: Polished, told: Told) -> Lines:
+def _polished(found: NonnegativeRelease, told: EstimateContext) -> LinePanel:
     """The same without a band: no error is known."""
     places = _places(found.domain)
     sums = np.cumsum(found.cells)
     in_all = told.after(round(found.pinned)) if told.cost else f"({found.pinned:,.0f} in all)"
-    return Lines(
-        lines=[Curve(label="up to here", x=places.astype(float).tolist(), y=sums[places].tolist())],
+    return LinePanel(
+        lines=[
+            ChartCurve(label="up to here", x=places.astype(float).tolist(), y=sums[places].tolist())
+        ],
         x=_cells(found.domain),
-        y=Axis(label="clients up to here" if told.cost else "rows up to here"),
+        y=ChartAxis(label="clients up to here" if told.cost else "rows up to here"),
         title=f"{found.domain} up to each value {in_all}",
         note="Made non-negative: biased, and no error is known.",
     )
 
 
-def _density(found: Distribution | Bootstrap, told: Told) -> Lines:
+def _density(
+    found: DistributionEstimate | DistributionBootstrap, told: EstimateContext
+) -> LinePanel:
     """Share by unit, as steps; from a bootstrap with about where the truth is."""
-    estimate = found.estimate if isinstance(found, Bootstrap) else found
+    estimate = found.estimate if isinstance(found, DistributionBootstrap) else found
     x = np.repeat(estimate.edges, 2)[1:-1].tolist()
     note = "No error is known: simulate it with bootstrap()." if estimate.reports else _NONE
     band = None
-    if isinstance(found, Bootstrap):
+    if isinstance(found, DistributionBootstrap):
         low, high = found.interval(lambda one: one.density, told.level)
         note = (
             f"Grey: roughly where the truth is, cell by cell ({told.often}): simulated, no theorem."
         )
-        band = Band(x=x, low=_steps(np.maximum(low, 0)), high=_steps(np.maximum(high, 0)))
+        band = ChartBand(x=x, low=_steps(np.maximum(low, 0)), high=_steps(np.maximum(high, 0)))
     if not estimate.converged:
         note = f"Not settled: more iterations would move it. {note}"
-    return Lines(
-        lines=[Curve(label="estimate", x=x, y=_steps(estimate.density))],
-        x=Axis(label="number, in its unit", zero=False),
-        y=Axis(label="share of the clients by unit"),
+    return LinePanel(
+        lines=[ChartCurve(label="estimate", x=x, y=_steps(estimate.density))],
+        x=ChartAxis(label="number, in its unit", zero=False),
+        y=ChartAxis(label="share of the clients by unit"),
         title=f"Distribution in {len(estimate.shares)} cells {told.after(estimate.reports)}",
         note=note,
         band=band,
@@ -290,12 +294,12 @@ def _places(domain: Domain) -> Any:
     return np.unique(np.linspace(0, domain.size - 1, _POINTS).astype(np.int64))
 
 
-def _cells(domain: Domain) -> Axis:
+def _cells(domain: Domain) -> ChartAxis:
     def words(tick: float) -> str:
         inside = tick == int(tick) and 0 <= tick < domain.size
         return _word(_end(domain, int(tick), 1))[:12] if inside else ""
 
-    return Axis(label=str(domain), words=words)
+    return ChartAxis(label=str(domain), words=words)
 
 
 def _word(label: object) -> str:
@@ -314,9 +318,9 @@ def _percent(shares: Any, order: Sequence[Any] | range) -> list[Any]:
     return [None if share is None else 100 * share for share in _at(shares, order)]
 
 
-def _cost(randomiser: Randomiser) -> str:
+def _cost(randomiser: LocalRandomizer) -> str:
     """What one report costs its client, and all of them where a response is kept."""
     cost = f" of {worth(randomiser.guarantee)}"
-    if isinstance(randomiser, Memoised):
+    if isinstance(randomiser, MemoizedOracle):
         cost += f", {worth(randomiser.after())} a period"
     return cost

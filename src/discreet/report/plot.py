@@ -6,7 +6,7 @@ from pathlib import Path
 
 from discreet.core._validate import probability
 from discreet.core.errors import InvalidArgument, Unsupported
-from discreet.query._quantile_estimate import Quantiles
+from discreet.query._quantile_estimate import QuantileEstimator
 from discreet.ranges.plan import RangePlan
 from discreet.report import local_section as local
 from discreet.report import range_section as grid
@@ -14,7 +14,7 @@ from discreet.report import range_section as ranges
 from discreet.report.drawing import bar_chart as svg
 from discreet.report.drawing import panel as panels
 from discreet.report.drawing.panel import save_bars
-from discreet.tables.range_release import ChargedGrid, ChargedRanges
+from discreet.tables.range_release import ChargedGridRelease, ChargedRangeRelease
 from discreet.tables.release import Release, worth
 
 _FORMATS = (".svg", ".png", ".pdf", ".eps", ".jpg", ".jpeg", ".tif", ".tiff", ".webp")
@@ -32,11 +32,11 @@ def plot(result: object, path: str | Path, *, level: float = 0.95) -> Path:
     match result:
         case Release():
             return _plot_release(result, target, level=inside)
-        case ChargedRanges():
+        case ChargedRangeRelease():
             return panels.save((ranges.cumulative(result, level=inside),), target)
         case RangePlan():
             return panels.save((ranges.against_length(result),), target)
-        case ChargedGrid():
+        case ChargedGridRelease():
             if target.suffix.lower() != ".svg":
                 raise Unsupported("A grid is drawn as SVG: end path in .svg.")
             target.write_text(grid.picture(result), encoding="utf-8")
@@ -86,13 +86,13 @@ def picture(release: Release, *, level: float = 0.95) -> str:
     )
 
 
-def panel(release: Release, *, level: float = 0.95) -> panels.Bars:
+def panel(release: Release, *, level: float = 0.95) -> panels.BarPanel:
     """The release as bars with error bars."""
     rows = release.rows(level)
     whiskers = f"Whiskers hold the value without noise {_often(level)}."
     if any(row["low"] is None for row in rows):
         whiskers = "Chosen by rank: no interval."
-    return panels.Bars(
+    return panels.BarPanel(
         labels=labels(release),
         values=[row["value"] for row in rows],
         low=[row["low"] for row in rows],
@@ -116,7 +116,7 @@ def labels(release: Release) -> list[str]:
 
 def _places(release: Release) -> bool:
     """Whether the values are places on an axis and not sizes."""
-    return release.answer is not None and isinstance(release.answer.scale, Quantiles)
+    return release.answer is not None and isinstance(release.answer.scale, QuantileEstimator)
 
 
 def _often(level: float) -> str:

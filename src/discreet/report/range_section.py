@@ -13,16 +13,21 @@ from typing import Any
 import numpy as np
 
 from discreet.noise.distribution import Floats, Ints
-from discreet.ranges.domain import Bins, Domain
+from discreet.ranges.domain import BinnedDomain, Domain
 from discreet.ranges.grid.plan import GridPlan
 from discreet.ranges.plan import RangePlan, lengths_of
-from discreet.ranges.workload import Listed
+from discreet.ranges.workload import ListedWorkload
 from discreet.report.drawing.bar_chart import cut
 from discreet.report.drawing.heat_map import heat
-from discreet.report.drawing.line_chart import Axis, Band, Curve
-from discreet.report.drawing.panel import Lines
+from discreet.report.drawing.line_chart import ChartAxis, ChartBand, ChartCurve
+from discreet.report.drawing.panel import LinePanel
 from discreet.report.html_page import table
-from discreet.tables.range_release import AnyPlanned, AnyRanges, ChargedGrid, ChargedRanges
+from discreet.tables.range_release import (
+    AnyPlanned,
+    AnyRanges,
+    ChargedGridRelease,
+    ChargedRangeRelease,
+)
 from discreet.tables.release import worth
 
 # ── Ranged ───────────────────────────────────────────────────────────────────────────────────────
@@ -35,7 +40,7 @@ SHOWN = 6
 
 def ends(domain: Domain, a: int, b: int) -> tuple[Any, Any]:
     """The labels between which the cells ``a .. b`` are."""
-    if isinstance(domain, Bins):
+    if isinstance(domain, BinnedDomain):
         return domain.edges[a], domain.edges[b + 1]
     return domain.label(a), domain.label(b)
 
@@ -43,7 +48,7 @@ def ends(domain: Domain, a: int, b: int) -> tuple[Any, Any]:
 def cell_words(domain: Domain, cell: int) -> str:
     """What a cell is called."""
     first, last = ends(domain, cell, cell)
-    return f"{first:g} – {last:g}" if isinstance(domain, Bins) else str(first)
+    return f"{first:g} – {last:g}" if isinstance(domain, BinnedDomain) else str(first)
 
 
 def example_table(examples: Iterable[tuple[str, float, float, float, float]]) -> str:
@@ -72,7 +77,7 @@ def ranked(plan: RangePlan | GridPlan) -> str:
 
 def summary(release: AnyRanges, plan: RangePlan | GridPlan, *, file: str) -> dict[str, Any]:
     """What a machine wants to know, and where the artefact is."""
-    domain = release.grid if isinstance(release, ChargedGrid) else release.domain
+    domain = release.grid if isinstance(release, ChargedGridRelease) else release.domain
     return {
         "title": release.title,
         "question": release.question,
@@ -96,10 +101,10 @@ _MOST = (120, 60)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Rectangles:
+class GridSection:
     """A grid that was released, what else could have been, and the file that answers it."""
 
-    release: ChargedGrid
+    release: ChargedGridRelease
     plan: GridPlan
     file: str
 
@@ -156,7 +161,7 @@ class Rectangles:
         return summary(self.release, self.plan, file=self.file)
 
 
-def picture(release: ChargedGrid) -> str:
+def picture(release: ChargedGridRelease) -> str:
     """The first two columns as a heat map, summed over any others, as SVG text."""
     parts = [
         np.unique(np.linspace(0, size, min(size, most) + 1).astype(np.int64))
@@ -194,10 +199,10 @@ _LEGEND = 30
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Ranges:
+class RangeSection:
     """Ranges that were released, what else could have been, and the file that answers them."""
 
-    release: ChargedRanges
+    release: ChargedRangeRelease
     plan: RangePlan
     file: str
 
@@ -214,7 +219,7 @@ class Ranges:
         return summary(self.release, self.plan, file=self.file)
 
 
-def section(one: Ranges) -> str:
+def section(one: RangeSection) -> str:
     """The part of a page about one release of ranges."""
     release = one.release
     return (
@@ -230,46 +235,46 @@ def section(one: Ranges) -> str:
     )
 
 
-def cumulative(release: ChargedRanges, *, level: float = 0.95) -> Lines:
+def cumulative(release: ChargedRangeRelease, *, level: float = 0.95) -> LinePanel:
     """How many there are up to each cell, with a band that holds all of it."""
     curve = release.cdf(level=level)
     places = np.unique(np.linspace(0, release.domain.size - 1, _POINTS).astype(np.int64))
     x = places.astype(float).tolist()
-    return Lines(
-        lines=[Curve(label="up to here", x=x, y=curve.values[places].tolist())],
-        x=Axis(label=release.question, words=lambda tick: _tick(release, tick)),
-        y=Axis(label="rows up to here"),
+    return LinePanel(
+        lines=[ChartCurve(label="up to here", x=x, y=curve.values[places].tolist())],
+        x=ChartAxis(label=release.question, words=lambda tick: _tick(release, tick)),
+        y=ChartAxis(label="rows up to here"),
         title=f"{cut(release.title, 60)} ({worth(release.guarantee)})",
         note=f"The band holds all of the curve without noise {100 * level:g} times of 100.",
-        band=Band(x=x, low=curve.low[places].tolist(), high=curve.high[places].tolist()),
+        band=ChartBand(x=x, low=curve.low[places].tolist(), high=curve.high[places].tolist()),
     )
 
 
-def against_length(plan: RangePlan) -> Lines:
+def against_length(plan: RangePlan) -> LinePanel:
     """Standard error against the length of a range, for the best structures."""
     lengths: Ints = lengths_of(plan.domain.size)
-    return Lines(
+    return LinePanel(
         lines=[
-            Curve(
+            ChartCurve(
                 label=cut(one.design.strategy.describe(), _LEGEND),
                 x=lengths.astype(float).tolist(),
                 y=one.by_length(lengths).tolist(),
             )
             for one in plan.candidates[:SHOWN]
         ],
-        x=Axis(label="cells in the range", log=True),
-        y=Axis(label="standard error", log=True),
+        x=ChartAxis(label="cells in the range", log=True),
+        y=ChartAxis(label="standard error", log=True),
         title=f"Error by length of a range, {plan.budget}; the first is used",
         note="From formulas alone, before any data were read.",
     )
 
 
-def examples(one: Ranges) -> Iterator[tuple[str, float, float, float, float]]:
+def examples(one: RangeSection) -> Iterator[tuple[str, float, float, float, float]]:
     """Words, value, low, high and std of the whole, its quarters, and ranges that were listed."""
     release, size = one.release, one.release.domain.size
     marks = np.unique(np.linspace(0, size, _PARTS + 1).astype(np.int64))
     pairs = [(0, size - 1), *((int(a), int(b) - 1) for a, b in pairwise(marks))]
-    if isinstance(one.plan.workload, Listed):
+    if isinstance(one.plan.workload, ListedWorkload):
         first, last, _ = one.plan.workload.arrays(size)
         pairs += [(int(a), int(b)) for a, b in zip(first[:SHOWN], last[:SHOWN], strict=True)]
     for a, b in dict.fromkeys(pairs):
@@ -278,10 +283,10 @@ def examples(one: Ranges) -> Iterator[tuple[str, float, float, float, float]]:
         yield f"{low} – {high}", release.answer(low, high), *bounds, release.std(low, high)
 
 
-def cells(release: ChargedRanges) -> Iterator[tuple[str, float, float, float, float]]:
+def cells(release: ChargedRangeRelease) -> Iterator[tuple[str, float, float, float, float]]:
     """For each cell its words, value, std, low and high (95%)."""
     domain = release.domain
-    if isinstance(domain, Bins):
+    if isinstance(domain, BinnedDomain):
         edges = np.array(domain.edges)
         first, last = edges[:-1], edges[1:]
     else:
@@ -294,7 +299,7 @@ def cells(release: ChargedRanges) -> Iterator[tuple[str, float, float, float, fl
         yield label, value, std, a, b
 
 
-def _tick(release: ChargedRanges, tick: float) -> str:
+def _tick(release: ChargedRangeRelease, tick: float) -> str:
     inside = tick == int(tick) and 0 <= tick < release.domain.size
     return cut(str(ends(release.domain, int(tick), int(tick))[1]), 12) if inside else ""
 
@@ -302,11 +307,11 @@ def _tick(release: ChargedRanges, tick: float) -> str:
 # ── Shown ────────────────────────────────────────────────────────────────────────────────────────
 
 
-def shown(release: AnyRanges, plan: AnyPlanned, *, file: str) -> Ranges | Rectangles:
+def shown(release: AnyRanges, plan: AnyPlanned, *, file: str) -> RangeSection | GridSection:
     """What a report shows of a release that ``file`` holds."""
     match release, plan.ranked:
-        case ChargedRanges(), RangePlan() as ranked:
-            return Ranges(release=release, plan=ranked, file=file)
-        case ChargedGrid(), GridPlan() as ranked:
-            return Rectangles(release=release, plan=ranked, file=file)
+        case ChargedRangeRelease(), RangePlan() as ranked:
+            return RangeSection(release=release, plan=ranked, file=file)
+        case ChargedGridRelease(), GridPlan() as ranked:
+            return GridSection(release=release, plan=ranked, file=file)
     raise AssertionError  # a plan makes its own kind of release

@@ -15,7 +15,7 @@ from discreet.ledger.ledger import plain
 from discreet.report import html_page as document
 from discreet.report.html_page import plainly, table
 from discreet.report.plot import picture
-from discreet.report.range_section import Ranges, Rectangles
+from discreet.report.range_section import GridSection, RangeSection
 from discreet.tables.range_release import AnyRanges
 from discreet.tables.release import DELTA, Release, worth
 
@@ -40,7 +40,7 @@ were sampled or collected.</li>
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Report:
+class ReleaseReport:
     """Releases that were made together, and what the account says afterwards."""
 
     title: str
@@ -49,10 +49,10 @@ class Report:
     account: str
     """A sentence about the budget."""
     delta: float = DELTA
-    ranges: tuple[Ranges | Rectangles, ...] = ()
+    ranges: tuple[RangeSection | GridSection, ...] = ()
 
 
-def as_html(report: Report) -> str:
+def as_html(report: ReleaseReport) -> str:
     """One page without a single outside address; everything is escaped."""
     all_of_it: list[Release | AnyRanges] = [*report.releases]
     first = [*all_of_it, *(one.release for one in report.ranges)][0]
@@ -68,7 +68,7 @@ def as_html(report: Report) -> str:
     return document.page(report.title, body)
 
 
-def as_csv(releases: Sequence[Release], shown: Sequence[Ranges | Rectangles] = ()) -> str:
+def as_csv(releases: Sequence[Release], shown: Sequence[RangeSection | GridSection] = ()) -> str:
     """One line for each number: statistic, group, value, std, low, high (95%)."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
@@ -84,7 +84,7 @@ def as_csv(releases: Sequence[Release], shown: Sequence[Ranges | Rectangles] = (
     return out.getvalue()
 
 
-def as_json(report: Report) -> str:
+def as_json(report: ReleaseReport) -> str:
     """Everything, complete enough to be read back by `Release.from_json`, one by one."""
     return json.dumps(
         {

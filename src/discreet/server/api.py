@@ -12,19 +12,19 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from discreet.server.middleware.auth import Serving, Who
 from discreet.server.schemas import (
-    AuditShown,
-    BudgetShown,
-    CrowdShown,
-    Job,
-    LeakageShown,
-    LedgerShown,
+    AuditStatusInfo,
+    BudgetInfo,
+    JobInfo,
+    LeakageInfo,
+    LedgerInfo,
     NewToken,
-    PersonShown,
-    Planned,
-    TableShown,
+    PersonalBudgetsInfo,
+    PlanInfo,
+    TableInfo,
+    UserInfo,
 )
 from discreet.server.service import Service
-from discreet.server.users import Person, Role
+from discreet.server.users import Role, User
 
 Statistics = Annotated[list[dict[str, Any]], Field(min_length=1, max_length=50)]
 Name = Annotated[str, Path(min_length=1, max_length=64, pattern="^[A-Za-z0-9_-]+$")]
@@ -56,14 +56,14 @@ class Strict(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
 
-class ToPlan(Strict):
+class PlanRequest(Strict):
     """Questions in the words of a release file's [[statistic]]."""
 
     statistics: Statistics
     compare: bool = False
 
 
-class ToRelease(Strict):
+class ReleaseRequest(Strict):
     """Questions to be answered and charged, once for each ``request_id``."""
 
     statistics: Statistics
@@ -72,7 +72,7 @@ class ToRelease(Strict):
     """Seconds to wait for the result before the job is returned as it is."""
 
 
-class ToAdd(Strict):
+class AddUserRequest(Strict):
     """A person who gets a token."""
 
     name: Annotated[str, Field(min_length=1, max_length=64, pattern="^[A-Za-z0-9_-]+$")]
@@ -80,7 +80,7 @@ class ToAdd(Strict):
     days: Annotated[int, Field(ge=1, le=3660)] = 90
 
 
-class ToLimit(Strict):
+class SetLimitRequest(Strict):
     """What a person may spend from a table: epsilon, epsilon and delta, rho, or mu."""
 
     table: Annotated[str, Field(min_length=1, max_length=64, pattern="^[A-Za-z0-9_-]+$")]
@@ -91,31 +91,31 @@ class ToLimit(Strict):
 
 
 @router.get("/me")
-def me(who: Who, service: Serving) -> PersonShown:
+def me(who: Who, service: Serving) -> UserInfo:
     """Who the token belongs to, and their budgets."""
     return service.me(who)
 
 
 @router.get("/tables")
-def tables(who: Who, service: Serving) -> tuple[TableShown, ...]:
+def tables(who: Who, service: Serving) -> tuple[TableInfo, ...]:
     """All tables, as they are declared: no data."""
     return service.tables(who)
 
 
 @router.get("/tables/{table}")
-def table(who: Who, service: Serving, table: Name) -> TableShown:
+def table(who: Who, service: Serving, table: Name) -> TableInfo:
     """One table, as it is declared: no data."""
     return service.table(who, table)
 
 
 @router.post("/tables/{table}/plan")
-def plan(who: Who, service: Serving, table: Name, body: ToPlan) -> Planned:
+def plan(who: Who, service: Serving, table: Name, body: PlanRequest) -> PlanInfo:
     """What questions would cost and how exact they would be: nothing is read or spent."""
     return service.plan(who, table, body.statistics, compare=body.compare)
 
 
 @router.post("/tables/{table}/releases")
-async def release(who: Who, service: Serving, table: Name, body: ToRelease) -> Job:
+async def release(who: Who, service: Serving, table: Name, body: ReleaseRequest) -> JobInfo:
     """Ask for a release. The same request_id again is the same release, charged once."""
     job = await to_thread.run_sync(
         lambda: service.submit(who, table, body.statistics, request_id=body.request_id)
@@ -124,7 +124,7 @@ async def release(who: Who, service: Serving, table: Name, body: ToRelease) -> J
 
 
 @router.get("/releases")
-def releases(who: Who, service: Serving) -> tuple[Job, ...]:
+def releases(who: Who, service: Serving) -> tuple[JobInfo, ...]:
     """Releases, newest first, without results."""
     return service.releases(who)
 
@@ -132,7 +132,7 @@ def releases(who: Who, service: Serving) -> tuple[Job, ...]:
 @router.get("/releases/{number}")
 async def job(
     who: Who, service: Serving, number: Name, wait: Annotated[Seconds, Query()] = 0
-) -> Job:
+) -> JobInfo:
     """A release, with its result if it is done."""
     found = await to_thread.run_sync(service.job, who, number)
     return await waited(service, who, found, wait)
@@ -159,43 +159,43 @@ def ledger(
     who: Who,
     service: Serving,
     verify: Annotated[bool, Query()] = False,  # noqa: FBT002
-) -> LedgerShown:
+) -> LedgerInfo:
     """Budgets over time: one's own, or all of them for owner and auditor."""
     return service.ledger(who, verify=verify)
 
 
 @router.get("/audit")
-def audit(who: Who, service: Serving) -> AuditShown:
+def audit(who: Who, service: Serving) -> AuditStatusInfo:
     """Mechanisms: epsilon claimed, exact and attacked."""
     return service.audit(who)
 
 
 @router.post("/audit")
-def start_audit(who: Who, service: Serving) -> AuditShown:
+def start_audit(who: Who, service: Serving) -> AuditStatusInfo:
     """Audit every mechanism again, in the background."""
     return service.start_audit(who)
 
 
 @router.post("/leakage")
-def leakage(who: Who, service: Serving, model: dict[str, Any]) -> LeakageShown:
+def leakage(who: Who, service: Serving, model: dict[str, Any]) -> LeakageInfo:
     """What published means leak under a public model: no data are read."""
     return service.leakage(who, model)
 
 
 @router.get("/personal")
-def personal(who: Who, service: Serving) -> tuple[CrowdShown, ...]:
+def personal(who: Who, service: Serving) -> tuple[PersonalBudgetsInfo, ...]:
     """Personal budgets by level of consent."""
     return service.personal(who)
 
 
 @router.get("/people")
-def people(who: Who, service: Serving) -> tuple[PersonShown, ...]:
+def people(who: Who, service: Serving) -> tuple[UserInfo, ...]:
     """Everybody."""
     return service.people(who)
 
 
 @router.post("/people")
-def add_person(who: Who, service: Serving, body: ToAdd) -> NewToken:
+def add_person(who: Who, service: Serving, body: AddUserRequest) -> NewToken:
     """A token for somebody, who is added if unknown. It is shown this once."""
     return service.add_person(who, body.name, body.role, days=body.days)
 
@@ -207,13 +207,13 @@ def revoke(who: Who, service: Serving, name: Name) -> None:
 
 
 @router.put("/people/{name}/limit")
-def set_limit(who: Who, service: Serving, name: Name, body: ToLimit) -> BudgetShown:
+def set_limit(who: Who, service: Serving, name: Name, body: SetLimitRequest) -> BudgetInfo:
     """From now on a person may spend this much, in a new account under the table's."""
     limit = body.model_dump(exclude={"table"}, exclude_none=True)
     return service.set_limit(who, name, body.table, limit)
 
 
-async def waited(service: Service, who: Person, found: Job, seconds: float) -> Job:
+async def waited(service: Service, who: User, found: JobInfo, seconds: float) -> JobInfo:
     """The job when it is over, or as it is after a while; no thread waits."""
     ends = time.monotonic() + seconds
     looked = time.monotonic()

@@ -14,9 +14,9 @@ from starlette.exceptions import HTTPException
 from discreet.core.errors import PrivacyError
 from discreet.server import api, pages
 from discreet.server.config import Config
-from discreet.server.middleware.auth import Guard, Serving, Who
-from discreet.server.middleware.errors import Forbidden, Problem, problem_of
-from discreet.server.middleware.monitoring import Metrics
+from discreet.server.middleware.auth import AuthMiddleware, Serving, Who
+from discreet.server.middleware.errors import Forbidden, ProblemDetail, problem_of
+from discreet.server.middleware.monitoring import ServerMetrics
 from discreet.server.service import Service
 
 _THREADS = 16
@@ -26,7 +26,7 @@ _HTTP = {404: "not-found", 405: "wrong-method"}
 
 def build(config: Config) -> FastAPI:
     """The application of one worker."""
-    service, metrics = Service(config), Metrics()
+    service, metrics = Service(config), ServerMetrics()
     app = FastAPI(
         title="discreet",
         docs_url=None,
@@ -36,7 +36,7 @@ def build(config: Config) -> FastAPI:
     )
     app.state.service = service
     app.state.metrics = metrics
-    app.add_middleware(Guard, service=service, metrics=metrics)
+    app.add_middleware(AuthMiddleware, service=service, metrics=metrics)
     app.add_exception_handler(PrivacyError, _own)
     app.add_exception_handler(RequestValidationError, _invalid)
     app.add_exception_handler(HTTPException, _http)
@@ -69,12 +69,12 @@ def _add_health(app: FastAPI) -> None:
     def metrics(request: Request, who: Who, service: Serving) -> Response:
         if who.role == "analyst":
             raise Forbidden("This is for owner and auditor.")
-        seen: Metrics = request.app.state.metrics
+        seen: ServerMetrics = request.app.state.metrics
         text = seen.text(waiting=service.queue.waiting())
         return PlainTextResponse(text, media_type="text/plain; version=0.0.4")
 
 
-def _told(request: Request, problem: Problem) -> Response:
+def _told(request: Request, problem: ProblemDetail) -> Response:
     wait = {"retry-after": "1"} if problem.status in (429, 503) else {}
     if request.url.path.startswith(("/api/", "/health/", "/metrics")):
         content = {"problem": problem.problem, "detail": problem.detail}
@@ -95,7 +95,7 @@ def _invalid(request: Request, error: Exception) -> Response:
     found = error.errors() if isinstance(error, RequestValidationError) else []
     places = ["/".join(str(part) for part in one["loc"][:4]) + ": " + one["msg"] for one in found]
     detail = "; ".join(places[:5])[:500] or "The request does not fit."
-    return _told(request, Problem(status=422, problem="invalid-argument", detail=detail))
+    return _told(request, ProblemDetail(status=422, problem="invalid-argument", detail=detail))
 
 
 def _http(request: Request, error: Exception) -> Response:
@@ -103,4 +103,4 @@ def _http(request: Request, error: Exception) -> Response:
     code = _HTTP.get(status, "failure")
     detail = {404: "There is nothing here.", 405: "This cannot be done here."}
     words = detail.get(status, "The request does not fit.")
-    return _told(request, Problem(status=status, problem=code, detail=words))
+    return _told(request, ProblemDetail(status=status, problem=code, detail=words))

@@ -20,18 +20,18 @@ from discreet.core import _validate as check
 from discreet.core.errors import InvalidArgument
 from discreet.ledger.ledger import Ledger
 from discreet.ledger.store import Store
-from discreet.server.jobs.concurrency import Turns
+from discreet.server.jobs.concurrency import ConcurrencyLimit
 from discreet.server.middleware.errors import Busy, understood
 from discreet.server.plans import canonical
 from discreet.server.schemas import (
-    AuditRow,
-    AuditShown,
-    ConsentLevel,
-    CrowdShown,
-    Leak,
-    LeakageShown,
-    Moment,
-    NoiseShown,
+    AuditInfo,
+    AuditStatusInfo,
+    LeakageInfo,
+    LeakInfo,
+    MomentInfo,
+    NoiseInfo,
+    PersonalBudgetsInfo,
+    PrivacyLevelInfo,
 )
 from discreet.server.store import now
 from discreet.spec.release_file import limit_in_words
@@ -43,7 +43,7 @@ _MOST_PEOPLE = 1_000_000
 _MOST_TIMES = 60
 _MOST_HABITS = 10
 _TENTHS = 10
-_TURNS = Turns("Another model is being looked at; try again soon.", waiting=2)
+_TURNS = ConcurrencyLimit("Another model is being looked at; try again soon.", waiting=2)
 _LEAKAGE = (
     *("habits", "variance", "correlation", "people", "times", "lower", "upper", "noise"),
     *("promise", "delta", "target", "known"),
@@ -80,17 +80,17 @@ class Audits:
         self._store = store
         self._turn = threading.Lock()
 
-    def shown(self) -> AuditShown:
+    def shown(self) -> AuditStatusInfo:
         """What is known so far."""
         with self._store.read() as session:
             found = session.run("SELECT content, time FROM notes WHERE name = ?", _NOTE)
         if not found:
-            return AuditShown(state="not run", rows=(), total=0, time=None, summary="")
+            return AuditStatusInfo(state="not run", rows=(), total=0, time=None, summary="")
         content = json.loads(found[0][0])
-        rows = tuple(AuditRow(**row) for row in content["rows"])
+        rows = tuple(AuditInfo(**row) for row in content["rows"])
         done = content["state"] == "done"
         when = datetime.fromtimestamp(found[0][1] / 1000, tz=UTC).isoformat(timespec="seconds")
-        return AuditShown(
+        return AuditStatusInfo(
             state="done" if done else "running",
             rows=rows,
             total=content["total"],
@@ -142,7 +142,7 @@ class Audits:
             )
 
 
-def _summary(rows: tuple[AuditRow, ...]) -> str:
+def _summary(rows: tuple[AuditInfo, ...]) -> str:
     caught = sum(row.verdict == "BROKEN" for row in rows)
     good = sum(row.verdict in ("holds", "not refuted") for row in rows)
     wrong = sum(not row.ok for row in rows)
@@ -152,7 +152,7 @@ def _summary(rows: tuple[AuditRow, ...]) -> str:
     )
 
 
-def leakage(given: Mapping[str, Any]) -> LeakageShown:
+def leakage(given: Mapping[str, Any]) -> LeakageInfo:
     """What the published means of people who are alike leak; no panel is read.
 
     It takes seconds of a core, so there is one at a time in a worker.
@@ -165,10 +165,10 @@ def leakage(given: Mapping[str, Any]) -> LeakageShown:
 
 
 @lru_cache(maxsize=64)
-def _leakage(text: str) -> LeakageShown:
+def _leakage(text: str) -> LeakageInfo:
     from discreet.accounting.conversion import gaussian_sigma
     from discreet.audit import series
-    from discreet.report.leakage_report import Told, as_html, over_time
+    from discreet.report.leakage_report import SeriesPage, as_html, over_time
 
     given = json.loads(text)
     unknown = sorted(str(name) for name in set(given) - set(_LEAKAGE))
@@ -194,7 +194,7 @@ def _leakage(text: str) -> LeakageShown:
         promise = float(check.positive("promise", given["promise"]))
         std = gaussian_sigma(promise, delta=delta, sensitivity=(high - low) / people)
     target = given.get("target")
-    model = series.Alike(
+    model = series.ExchangeableVAR(
         habits=tuple(habits),
         variance=float(check.positive("variance", given.get("variance"))),
         correlation=float(check.probability("correlation", given.get("correlation", 0))),
@@ -210,20 +210,20 @@ def _leakage(text: str) -> LeakageShown:
         known=known,
     )
     labels = tuple(str(i) for i in range(1, times + 1))
-    told = Told(report=report, title="What a series leaks", times=labels, model=model)
+    told = SeriesPage(report=report, title="What a series leaks", times=labels, model=model)
     names = ("person", "time", "leaks", "promised", "all_values")
     lines = over_time(told).lines
-    return LeakageShown(
+    return LeakageInfo(
         people=people,
         times=times,
         delta=delta,
-        rows=tuple(Leak(**{name: row[name] for name in names}) for row in told.rows()),
+        rows=tuple(LeakInfo(**{name: row[name] for name in names}) for row in told.rows()),
         over_time=tuple(
-            Moment(time=label, leaks=leaks, promised=promised)
+            MomentInfo(time=label, leaks=leaks, promised=promised)
             for label, leaks, promised in zip(labels, lines[0].y, lines[-1].y, strict=True)
         ),
         noise=tuple(
-            NoiseShown(noise=row["noise"], error=row["error"], leaks=row["leaks"])
+            NoiseInfo(noise=row["noise"], error=row["error"], leaks=row["leaks"])
             for row in told.noise()
         ),
         remarks=tuple(map(str, report.remarks())),
@@ -242,7 +242,7 @@ def _count(given: Mapping[str, Any], name: str, most: int) -> int:
     return value
 
 
-def personal(ledger: Ledger) -> tuple[CrowdShown, ...]:
+def personal(ledger: Ledger) -> tuple[PersonalBudgetsInfo, ...]:
     """How the spent budgets of each crowd are distributed: for those who hold the data."""
     shown = []
     for name in ledger.crowds():
@@ -254,7 +254,7 @@ def personal(ledger: Ledger) -> tuple[CrowdShown, ...]:
             shares = spent[levels == level] / max(limit, 1)
             counts, _ = np.histogram(shares, bins=_TENTHS, range=(0.0, 1.0))
             found.append(
-                ConsentLevel(
+                PrivacyLevelInfo(
                     name=level,
                     limit=limit_in_words(crowd.limits[level]),
                     members=len(shares),
@@ -264,6 +264,6 @@ def personal(ledger: Ledger) -> tuple[CrowdShown, ...]:
             )
         entries = int(crowd.head.partition(":")[0])
         shown.append(
-            CrowdShown(name=name, members=len(crowd), entries=entries, levels=tuple(found))
+            PersonalBudgetsInfo(name=name, members=len(crowd), entries=entries, levels=tuple(found))
         )
     return tuple(shown)

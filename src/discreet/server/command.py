@@ -77,9 +77,9 @@ def token(config: Path, name: str, *, role: str, days: int) -> None:
 
     from discreet.server import config as configs
     from discreet.server.store import open_store
-    from discreet.server.users import People
+    from discreet.server.users import UserStore
 
-    people = People(open_store(configs.read(config).store))
+    people = UserStore(open_store(configs.read(config).store))
     made, expires = people.add(name, role, life=timedelta(days=days))
     click.echo(made)
     click.echo(f"{name}, {role}, until {expires:%Y-%m-%d}", err=True)
@@ -92,7 +92,7 @@ def revoke(config: Path, name: str) -> None:
     """End all tokens and sessions of NAME, at once."""
     from discreet.server import config as configs
     from discreet.server.store import open_store
-    from discreet.server.users import People
+    from discreet.server.users import UserStore
 
-    People(open_store(configs.read(config).store)).revoke(name)
+    UserStore(open_store(configs.read(config).store)).revoke(name)
     click.echo(f"{name} is revoked.", err=True)

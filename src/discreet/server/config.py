@@ -11,7 +11,7 @@ from typing import Any, Literal
 from discreet.accounting.guarantee import Guarantee
 from discreet.core import _validate as check
 from discreet.core.errors import InvalidArgument
-from discreet.query._release_plan import Setting
+from discreet.query._release_plan import TableSpec
 from discreet.spec import table as declared
 
 _SERVER = (
@@ -43,7 +43,7 @@ NAME_LENGTH = 64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rates:
+class RateConfig:
     """How much one caller, and all of them, may ask for at once."""
 
     requests_per_second: int = _RATES["requests_per_second"]
@@ -68,7 +68,7 @@ class TableConfig:
     delimiter: str
     engine: Literal["spark"] | None
     spark: str | None
-    setting: Setting
+    setting: TableSpec
     account: str
     limit: Guarantee
     analyst_limit: Guarantee | None
@@ -93,7 +93,7 @@ class Config:
     runners: int
     store: str = field(repr=False)  # addresses may hold passwords
     ledger: str = field(repr=False)
-    rates: Rates
+    rates: RateConfig
     tables: Mapping[str, TableConfig]
 
     @property
@@ -141,7 +141,7 @@ def read(path: Path) -> Config:
         runners=check.count("server: runners", server.get("runners", 1)),
         store=declared.ledger(str(server.get("store", "sqlite:///service.db")), path.parent),
         ledger=declared.ledger(str(server.get("ledger", "sqlite:///budget.db")), path.parent),
-        rates=Rates(**{name: check.count(f"rates: {name}", rates[name]) for name in rates}),
+        rates=RateConfig(**{name: check.count(f"rates: {name}", rates[name]) for name in rates}),
         tables={one.name: one for one in made},
     )
     _refuse_plain(config)

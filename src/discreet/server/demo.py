@@ -13,7 +13,7 @@ import numpy as np
 from discreet.accounting.guarantee import zcdp
 from discreet.server.config import read
 from discreet.server.service import Service
-from discreet.server.users import Person, Role
+from discreet.server.users import Role, User
 from discreet.spec.demo_folder import begin
 
 # One for each role, called by it.
@@ -105,7 +105,7 @@ def prepare(
 
 
 def _release(service: Service) -> None:
-    analyst = Person(name="analyst", role="analyst")
+    analyst = User(name="analyst", role="analyst")
     service.start()
     jobs = [
         service.submit(analyst, "health", [asked], request_id=secrets.token_hex(8))

@@ -10,18 +10,18 @@ from discreet.accounting.guarantee import Guarantee, describe
 from discreet.core.errors import InvalidArgument
 from discreet.ledger.account import Account
 from discreet.ledger.ledger import Ledger
-from discreet.ledger.spending_history import Step, course
+from discreet.ledger.spending_history import BudgetStep, course
 from discreet.ledger.store import Store
 from discreet.server.config import Config, TableConfig, is_name
-from discreet.server.schemas import AccountShown, BudgetShown, EntryShown, VerificationShown
+from discreet.server.schemas import AccountInfo, BudgetInfo, EntryInfo, VerificationInfo
 from discreet.server.table_registry import standing
-from discreet.server.users import Person
+from discreet.server.users import User
 
 # ── Budgets ──────────────────────────────────────────────────────────────────────────────────────
 # Budgets of people: an account for each, under the account of the table.
 
 
-class Budgets:
+class UserBudgets:
     """Which account of the ledger a person pays from.
 
     The terms of an account never change. A new limit is a new account beside the old one: what was
@@ -45,7 +45,7 @@ class Budgets:
         """The account of a person; None if there is none under the table's account."""
         return self._of(person, table)[0]
 
-    def paying(self, who: Person, table: TableConfig) -> Account | None:
+    def paying(self, who: User, table: TableConfig) -> Account | None:
         """The account of a person; an analyst's first one is opened with the table's default."""
         found, number = self._of(who.name, table)
         if found is None and who.role == "analyst" and table.analyst_limit is not None:
@@ -126,7 +126,7 @@ _ENTRIES = 100
 _POINTS = 200
 
 
-def shown(accounts: Iterable[Account], budgets: Budgets) -> tuple[AccountShown, ...]:
+def shown(accounts: Iterable[Account], budgets: UserBudgets) -> tuple[AccountInfo, ...]:
     """Accounts with their histories, what is left and for how long."""
     holders, every = budgets.holders(), tuple(accounts)
     # What an entry left takes time to compute: few points of many accounts, or many of one.
@@ -134,10 +134,10 @@ def shown(accounts: Iterable[Account], budgets: Budgets) -> tuple[AccountShown, 
     return tuple(_account(account, budgets, holders, points=points) for account in every)
 
 
-def verification(ledger: Ledger) -> VerificationShown:
+def verification(ledger: Ledger) -> VerificationInfo:
     """Replay every chain of the ledger."""
     found = ledger.verify()
-    return VerificationShown(
+    return VerificationInfo(
         ok=found.ok,
         accounts=found.accounts,
         entries=found.entries,
@@ -148,18 +148,18 @@ def verification(ledger: Ledger) -> VerificationShown:
 
 def _account(
     account: Account,
-    budgets: Budgets,
+    budgets: UserBudgets,
     holders: Mapping[str, tuple[str | None, str | None]],
     *,
     points: int,
-) -> AccountShown:
+) -> AccountInfo:
     steps = course(account, most=_ENTRIES, points=points)
     budget = standing(account.name, account.limit, budgets.remaining(account))
     table, person = holders.get(account.name, (None, None))
     head = account.head
     expires = account.expires
     days = _days(steps, budget.remaining)
-    return AccountShown(
+    return AccountInfo(
         budget=budget,
         table=table,
         person=person,
@@ -174,7 +174,7 @@ def _account(
     )
 
 
-def _spent(budget: BudgetShown) -> str:
+def _spent(budget: BudgetInfo) -> str:
     """What is gone of the limit; the tightest accountant would take seconds for long histories."""
     gone = budget.limit - budget.remaining
     if budget.currency == "mu":
@@ -182,9 +182,9 @@ def _spent(budget: BudgetShown) -> str:
     return f"{budget.currency} {max(gone, 0.0):.4g}"
 
 
-def _entry(step: Step) -> EntryShown:
+def _entry(step: BudgetStep) -> EntryInfo:
     one = step.entry
-    return EntryShown(
+    return EntryInfo(
         sequence=one.sequence,
         time=one.time.isoformat(timespec="seconds"),
         kind=one.kind,
@@ -195,7 +195,7 @@ def _entry(step: Step) -> EntryShown:
     )
 
 
-def _days(steps: tuple[Step, ...], left: float) -> float | None:
+def _days(steps: tuple[BudgetStep, ...], left: float) -> float | None:
     """Days until nothing is left, at the pace of the entries that are shown."""
     told = [step for step in steps if step.remaining is not None]
     if len(told) < 3 or left <= 0:

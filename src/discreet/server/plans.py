@@ -18,29 +18,29 @@ from discreet.core import events
 from discreet.core.errors import BudgetExceeded, InvalidArgument, PrivacyError
 from discreet.data.expression import Expression
 from discreet.ledger.account import Account
-from discreet.query._release_plan import Design, Setting, design
-from discreet.query.budget import Budget, budget
+from discreet.query._release_plan import ReleasePlan, TableSpec, design
+from discreet.query.budget import QueryBudget, budget
 from discreet.query.builders import Query
-from discreet.query.error_forecast import Forecast, forecast
+from discreet.query.error_forecast import ErrorForecast, forecast
 from discreet.ranges.grid.table_query import GridQuery
 from discreet.ranges.table_query import RangeQuery
 from discreet.report.html_page import plainly
 from discreet.server.config import TableConfig
-from discreet.server.jobs.concurrency import Memory, Turns
+from discreet.server.jobs.concurrency import BoundedCache, ConcurrencyLimit
 from discreet.server.middleware.errors import understood
 from discreet.server.schemas import (
-    Alternative,
-    BudgetShown,
-    Planned,
-    Point,
-    RangesPlanned,
-    StatisticPlanned,
-    Structure,
+    AlternativeInfo,
+    BudgetInfo,
+    ErrorPoint,
+    PlanInfo,
+    RangePlanInfo,
+    StatisticPlanInfo,
+    StrategyInfo,
 )
 from discreet.spec.ranges import range_content
-from discreet.spec.release_file import Standing, amount, whole
-from discreet.spec.statistics import Asked, Statistic, asked, is_ranges
-from discreet.tables._execute import Work
+from discreet.spec.release_file import BudgetStatus, amount, whole
+from discreet.spec.statistics import ReleaseSpec, StatisticSpec, asked, is_ranges
+from discreet.tables._execute import ReleaseBatch
 from discreet.tables.range_release import AnyPlanned
 from discreet.tables.release import protection, worth
 
@@ -70,7 +70,7 @@ def check_searches(number: int) -> None:
         )
 
 
-def check_sizes(statistics: list[Any], setting: Setting) -> int:
+def check_sizes(statistics: list[Any], setting: TableSpec) -> int:
     """How many groups or cells there are; too many are refused, before they are designed."""
     free = [
         {**{k: v for k, v in one.items() if k not in _PRICE}, "epsilon": 1}
@@ -89,7 +89,7 @@ def check_sizes(statistics: list[Any], setting: Setting) -> int:
     return sum(cells)
 
 
-def check_amounts(found: Asked) -> None:
+def check_amounts(found: ReleaseSpec) -> None:
     """Refuse amounts that nobody means: arithmetic has its limits there."""
     budgets = [one.budget for one in found.statistics] + [one.budget for one in found.ranges]
     for budget in budgets:
@@ -100,14 +100,14 @@ def check_amounts(found: Asked) -> None:
             )
 
 
-def _groups(query: Query, setting: Setting) -> int:
+def _groups(query: Query, setting: TableSpec) -> int:
     each = query.bins or _BINS if query.levels else 1
     if query.keys is not None:
         return each * (len(query.keys) + query.rest)
     return each * math.prod(_width(one, setting) for one in query.by.values())
 
 
-def _cells(query: RangeQuery | GridQuery, setting: Setting) -> int:
+def _cells(query: RangeQuery | GridQuery, setting: TableSpec) -> int:
     if isinstance(query, GridQuery):
         return math.prod(
             query.bins.get(name) or _width(one, setting) for name, one in query.values.items()
@@ -117,7 +117,7 @@ def _cells(query: RangeQuery | GridQuery, setting: Setting) -> int:
     return _width(query.value, setting) if query.edges is None else len(query.edges)
 
 
-def _width(expression: Expression, setting: Setting) -> int:
+def _width(expression: Expression, setting: TableSpec) -> int:
     bound = expression.bind(setting.schema)
     return 1 if bound.kind == "text" else bound.upper - bound.lower + 1
 
@@ -130,17 +130,17 @@ MOST_STATISTICS = 50
 _CURVE = tuple(Fraction(n, 100) for n in (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000))
 _DELTA = Fraction(1, 10**6)
 _STRUCTURES = 12
-_TURNS = Turns("Other plans are being made; try again soon.", waiting=7)
+_TURNS = ConcurrencyLimit("Other plans are being made; try again soon.", waiting=7)
 """Structures for ranges, and amounts for targets, are looked for one at a time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Question:
+class PricedRequest:
     """Statistics of one table, checked, designed and priced."""
 
     text: str
-    asked: Asked
-    work: Work
+    asked: ReleaseSpec
+    work: ReleaseBatch
 
     @property
     def title(self) -> str:
@@ -153,7 +153,7 @@ class Question:
         return self.work.guarantee
 
 
-def question(table: TableConfig, statistics: object, *, patient: bool = False) -> Question:
+def question(table: TableConfig, statistics: object, *, patient: bool = False) -> PricedRequest:
     """Check statistics in the words of a release file; known ones are remembered.
 
     Who is ``patient`` waits for the turn instead of being sent away.
@@ -164,7 +164,7 @@ def question(table: TableConfig, statistics: object, *, patient: bool = False) -
         raise InvalidArgument(f"statistics must be 1 to {MOST_STATISTICS} questions.")
     if not all(isinstance(one, Mapping) for one in statistics):
         raise InvalidArgument("statistics must be a list of questions.")
-    return _question(_Named(table), canonical(statistics), patient=patient)
+    return _question(_NamedQuery(table), canonical(statistics), patient=patient)
 
 
 def canonical(statistics: object) -> str:
@@ -177,7 +177,7 @@ def canonical(statistics: object) -> str:
         return text
 
 
-class _Named:
+class _NamedQuery:
     """A table as a key of the memory: there is one configuration for each name in a process."""
 
     def __init__(self, table: TableConfig) -> None:
@@ -187,14 +187,14 @@ class _Named:
         return hash(self.table.name)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Named) and other.table is self.table
+        return isinstance(other, _NamedQuery) and other.table is self.table
 
 
 # A group takes some 80 bytes: 200 megabytes at most, however large the questions are.
-_KNOWN: Memory[Question] = Memory(most=2_500_000)
+_KNOWN: BoundedCache[PricedRequest] = BoundedCache(most=2_500_000)
 
 
-def _question(named: _Named, text: str, *, patient: bool = False) -> Question:
+def _question(named: _NamedQuery, text: str, *, patient: bool = False) -> PricedRequest:
     found = _KNOWN.get((named, text))
     if found is None:
         found, cells = _designed(named.table, text, patient=patient)
@@ -202,7 +202,7 @@ def _question(named: _Named, text: str, *, patient: bool = False) -> Question:
     return found
 
 
-def _designed(table: TableConfig, text: str, *, patient: bool) -> tuple[Question, int]:
+def _designed(table: TableConfig, text: str, *, patient: bool) -> tuple[PricedRequest, int]:
     """The question and how many groups or cells it has."""
     given = json.loads(text)
     heavy = sum(isinstance(one, Mapping) and (is_ranges(one) or "within" in one) for one in given)
@@ -211,7 +211,7 @@ def _designed(table: TableConfig, text: str, *, patient: bool) -> tuple[Question
         cells = check_sizes(given, table.setting)
         found = asked(given, setting=table.setting, limit={table.currency: 1})
         check_amounts(found)
-        return Question(text=text, asked=found, work=found.work()), cells
+        return PricedRequest(text=text, asked=found, work=found.work()), cells
 
 
 def warm(table: TableConfig) -> None:
@@ -221,7 +221,7 @@ def warm(table: TableConfig) -> None:
         plan(table, found, account=None, shown=None, compare=True)
 
 
-def check_price(asked_for: Question, account: Account) -> None:
+def check_price(asked_for: PricedRequest, account: Account) -> None:
     """Refuse what an account cannot count or pay, before anything is queued."""
     if not account.affords(asked_for.guarantee):
         raise BudgetExceeded(
@@ -235,27 +235,27 @@ def _worth(guarantee: Guarantee) -> str:
     return worth(guarantee)
 
 
-def worth_of(asked_for: Question) -> str:
+def worth_of(asked_for: PricedRequest) -> str:
     """The guarantee in one line."""
     return _worth(asked_for.guarantee)
 
 
 def plan(
     table: TableConfig,
-    asked_for: Question,
+    asked_for: PricedRequest,
     *,
     account: Account | None,
-    shown: BudgetShown | None,
+    shown: BudgetInfo | None,
     compare: bool,
-) -> Planned:
+) -> PlanInfo:
     """The plan for the holder of an account; nothing is read or spent."""
     standing = _limit(table)
     if account is not None:
-        standing = Standing(name=account.name, limit=account.limit, account=account)
+        standing = BudgetStatus(name=account.name, limit=account.limit, account=account)
     with understood("statistics"):
         cost = _cost(asked_for.guarantee, standing.limit)
-        public = _public(_Named(table), asked_for.text, compare=compare)
-    return Planned(
+        public = _public(_NamedQuery(table), asked_for.text, compare=compare)
+    return PlanInfo(
         table=table.name,
         **public,
         cost=cost,
@@ -267,7 +267,7 @@ def plan(
     )
 
 
-def _after(shown: BudgetShown, cost: float) -> float:
+def _after(shown: BudgetInfo, cost: float) -> float:
     """What a display says is left; the ledger decides."""
     if shown.currency == "mu":
         return math.sqrt(max(shown.remaining**2 - cost**2, 0.0))
@@ -275,11 +275,11 @@ def _after(shown: BudgetShown, cost: float) -> float:
 
 
 @lru_cache(maxsize=512)
-def _public(named: _Named, text: str, *, compare: bool) -> Mapping[str, Any]:
+def _public(named: _NamedQuery, text: str, *, compare: bool) -> Mapping[str, Any]:
     """All of a plan that does not depend on who asks."""
     table, found = named.table, _question(named, text)
     work, setting = found.work, found.asked.setting
-    statistics: dict[int, StatisticPlanned] = {}
+    statistics: dict[int, StatisticPlanInfo] = {}
     raw = [given for given in json.loads(text) if not is_ranges(given)]
     for place, one, index in _questions(found.asked, work):
         made = _statistic(table, one, work, index)
@@ -304,14 +304,16 @@ def _public(named: _Named, text: str, *, compare: bool) -> Mapping[str, Any]:
     }
 
 
-def _questions(given: Asked, work: Work) -> list[tuple[int, Statistic, int]]:
+def _questions(given: ReleaseSpec, work: ReleaseBatch) -> list[tuple[int, StatisticSpec, int]]:
     """Place in the list, statistic, and its number in the design."""
     if work.design is None:
         return []
     return [(place, given.statistics[place], i) for i, place in enumerate(given.order())]
 
 
-def _statistic(table: TableConfig, one: Statistic, work: Work, index: int) -> StatisticPlanned:
+def _statistic(
+    table: TableConfig, one: StatisticSpec, work: ReleaseBatch, index: int
+) -> StatisticPlanInfo:
     planned = work.design
     if planned is None:  # pragma: no cover - there is a question, so there is a design
         raise InvalidArgument("statistics: there is no question.")
@@ -320,7 +322,7 @@ def _statistic(table: TableConfig, one: Statistic, work: Work, index: int) -> St
     if rows is None and table.rows is not None:  # a guess: groups that are alike
         rows = max(1, table.rows // max(1, len(asked_for.keys)))
     error = forecast(asked_for, rows=rows, level=LEVEL)
-    return StatisticPlanned(
+    return StatisticPlanInfo(
         name=asked_for.query.title,
         asked=asked_for.query.text,
         budget=str(one.budget),
@@ -338,27 +340,27 @@ def _statistic(table: TableConfig, one: Statistic, work: Work, index: int) -> St
     )
 
 
-def _one(setting: Setting, query: Query, price: Budget, rows: int | None) -> Forecast:
-    made: Design = design([query], setting=setting, budget=price)
+def _one(setting: TableSpec, query: Query, price: QueryBudget, rows: int | None) -> ErrorForecast:
+    made: ReleasePlan = design([query], setting=setting, budget=price)
     return forecast(made.questions[0], rows=rows, level=LEVEL)
 
 
-def _settled(work: Work, index: int) -> str | None:
+def _settled(work: ReleaseBatch, index: int) -> str | None:
     """How quantiles will be found; the design says it where the question does not."""
     return None if work.design is None else work.design.questions[index].query.method
 
 
 def _alternatives(
-    setting: Setting, one: Statistic, settled: str | None, rows: int | None
-) -> tuple[Alternative, ...]:
+    setting: TableSpec, one: StatisticSpec, settled: str | None, rows: int | None
+) -> tuple[AlternativeInfo, ...]:
     """The same question with other noise, and quantiles by other methods, at the same price."""
     price = one.budget
-    ways: list[tuple[str, Query, Budget, bool]] = []
+    ways: list[tuple[str, Query, QueryBudget, bool]] = []
     if price.epsilon is not None:
         delta = price.delta or _DELTA
-        normal = Budget(epsilon=price.epsilon, delta=delta)
+        normal = QueryBudget(epsilon=price.epsilon, delta=delta)
         ways = [
-            ("Laplace noise", one.query, Budget(epsilon=price.epsilon), price.delta is None),
+            ("Laplace noise", one.query, QueryBudget(epsilon=price.epsilon), price.delta is None),
             (f"Gaussian noise, delta {float(delta):g}", one.query, normal, price.delta is not None),
         ]
     if one.query.levels:
@@ -371,20 +373,20 @@ def _alternatives(
         with suppress(PrivacyError):  # not every question can be answered in every way
             error = _one(setting, query, _quick(amount_of), rows)
             std, width = _finite(error.std), _finite(error.width)
-            found.append(Alternative(name=name, std=std, width=width, chosen=chosen))
+            found.append(AlternativeInfo(name=name, std=std, width=width, chosen=chosen))
     return tuple(found)
 
 
-def _quick(price: Budget) -> Budget:
+def _quick(price: QueryBudget) -> QueryBudget:
     """For comparisons: Gaussian noise by its formula, not certified to the last digit."""
     if price.delta is None or price.epsilon is None:
         return price
     sigma = gaussian_sigma(float(price.epsilon), delta=float(price.delta))
-    return Budget(rho=Fraction(1 / (2 * sigma**2)))
+    return QueryBudget(rho=Fraction(1 / (2 * sigma**2)))
 
 
 @lru_cache(maxsize=512)
-def _curve(named: _Named, text: str, rows: int | None) -> tuple[Point, ...]:
+def _curve(named: _NamedQuery, text: str, rows: int | None) -> tuple[ErrorPoint, ...]:
     """The error of one statistic at amounts that do not depend on the one that is asked for."""
     table = named.table
     given = json.loads(text)
@@ -393,11 +395,11 @@ def _curve(named: _Named, text: str, rows: int | None) -> tuple[Point, ...]:
     (one,) = asked([{**given, currency: 1}], setting=table.setting).statistics
     points = []
     for at in _CURVE:
-        price = Budget(rho=at**2) if currency == "rho" else budget(epsilon=at, delta=delta)
+        price = QueryBudget(rho=at**2) if currency == "rho" else budget(epsilon=at, delta=delta)
         with suppress(PrivacyError):
             error = _one(table.setting, one.query, _quick(price), rows)
             x = float(price.rho if price.rho is not None else at)
-            points.append(Point(amount=x, std=_finite(error.std), width=_finite(error.width)))
+            points.append(ErrorPoint(amount=x, std=_finite(error.std), width=_finite(error.width)))
     return tuple(points)
 
 
@@ -407,35 +409,35 @@ def _unpriced(given: Mapping[str, Any]) -> str:
     return canonical({**rest, "rho": 1} if "rho" in rest else rest)
 
 
-def _ranges(table: TableConfig, one: AnyPlanned) -> RangesPlanned:
+def _ranges(table: TableConfig, one: AnyPlanned) -> RangePlanInfo:
     content = range_content(one, _limit(table))
     kept = {name: content[name] for name in ("name", "asked", "budget", "share", "cells")}
-    return RangesPlanned(
+    return RangePlanInfo(
         **kept,
         workload=content["workload"],
         shown=tuple(content["shown"]),
         structures=tuple(
-            Structure(name=e["structure"], rmse=e["rmse"], errors=tuple(e["errors"]))
+            StrategyInfo(name=e["structure"], rmse=e["rmse"], errors=tuple(e["errors"]))
             for e in content["structures"][:_STRUCTURES]
         ),
         width=content["width"],
     )
 
 
-def amounts(price: Budget) -> dict[str, float]:
+def amounts(price: QueryBudget) -> dict[str, float]:
     """A budget as it stands in a question."""
     parts = {"epsilon": price.epsilon, "delta": price.delta, "rho": price.rho}
     return {name: float(part) for name, part in parts.items() if part is not None}
 
 
-def _limit(table: TableConfig) -> Standing:
-    return Standing(name=table.account, limit=table.limit, account=None)
+def _limit(table: TableConfig) -> BudgetStatus:
+    return BudgetStatus(name=table.account, limit=table.limit, account=None)
 
 
 @lru_cache(maxsize=1024)
 def _cost(cost: Guarantee, limit: Guarantee) -> float | None:
     """A cost in the currency of a limit: for pure noise the epsilon that was asked for."""
-    if isinstance(limit.event, events.Approx | events.Pure):
+    if isinstance(limit.event, events.ApproxEvent | events.PureEvent):
         total, failure = composition.basic(cost.event)
         if total is not None and not failure:
             return float(total)
@@ -447,7 +449,7 @@ def _share(cost: float | None, limit: Guarantee) -> float | None:
     if cost is None:
         return None
     part = cost / whole(limit)
-    return part**2 if isinstance(limit.event, events.Gdp) else part
+    return part**2 if isinstance(limit.event, events.GdpEvent) else part
 
 
 def _finite(value: float | None) -> float | None:

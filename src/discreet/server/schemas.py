@@ -11,7 +11,7 @@ Currency: TypeAlias = Literal["epsilon", "rho", "mu"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ColumnShown:
+class ColumnInfo:
     """A declared column: nothing here was read from the data."""
 
     name: str
@@ -25,7 +25,7 @@ class ColumnShown:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BudgetShown:
+class BudgetInfo:
     """An account as its holder sees it, in the currency of its limit."""
 
     account: str
@@ -37,7 +37,7 @@ class BudgetShown:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TableShown:
+class TableInfo:
     """A table: declarations and budgets, no data."""
 
     name: str
@@ -51,15 +51,15 @@ class TableShown:
     rows_per_unit_and_group: int | None
     rows: int | None
     """A public guess of the number of rows."""
-    columns: tuple[ColumnShown, ...]
-    budget: BudgetShown | None
+    columns: tuple[ColumnInfo, ...]
+    budget: BudgetInfo | None
     """The caller's own account; None if the owner has opened none."""
-    table_budget: BudgetShown
+    table_budget: BudgetInfo
     """The account of the table, which bounds all others together."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Point:
+class ErrorPoint:
     """The error at one amount."""
 
     amount: float
@@ -68,7 +68,7 @@ class Point:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Alternative:
+class AlternativeInfo:
     """Another way to answer the same question for the same price."""
 
     name: str
@@ -78,7 +78,7 @@ class Alternative:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StatisticPlanned:
+class StatisticPlanInfo:
     """What one statistic will cost and how exact it will be."""
 
     name: str
@@ -99,12 +99,12 @@ class StatisticPlanned:
     met: bool | None
     amount: Mapping[str, float]
     """What it costs, as it stands in a question; found from the target if there was no amount."""
-    alternatives: tuple[Alternative, ...] = ()
-    curve: tuple[Point, ...] = ()
+    alternatives: tuple[AlternativeInfo, ...] = ()
+    curve: tuple[ErrorPoint, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Structure:
+class StrategyInfo:
     """A structure for ranges with its errors at the lengths that are shown."""
 
     name: str
@@ -113,7 +113,7 @@ class Structure:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RangesPlanned:
+class RangePlanInfo:
     """What all ranges of a column, or rectangles of several, will cost and how exact they are."""
 
     name: str
@@ -123,18 +123,18 @@ class RangesPlanned:
     cells: int
     workload: str
     shown: tuple[str, ...]
-    structures: tuple[Structure, ...]
+    structures: tuple[StrategyInfo, ...]
     """Best first; the first is used."""
     width: float | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Planned:
+class PlanInfo:
     """A plan: from public numbers alone; nothing was read or spent."""
 
     table: str
-    statistics: tuple[StatisticPlanned, ...]
-    ranges: tuple[RangesPlanned, ...]
+    statistics: tuple[StatisticPlanInfo, ...]
+    ranges: tuple[RangePlanInfo, ...]
     worth: str
     """The guarantee in one line."""
     promise: str
@@ -144,7 +144,7 @@ class Planned:
     cost: float | None
     """In the currency of the account's limit."""
     share: float | None
-    budget: BudgetShown | None
+    budget: BudgetInfo | None
     after: float | None
     """What would be left of the caller's account."""
     affordable: bool
@@ -152,7 +152,7 @@ class Planned:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Job:
+class JobInfo:
     """A release that was asked for. ``result`` is there when it is done, and never changes."""
 
     id: str
@@ -171,11 +171,11 @@ class Job:
     problem: str | None
     """The kind of error, e.g. "budget-exceeded"."""
     statistics: tuple[Mapping[str, Any], ...]
-    result: Result | None = None
+    result: ResultInfo | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Result:
+class ResultInfo:
     """The texts of ``Release.to_json`` and ``ChargedRanges.to_json``, as objects."""
 
     releases: tuple[Mapping[str, Any], ...]
@@ -183,7 +183,7 @@ class Result:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Download:
+class DownloadInfo:
     """A file to be saved."""
 
     name: str
@@ -192,7 +192,7 @@ class Download:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EntryShown:
+class EntryInfo:
     """One line of an account's history."""
 
     sequence: int
@@ -206,10 +206,10 @@ class EntryShown:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AccountShown:
+class AccountInfo:
     """An account with its history."""
 
-    budget: BudgetShown
+    budget: BudgetInfo
     table: str | None
     person: str | None
     parents: tuple[str, ...]
@@ -217,14 +217,14 @@ class AccountShown:
     entries: int
     head: str
     expires: str | None
-    history: tuple[EntryShown, ...]
+    history: tuple[EntryInfo, ...]
     forecast: str
     """When it will be empty at this pace, in words."""
     days_left: float | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class VerificationShown:
+class VerificationInfo:
     """Whether every hash and sum of the ledger holds."""
 
     ok: bool
@@ -235,16 +235,16 @@ class VerificationShown:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LedgerShown:
+class LedgerInfo:
     """The accounts that the caller may see."""
 
-    accounts: tuple[AccountShown, ...]
-    verification: VerificationShown | None
+    accounts: tuple[AccountInfo, ...]
+    verification: VerificationInfo | None
     """For owner and auditor."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AuditRow:
+class AuditInfo:
     """A mechanism: epsilon claimed, exact and attacked, at the claimed delta."""
 
     name: str
@@ -258,18 +258,18 @@ class AuditRow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AuditShown:
+class AuditStatusInfo:
     """The table of audits; ``rows`` grows while it runs."""
 
     state: Literal["not run", "running", "done"]
-    rows: tuple[AuditRow, ...]
+    rows: tuple[AuditInfo, ...]
     total: int
     time: str | None
     summary: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Leak:
+class LeakInfo:
     """What one kind of person leaks at one published time."""
 
     person: str
@@ -280,7 +280,7 @@ class Leak:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Moment:
+class MomentInfo:
     """What the value of one time leaks under a model, and what the noise alone promises."""
 
     time: str
@@ -289,7 +289,7 @@ class Moment:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NoiseShown:
+class NoiseInfo:
     """Noise as it is, or such as would meet the target; the standard error of a mean."""
 
     noise: str
@@ -298,15 +298,15 @@ class NoiseShown:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LeakageShown:
+class LeakageInfo:
     """What published means of a panel leak under a public model; no panel was read."""
 
     people: int
     times: int
     delta: float
-    rows: tuple[Leak, ...]
-    over_time: tuple[Moment, ...]
-    noise: tuple[NoiseShown, ...]
+    rows: tuple[LeakInfo, ...]
+    over_time: tuple[MomentInfo, ...]
+    noise: tuple[NoiseInfo, ...]
     remarks: tuple[str, ...]
     fixes: tuple[str, ...]
     target: float
@@ -317,7 +317,7 @@ class LeakageShown:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ConsentLevel:
+class PrivacyLevelInfo:
     """A level of a crowd: how its members' spent budgets are distributed."""
 
     name: str
@@ -329,17 +329,17 @@ class ConsentLevel:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CrowdShown:
+class PersonalBudgetsInfo:
     """A crowd of personal budgets."""
 
     name: str
     members: int
     entries: int
-    levels: tuple[ConsentLevel, ...]
+    levels: tuple[PrivacyLevelInfo, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PersonShown:
+class UserInfo:
     """A person as the owner sees them."""
 
     name: str
@@ -347,7 +347,7 @@ class PersonShown:
     revoked: bool
     expires: str | None
     """Of the token that lasts longest."""
-    budgets: Mapping[str, BudgetShown]
+    budgets: Mapping[str, BudgetInfo]
     """By table."""
 
 

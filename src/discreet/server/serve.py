@@ -14,14 +14,14 @@ from fastapi import FastAPI
 
 from discreet.server.app import build
 from discreet.server.config import Config, read
-from discreet.server.middleware.timeouts import Impatient
+from discreet.server.middleware.timeouts import TimeoutMiddleware
 from discreet.server.service import Service
 
 _CONFIG = "DISCREET_SERVE_CONFIG"
 _SHUTDOWN_S = 30
 
 
-class Bare(logging.Formatter):
+class BareServer(logging.Formatter):
     """Lines without tracebacks: the words of an error may quote what must not be seen."""
 
     def formatException(self, ei: Any) -> str:  # noqa: N802 - its name in the library
@@ -62,8 +62,8 @@ def worker() -> FastAPI:
     """The application of one process; it finds its configuration by an environment variable."""
     warnings.simplefilter("ignore")  # a library's warning may quote what it was given
     config = read(Path(os.environ[_CONFIG]))
-    Impatient.seconds = float(config.rates.seconds_to_send)
-    Impatient.most = config.rates.connections
+    TimeoutMiddleware.seconds = float(config.rates.seconds_to_send)
+    TimeoutMiddleware.most = config.rates.connections
     return build(config)
 
 
@@ -73,7 +73,7 @@ def options(config: Config) -> dict[str, Any]:
         "host": config.host,
         "port": config.port,
         "workers": config.workers,
-        "http": Impatient,
+        "http": TimeoutMiddleware,
         "ws": "none",
         "ssl_certfile": config.certificate,
         "ssl_keyfile": config.key,

@@ -20,27 +20,27 @@ from discreet.server import table_registry as tables
 from discreet.server.config import Config, TableConfig
 from discreet.server.jobs import exports as downloads
 from discreet.server.jobs import release_jobs as jobs
-from discreet.server.jobs.release_jobs import Order, Queue, Row
-from discreet.server.jobs.runner import Runner
-from discreet.server.ledger_view import Budgets
+from discreet.server.jobs.release_jobs import JobOrder, JobQueue, JobRow
+from discreet.server.jobs.runner import JobRunner
+from discreet.server.ledger_view import UserBudgets
 from discreet.server.middleware import monitoring as log
 from discreet.server.middleware.errors import Busy, Forbidden, NotFound, understood
 from discreet.server.middleware.monitoring import Note
 from discreet.server.schemas import (
-    AuditShown,
-    BudgetShown,
-    CrowdShown,
-    Download,
-    Job,
-    LeakageShown,
-    LedgerShown,
+    AuditStatusInfo,
+    BudgetInfo,
+    DownloadInfo,
+    JobInfo,
+    LeakageInfo,
+    LedgerInfo,
     NewToken,
-    PersonShown,
-    Planned,
-    TableShown,
+    PersonalBudgetsInfo,
+    PlanInfo,
+    TableInfo,
+    UserInfo,
 )
 from discreet.server.store import open_store
-from discreet.server.users import ROLES, Known, People, Person, Role
+from discreet.server.users import ROLES, Role, User, UserRecord, UserStore
 from discreet.spec import table as declared
 from discreet.tables.range_release import AnyRanges
 from discreet.tables.release import Release
@@ -57,34 +57,34 @@ class Service:
         self.config = config
         self.store = open_store(config.store)
         self.ledger_book = Ledger(config.ledger)
-        self.people_known = People(self.store)
-        self.budgets = Budgets(config, self.store, self.ledger_book)
-        self.queue = Queue(self.store, config.rates)
+        self.people_known = UserStore(self.store)
+        self.budgets = UserBudgets(config, self.store, self.ledger_book)
+        self.queue = JobQueue(self.store, config.rates)
         self.audits = findings.Audits(self.store)
-        self.runner = Runner(
-            config, self.queue, self.budgets, tables.Opener(), note=note or log.failure
+        self.runner = JobRunner(
+            config, self.queue, self.budgets, tables.TableOpener(), note=note or log.failure
         )
 
     # ── tables and plans ─────────────────────────────────────────────────────
 
-    def tables(self, who: Person) -> tuple[TableShown, ...]:
+    def tables(self, who: User) -> tuple[TableInfo, ...]:
         """All tables, as they are declared."""
         _only(who, "owner", "analyst")
         return tuple(self._shown(who, table) for table in self.config.tables.values())
 
-    def table(self, who: Person, name: str) -> TableShown:
+    def table(self, who: User, name: str) -> TableInfo:
         """One table, as it is declared."""
         _only(who, "owner", "analyst")
         return self._shown(who, self._table(name))
 
     def plan(
         self,
-        who: Person,
+        who: User,
         table: str,
         statistics: Sequence[Mapping[str, Any]],
         *,
         compare: bool = False,
-    ) -> Planned:
+    ) -> PlanInfo:
         """What statistics would cost and how exact they would be; nothing is read or spent.
 
         With ``compare`` other mechanisms at the same price, and the error at other prices.
@@ -99,8 +99,8 @@ class Service:
     # ── releases ─────────────────────────────────────────────────────────────
 
     def submit(
-        self, who: Person, table: str, statistics: Sequence[Mapping[str, Any]], *, request_id: str
-    ) -> Job:
+        self, who: User, table: str, statistics: Sequence[Mapping[str, Any]], *, request_id: str
+    ) -> JobInfo:
         """Ask for a release: charged, carried out in the background, and kept.
 
         The same ``request_id`` again is the same release, charged once; with another question it
@@ -118,7 +118,7 @@ class Service:
             if account is None:
                 raise Forbidden("You have no budget for this table: ask the owner for one.")
             planning.check_price(found, account)
-        order = Order(
+        order = JobOrder(
             person=who.name,
             request_id=request_id,
             table=config.name,
@@ -131,7 +131,7 @@ class Service:
         self.runner.wake()
         return self._job(row)
 
-    def job(self, who: Person, number: str) -> Job:
+    def job(self, who: User, number: str) -> JobInfo:
         """A release, with its result if it is done."""
         return self._job(self._own(who, number))
 
@@ -139,17 +139,17 @@ class Service:
         """Whether a job ended in this process; None if it may have ended elsewhere."""
         return True if number in self.runner.finished else None
 
-    def releases(self, who: Person) -> tuple[Job, ...]:
+    def releases(self, who: User) -> tuple[JobInfo, ...]:
         """The caller's releases, newest first, without results; the owner sees everybody's."""
         _only(who, "owner", "analyst")
         rows = self.queue.listed(None if who.role == "owner" else who.name)
         return tuple(self._job(row) for row in rows)
 
-    def result(self, who: Person, number: str) -> tuple[list[Release], list[AnyRanges]]:
+    def result(self, who: User, number: str) -> tuple[list[Release], list[AnyRanges]]:
         """The released numbers as objects, for pictures."""
         return downloads.objects(self._done(who, number))
 
-    def release_file(self, who: Person, number: str, kind: downloads.Kind) -> Download:
+    def release_file(self, who: User, number: str, kind: downloads.Kind) -> DownloadInfo:
         """A finished release as JSON, CSV or one HTML page."""
         row = self._done(who, number)
         config = self._table(row.subject)
@@ -157,51 +157,51 @@ class Service:
 
     # ── ledger, audits, models ───────────────────────────────────────────────
 
-    def ledger(self, who: Person, *, verify: bool = False) -> LedgerShown:
+    def ledger(self, who: User, *, verify: bool = False) -> LedgerInfo:
         """Budgets over time: an analyst's own, or all of them for owner and auditor."""
         everything = who.role in ("owner", "auditor")
         accounts = self.ledger_book.accounts() if everything else self._accounts_of(who)
         checked = overview.verification(self.ledger_book) if everything and verify else None
-        return LedgerShown(accounts=overview.shown(accounts, self.budgets), verification=checked)
+        return LedgerInfo(accounts=overview.shown(accounts, self.budgets), verification=checked)
 
-    def audit(self, who: Person) -> AuditShown:
+    def audit(self, who: User) -> AuditStatusInfo:
         """What is claimed of mechanisms, what is exact, and what an attack shows."""
         _only(who, *ROLES)
         return self.audits.shown()
 
-    def start_audit(self, who: Person) -> AuditShown:
+    def start_audit(self, who: User) -> AuditStatusInfo:
         """Audit every mechanism again, in the background."""
         _only(who, "owner", "auditor")
         self.audits.start()
         return self.audits.shown()
 
-    def leakage(self, who: Person, model: Mapping[str, Any]) -> LeakageShown:
+    def leakage(self, who: User, model: Mapping[str, Any]) -> LeakageInfo:
         """What published means of a panel leak under a public model; no data are read."""
         _only(who, "owner", "analyst")
         return findings.leakage(model)
 
-    def models(self, who: Person) -> Mapping[str, Mapping[str, Any]]:
+    def models(self, who: User) -> Mapping[str, Mapping[str, Any]]:
         """Models for `leakage` that one can begin with."""
         _only(who, "owner", "analyst")
         return findings.MODELS
 
-    def personal(self, who: Person) -> tuple[CrowdShown, ...]:
+    def personal(self, who: User) -> tuple[PersonalBudgetsInfo, ...]:
         """Personal budgets by level of consent; exact, so for the owner alone."""
         _only(who, "owner")
         return findings.personal(self.ledger_book)
 
     # ── people ───────────────────────────────────────────────────────────────
 
-    def me(self, who: Person) -> PersonShown:
+    def me(self, who: User) -> UserInfo:
         """The caller."""
         return next(self._person(one) for one in self.people_known.known() if one.name == who.name)
 
-    def people(self, who: Person) -> tuple[PersonShown, ...]:
+    def people(self, who: User) -> tuple[UserInfo, ...]:
         """Everybody, for the owner."""
         _only(who, "owner")
         return tuple(self._person(one) for one in self.people_known.known())
 
-    def add_person(self, who: Person, name: str, role: str, *, days: int = 90) -> NewToken:
+    def add_person(self, who: User, name: str, role: str, *, days: int = 90) -> NewToken:
         """A token for somebody, who is added if unknown. It is shown this once."""
         _only(who, "owner")
         life = timedelta(days=min(check.count("days", days), _MOST_DAYS))
@@ -213,16 +213,14 @@ class Service:
             expires=expires.isoformat(timespec="seconds"),
         )
 
-    def revoke(self, who: Person, name: str) -> None:
+    def revoke(self, who: User, name: str) -> None:
         """End all tokens and sessions of a person."""
         _only(who, "owner")
         if name == who.name:
             raise InvalidArgument("You cannot revoke yourself; another owner can.")
         self.people_known.revoke(name)
 
-    def set_limit(
-        self, who: Person, name: str, table: str, limit: Mapping[str, float]
-    ) -> BudgetShown:
+    def set_limit(self, who: User, name: str, table: str, limit: Mapping[str, float]) -> BudgetInfo:
         """From now on a person may spend this much, in a new account under the table's."""
         _only(who, "owner")
         config = self._table(table)
@@ -261,7 +259,7 @@ class Service:
             raise NotFound("There is no such table.")
         return found
 
-    def _shown(self, who: Person, table: TableConfig) -> TableShown:
+    def _shown(self, who: User, table: TableConfig) -> TableInfo:
         above, own = self.budgets.of_table(table), self.budgets.paying(who, table)
         return tables.shown(
             table,
@@ -269,34 +267,34 @@ class Service:
             whole=tables.standing(above.name, above.limit, self.budgets.remaining(above)),
         )
 
-    def _budget(self, account: Account, table: TableConfig) -> BudgetShown:
+    def _budget(self, account: Account, table: TableConfig) -> BudgetInfo:
         """What its holder can really spend: not more than the table has, in the same currency."""
         above = self.budgets.of_table(table)
         left, most = self.budgets.remaining(account), self.budgets.remaining(above)
         same = type(account.limit.event) is type(above.limit.event)
         return tables.standing(account.name, account.limit, min(left, most) if same else left)
 
-    def _own(self, who: Person, number: str) -> Row:
+    def _own(self, who: User, number: str) -> JobRow:
         _only(who, "owner", "analyst")
         row = self.queue.get(number)
         if row is None or (who.role != "owner" and row.person != who.name):
             raise NotFound("There is no such release.")
         return row
 
-    def _done(self, who: Person, number: str) -> Row:
+    def _done(self, who: User, number: str) -> JobRow:
         row = self._own(who, number)
         if row.state != "done":
             raise NotFound("There is no result (yet).")
         return row
 
-    def _job(self, row: Row) -> Job:
+    def _job(self, row: JobRow) -> JobInfo:
         return downloads.job(row, stage=self.runner.stage(row.id))
 
-    def _accounts_of(self, who: Person) -> list[Account]:
+    def _accounts_of(self, who: User) -> list[Account]:
         found = [self.budgets.of(who.name, table) for table in self.config.tables.values()]
         return [account for account in found if account is not None]
 
-    def _person(self, one: Known) -> PersonShown:
+    def _person(self, one: UserRecord) -> UserInfo:
         budgets = {}
         for table in self.config.tables.values():
             account = self.budgets.of(one.name, table)
@@ -304,7 +302,7 @@ class Service:
                 left = self.budgets.remaining(account)
                 budgets[table.name] = tables.standing(account.name, account.limit, left)
         ends = None if one.expires is None else datetime.fromtimestamp(one.expires / 1000, tz=UTC)
-        return PersonShown(
+        return UserInfo(
             name=one.name,
             role=one.role,
             revoked=one.revoked,
@@ -313,6 +311,6 @@ class Service:
         )
 
 
-def _only(who: Person, *roles: Role) -> None:
+def _only(who: User, *roles: Role) -> None:
     if who.role not in roles:
         raise Forbidden(f"This is for {' and '.join(roles)}; you are {who.role}.")

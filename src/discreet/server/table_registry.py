@@ -7,18 +7,18 @@ from typing import Any, Literal, cast
 
 from discreet.accounting.guarantee import Guarantee
 from discreet.core import events
-from discreet.core.relation import Relation
+from discreet.core.relation import NeighboringRelation
 from discreet.data import schema
-from discreet.data.schema import Declared
+from discreet.data.schema import ColumnSpec
 from discreet.ledger.account import Account
 from discreet.server.config import TableConfig
-from discreet.server.schemas import BudgetShown, ColumnShown, Currency, TableShown
+from discreet.server.schemas import BudgetInfo, ColumnInfo, Currency, TableInfo
 from discreet.spec.release_file import limit_in_words, whole
 from discreet.tables.release import protection
 from discreet.tables.table import Table, table
 
 
-class Opener:
+class TableOpener:
     """Opens the source of each table once; threads share it."""
 
     def __init__(self) -> None:
@@ -53,11 +53,14 @@ def _opened(config: TableConfig, account: Account) -> Table:
     )
 
 
-def shown(config: TableConfig, *, own: BudgetShown | None, whole: BudgetShown) -> TableShown:
+def shown(config: TableConfig, *, own: BudgetInfo | None, whole: BudgetInfo) -> TableInfo:
     """What is declared about a table, and what is left."""
     limits = config.setting.limits
-    names = {Relation.ADD_REMOVE: "add_remove", Relation.REPLACE_ONE: "replace_one"}
-    return TableShown(
+    names = {
+        NeighboringRelation.ADD_REMOVE: "add_remove",
+        NeighboringRelation.REPLACE_ONE: "replace_one",
+    }
+    return TableInfo(
         name=config.name,
         title=config.title,
         description=config.description,
@@ -74,18 +77,18 @@ def shown(config: TableConfig, *, own: BudgetShown | None, whole: BudgetShown) -
     )
 
 
-def standing(name: str, limit: Guarantee, remaining: float) -> BudgetShown:
+def standing(name: str, limit: Guarantee, remaining: float) -> BudgetInfo:
     """A limit and what is left of it."""
     currency: Currency = "epsilon"
     delta = None
     match limit.event:
-        case events.Zcdp():
+        case events.ZcdpEvent():
             currency = "rho"
-        case events.Gdp():
+        case events.GdpEvent():
             currency = "mu"
-        case events.Approx(_, failure) if failure:
+        case events.ApproxEvent(_, failure) if failure:
             delta = float(failure)
-    return BudgetShown(
+    return BudgetInfo(
         account=name,
         currency=currency,
         limit=whole(limit),
@@ -95,12 +98,12 @@ def standing(name: str, limit: Guarantee, remaining: float) -> BudgetShown:
     )
 
 
-def _column(name: str, column: Declared) -> ColumnShown:
+def _column(name: str, column: ColumnSpec) -> ColumnInfo:
     match column:
-        case schema.Number(lower=low, upper=high, missing=gap, exponent=exponent):
+        case schema.NumericColumn(lower=low, upper=high, missing=gap, exponent=exponent):
             whole_numbers = exponent == 0
             ends = [x if whole_numbers else x * 2.0**exponent for x in (low, high, gap)]
-            return ColumnShown(
+            return ColumnInfo(
                 name=name,
                 kind="integer" if whole_numbers else "real",
                 lower=ends[0],
@@ -108,21 +111,21 @@ def _column(name: str, column: Declared) -> ColumnShown:
                 missing=ends[2],
                 step=None if whole_numbers else 2.0**exponent,
             )
-        case schema.Category():
-            return ColumnShown(
+        case schema.CategoryColumn():
+            return ColumnInfo(
                 name=name,
                 kind="category",
                 levels=cast("tuple[str | int, ...]", column.labels),
                 missing=cast("str | int", column.labels[column.missing]),
             )
-        case schema.Date(lower=low, upper=high, missing=gap, step=step):
+        case schema.DateColumn(lower=low, upper=high, missing=gap, step=step):
             first, last, none = (str(schema.date_label(x, step=step)) for x in (low, high, gap))
-            return ColumnShown(
+            return ColumnInfo(
                 name=name, kind="date", lower=first, upper=last, missing=none, step=step
             )
-        case schema.Boolean(missing=gap):
-            return ColumnShown(name=name, kind="boolean", missing=bool(gap))
-        case schema.Text():
-            return ColumnShown(name=name, kind="text")
-        case schema.Lookup(inner=inner):
+        case schema.BooleanColumn(missing=gap):
+            return ColumnInfo(name=name, kind="boolean", missing=bool(gap))
+        case schema.TextColumn():
+            return ColumnInfo(name=name, kind="text")
+        case schema.LookupColumn(inner=inner):
             return _column(name, inner)

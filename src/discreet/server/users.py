@@ -28,7 +28,7 @@ _LONGEST_TOKEN = 200
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Person:
+class User:
     """Somebody who was recognised, by a token or a session."""
 
     name: str
@@ -41,12 +41,12 @@ class Person:
 class SignedIn:
     """A browser's session: who it is, and what its forms must bring along."""
 
-    person: Person
+    person: User
     csrf: str = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Known:
+class UserRecord:
     """A person in the store."""
 
     name: str
@@ -56,7 +56,7 @@ class Known:
     """When the last token ends, in milliseconds."""
 
 
-class People:
+class UserStore:
     """The people of a store."""
 
     def __init__(self, store: Store) -> None:
@@ -116,7 +116,7 @@ class People:
                 *("Revoked before it began; nothing was spent.", now(), name),
             )
 
-    def by_token(self, token: str) -> Person | None:
+    def by_token(self, token: str) -> User | None:
         """Who holds a token; nobody if it is unknown, too old or revoked."""
         if not token.isascii() or len(token) > _LONGEST_TOKEN:
             return None
@@ -155,7 +155,7 @@ class People:
         with self._store.write() as session:
             session.run("DELETE FROM sessions WHERE hash = ?", hashed(secret))
 
-    def known(self) -> Sequence[Known]:
+    def known(self) -> Sequence[UserRecord]:
         """Everybody, by name."""
         with self._store.read() as session:
             rows = session.run(
@@ -164,7 +164,7 @@ class People:
                 "GROUP BY name, role, people.revoked ORDER BY name"
             )
         return [
-            Known(name=name, role=role, revoked=revoked is not None, expires=expires)
+            UserRecord(name=name, role=role, revoked=revoked is not None, expires=expires)
             for name, role, revoked, expires in rows
         ]
 
@@ -174,7 +174,7 @@ def hashed(secret: str) -> str:
     return hashlib.sha256(secret.encode()).hexdigest()
 
 
-def _holder(session: Session, token: str) -> Person | None:
+def _holder(session: Session, token: str) -> User | None:
     found = session.run(
         "SELECT name, role FROM tokens JOIN people ON people.name = tokens.person "
         "WHERE hash = ? AND expires > ? AND tokens.revoked IS NULL AND people.revoked IS NULL",
@@ -183,4 +183,4 @@ def _holder(session: Session, token: str) -> Person | None:
     if not found:
         return None
     name, role = found[0]
-    return Person(name=name, role=cast("Role", role), key=token)
+    return User(name=name, role=cast("Role", role), key=token)

@@ -12,7 +12,7 @@ from typing import Any
 from discreet.core.errors import InvalidArgument, Unsupported
 from discreet.data import expression_json as written
 from discreet.data.expression import Expression
-from discreet.data.program import Limits
+from discreet.data.program import ContributionLimits
 from discreet.query.builders import Query
 from discreet.ranges.grid.table_query import GridQuery
 from discreet.ranges.table_query import RangeQuery
@@ -99,7 +99,7 @@ def _sent(one: Expression) -> dict[str, Any]:
     return {"expression": written.written(one)}
 
 
-def _limits(limits: Limits) -> dict[str, int]:
+def _limits(limits: ContributionLimits) -> dict[str, int]:
     names = ("rows_per_unit", "groups_per_unit", "rows_per_unit_and_group")
     found = {name: getattr(limits, name) for name in names}
     return {name: one for name, one in found.items() if one is not None}

@@ -9,14 +9,14 @@ import numpy as np
 
 from discreet.noise.distribution import Floats
 from discreet.ranges.grid.plan import GridPlan
-from discreet.ranges.plan import Candidate, RangePlan
-from discreet.spec.release_file import Standing
+from discreet.ranges.plan import RangePlan, StrategyCandidate
+from discreet.spec.release_file import BudgetStatus
 from discreet.tables.range_release import AnyPlanned
 
 _LEVEL = 0.95
 
 
-def range_content(one: AnyPlanned, found: Standing) -> dict[str, Any]:
+def range_content(one: AnyPlanned, found: BudgetStatus) -> dict[str, Any]:
     """What a plan shows about ranges, for machines."""
     plan = one.ranked
     shown, errors = _errors(plan)
@@ -49,5 +49,5 @@ def _errors(plan: RangePlan | GridPlan) -> tuple[list[str], list[dict[str, Any]]
     return words, [_told(candidate, candidate.std(ends)) for candidate in plan.candidates]
 
 
-def _told(one: Candidate, errors: Floats) -> dict[str, Any]:
+def _told(one: StrategyCandidate, errors: Floats) -> dict[str, Any]:
     return {"structure": one.name, "rmse": one.rmse, "errors": errors.tolist()}

@@ -14,14 +14,14 @@ from discreet.ledger._filter_rules import rule_for
 from discreet.ledger.account import Account
 from discreet.ledger.ledger import Ledger
 from discreet.spec import table as declared
-from discreet.spec.statistics import Asked, asked
+from discreet.spec.statistics import ReleaseSpec, asked
 
 # ── Release file ─────────────────────────────────────────────────────────────────────────────────
 # The release file: TOML that names a table, its columns, an account and statistics.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ReleaseFile(Asked):
+class ReleaseFile(ReleaseSpec):
     """A checked release file. Nothing has been opened yet."""
 
     title: str
@@ -61,7 +61,7 @@ def read(path: Path) -> ReleaseFile:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Standing:
+class BudgetStatus:
     """An account before a release; ``account`` is None if it will be opened by it."""
 
     name: str
@@ -85,10 +85,10 @@ class Standing:
     def share(self, cost: Guarantee) -> float:
         """The part of the whole limit that a cost takes by itself; squares of mu add up."""
         part = amount(cost, self.limit) / whole(self.limit)
-        return part**2 if isinstance(self.limit.event, events.Gdp) else part
+        return part**2 if isinstance(self.limit.event, events.GdpEvent) else part
 
 
-def standing(file: ReleaseFile) -> Standing:
+def standing(file: ReleaseFile) -> BudgetStatus:
     """Look at the ledger without creating it."""
     path = file.ledger.removeprefix("sqlite:///")
     if file.ledger.startswith("sqlite:///") and not Path(path).exists():
@@ -107,34 +107,34 @@ def standing(file: ReleaseFile) -> Standing:
         raise InvalidArgument(
             f"account: there is no {file.account!r} in the ledger yet; give limit to open it."
         )
-    return Standing(name=file.account, limit=limit, account=account)
+    return BudgetStatus(name=file.account, limit=limit, account=account)
 
 
 def amount(cost: Guarantee, limit: Guarantee) -> float:
     """A cost in the currency of a limit; Unsupported, with what to do, if it has none there."""
-    if isinstance(limit.event, events.Approx) and limit.event.delta:
+    if isinstance(limit.event, events.ApproxEvent) and limit.event.delta:
         return cost.epsilon(float(limit.event.delta))
     price = float(rule_for(limit).price(cost.event)[0] or math.inf)
-    return math.sqrt(price) if isinstance(limit.event, events.Gdp) else price
+    return math.sqrt(price) if isinstance(limit.event, events.GdpEvent) else price
 
 
 def in_words(account: Account) -> str:
     """The budget after a release."""
     left, kind = float(account.remaining), account.limit.event
-    what = "a pure epsilon of " if isinstance(kind, events.Approx) else ""
+    what = "a pure epsilon of " if isinstance(kind, events.ApproxEvent) else ""
     return f"account {account.name!r}: limit {limit_in_words(account.limit)}, left {what}{left:.4g}"
 
 
 def limit_in_words(limit: Guarantee) -> str:
     """The limit as its owner would say it."""
     match limit.event:
-        case events.Approx(epsilon, delta):
+        case events.ApproxEvent(epsilon, delta):
             return f"epsilon {float(epsilon):g}, delta {float(delta):g}"
-        case events.Pure(epsilon):
+        case events.PureEvent(epsilon):
             return f"epsilon {float(epsilon):g}"
-        case events.Zcdp(rho, _):
+        case events.ZcdpEvent(rho, _):
             return f"rho {float(rho):g}"
-        case events.Gdp(mu):
+        case events.GdpEvent(mu):
             return f"mu {float(mu):g}"
         case _:
             return describe(limit.event)
@@ -143,11 +143,11 @@ def limit_in_words(limit: Guarantee) -> str:
 def whole(limit: Guarantee) -> float:
     """All of a limit, in its currency."""
     match limit.event:
-        case events.Pure(epsilon) | events.Approx(epsilon, _):
+        case events.PureEvent(epsilon) | events.ApproxEvent(epsilon, _):
             return float(epsilon)
-        case events.Zcdp(rho, _):
+        case events.ZcdpEvent(rho, _):
             return float(rho)
-        case events.Gdp(mu):
+        case events.GdpEvent(mu):
             return float(mu)
         case _:
             raise InvalidArgument("limit must be pure, approx, zcdp or gdp.")

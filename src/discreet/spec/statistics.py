@@ -12,19 +12,19 @@ from discreet.core import _validate as check
 from discreet.core.errors import InvalidArgument, PrivacyError
 from discreet.data import expression_json as written
 from discreet.data.expression import Expression, col
-from discreet.data.program import Limits
+from discreet.data.program import ContributionLimits
 from discreet.query import builders as ask
-from discreet.query._measure import Setting
-from discreet.query._release_plan import Design, design, join
-from discreet.query._release_plan import Setting as Setting_asked
-from discreet.query.budget import Budget, budget
+from discreet.query._measure import TableSpec
+from discreet.query._release_plan import ReleasePlan, design, join
+from discreet.query._release_plan import TableSpec as Setting_asked
+from discreet.query.budget import QueryBudget, budget
 from discreet.query.builders import KeySet, Query
 from discreet.query.error_forecast import Currency, amount_for
 from discreet.ranges.grid.table_query import GridQuery, planned_grid, rectangles
 from discreet.ranges.table_query import RangeQuery, planned, range_amount_for, ranges
 from discreet.spec import query_json as sent
 from discreet.spec.table import LIMITS, known, text
-from discreet.tables._execute import Work
+from discreet.tables._execute import ReleaseBatch
 from discreet.tables.range_release import AnyPlanned
 
 # ── Range statistic ──────────────────────────────────────────────────────────────────────────────
@@ -45,11 +45,11 @@ class RangeStatistic:
     """
 
     query: RangeQuery | GridQuery
-    budget: Budget
+    budget: QueryBudget
     rows: int | None
     within: Fraction | None = None
 
-    def planned(self, setting: Setting) -> AnyPlanned:
+    def planned(self, setting: TableSpec) -> AnyPlanned:
         """The structures that could be released, best first."""
         if isinstance(self.query, GridQuery):
             return planned_grid(self.query, setting=setting, budget=self.budget, rows=self.rows)
@@ -62,7 +62,7 @@ def is_ranges(given: object) -> bool:
 
 
 def range_statistic(
-    given: Mapping[str, Any], *, where: Expression | None, setting: Setting, currency: Currency
+    given: Mapping[str, Any], *, where: Expression | None, setting: TableSpec, currency: Currency
 ) -> RangeStatistic:
     """One column gives ranges, a list of columns gives rectangles.
 
@@ -72,7 +72,7 @@ def range_statistic(
     of = [sent.value(one) for one in of] if isinstance(of, list) else sent.value(of)
     more = {name: given[name] for name in _ASKED if name in given}
     more |= {name: sent.labels(more[name]) for name in ("edges", "workload") if name in more}
-    limits = Limits(**{name: given.get(name) for name in _LIMITS})
+    limits = ContributionLimits(**{name: given.get(name) for name in _LIMITS})
     rows, within = given.get("rows"), sent.label(given.get("within"))
     amounts = {name: sent.label(given.get(name)) for name in _AMOUNTS}
     if isinstance(of, list):
@@ -121,7 +121,7 @@ _OWN: Mapping[str, tuple[str, ...]] = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Statistic:
+class StatisticSpec:
     """One statistic of the file: the question, what it may cost, the rows that are expected.
 
     ``within`` is the half-width (95%) that is wanted. Without an amount the budget is the smallest
@@ -130,7 +130,7 @@ class Statistic:
     """
 
     query: Query
-    budget: Budget
+    budget: QueryBudget
     rows: int | None
     within: Fraction | None = None
     found: bool = False
@@ -138,16 +138,16 @@ class Statistic:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class ReleaseSpec:
     """Checked statistics of one table. Nothing has been opened yet."""
 
     setting: Setting_asked
-    statistics: tuple[Statistic, ...]
+    statistics: tuple[StatisticSpec, ...]
     ranges: tuple[RangeStatistic, ...] = ()
 
-    def work(self) -> Work:
+    def work(self) -> ReleaseBatch:
         """Statistics and ranges together; structures for ranges are chosen here."""
-        return Work(
+        return ReleaseBatch(
             design=self.design() if self.statistics else None,
             ranges=tuple(one.planned(self.setting) for one in self.ranges),
         )
@@ -164,7 +164,7 @@ class Asked:
             ),
         )
 
-    def design(self) -> Design:
+    def design(self) -> ReleasePlan:
         """All statistics together; those that share rows and groups also share a pass."""
         return join([self._bundle(places) for places in self._bundles()])
 
@@ -182,7 +182,7 @@ class Asked:
             bundles.setdefault(kind, []).append(place)
         return list(bundles.values())
 
-    def _bundle(self, places: Sequence[int]) -> Design:
+    def _bundle(self, places: Sequence[int]) -> ReleasePlan:
         chosen = [self.statistics[place] for place in places]
         weights: list[Fraction] | None = [one.weight for one in chosen if one.weight is not None]
         if weights:
@@ -193,14 +193,14 @@ class Asked:
             weights = [one.budget.rho or one.budget.epsilon or Fraction(0) for one in chosen]
             total = sum(weights, start=Fraction(0))
             rho = chosen[0].budget.rho is not None
-            whole = Budget(rho=total) if rho else Budget(epsilon=total)
+            whole = QueryBudget(rho=total) if rho else QueryBudget(epsilon=total)
         queries = [one.query for one in chosen]
         return design(queries, setting=self.setting, budget=whole, weights=weights)
 
 
 def asked(
     statistics: object, *, setting: Setting_asked, limit: object = None, folder: Path | None = None
-) -> Asked:
+) -> ReleaseSpec:
     """Check statistics; every error names its place in the list.
 
     ``limit`` is that of the account as the file has it: where an amount follows from a target, it
@@ -208,7 +208,7 @@ def asked(
     """
     if not isinstance(statistics, list) or not statistics:
         raise InvalidArgument("At least one [[statistic]] is needed.")
-    return Asked(
+    return ReleaseSpec(
         setting=setting,
         statistics=tuple(
             _statistic(i, one, folder, setting=setting, limit=limit)
@@ -223,7 +223,7 @@ def asked(
     )
 
 
-def _budget(given: Mapping[str, Any]) -> Budget:
+def _budget(given: Mapping[str, Any]) -> QueryBudget:
     return budget(**{name: sent.label(given.get(name)) for name in _AMOUNTS})
 
 
@@ -234,7 +234,7 @@ def _statistic(
     *,
     setting: Setting_asked,
     limit: object,
-) -> Statistic:
+) -> StatisticSpec:
     where = f"statistic {number}"
     known(where, given, _ASKED_asked)
     try:
@@ -243,7 +243,7 @@ def _statistic(
         wanted = None if within is None else check.positive("within", within)
         if wanted is None or given.get("epsilon") is not None or given.get("rho") is not None:
             weight = sent.label(given.get("weight"))
-            return Statistic(
+            return StatisticSpec(
                 query=query,
                 budget=_budget(given),
                 rows=rows,
@@ -255,7 +255,7 @@ def _statistic(
         kind = _budget({"epsilon": 1, "delta": given.get("delta")})
         if _concentrated(limit) and kind.delta is None:
             kind = budget(rho=1)
-        found = Statistic(query=query, budget=kind, rows=rows, found=True)
+        found = StatisticSpec(query=query, budget=kind, rows=rows, found=True)
         return _targeted(found, wanted, setting=setting)
     except (PrivacyError, TypeError) as error:
         raise InvalidArgument(f"{where}: {error}") from None
@@ -281,7 +281,7 @@ def _ranges(
         raise InvalidArgument(f"statistic {number}: {error}") from None
 
 
-def _targeted(one: Statistic, within: Fraction, *, setting: Setting_asked) -> Statistic:
+def _targeted(one: StatisticSpec, within: Fraction, *, setting: Setting_asked) -> StatisticSpec:
     """The statistic at the smallest amount, of the kind that it has, that meets a target."""
     found = amount_for(
         one.query,
@@ -320,7 +320,7 @@ def _query(given: Mapping[str, Any], folder: Path | None) -> Query:
     levels = sent.labels(given.get("levels", []))
     made: dict[object, Callable[[], Query]] = {
         "count": lambda: ask.count(**more),
-        "units": lambda: ask.units(**more),
+        "units": lambda: ask.count_units(**more),
         "sum": lambda: ask.sum(of, **more),
         "mean": lambda: ask.mean(of, **more),
         "variance": lambda: ask.variance(of, **more),

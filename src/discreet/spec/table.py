@@ -8,15 +8,15 @@ from inspect import signature
 from pathlib import Path
 from typing import Any
 
-from discreet.accounting.guarantee import Guarantee, approx, gdp, pure, zcdp
+from discreet.accounting.guarantee import Guarantee, approx_dp, gdp, pure_dp, zcdp
 from discreet.core.errors import InvalidArgument, PrivacyError
-from discreet.core.relation import Relation
+from discreet.core.relation import NeighboringRelation
 from discreet.data import schema
-from discreet.data.program import Limits
-from discreet.data.schema import Declared
-from discreet.query._release_plan import Setting
+from discreet.data.program import ContributionLimits
+from discreet.data.schema import ColumnSpec
+from discreet.query._release_plan import TableSpec
 
-_COLUMNS: Mapping[str, Callable[..., Declared]] = {
+_COLUMNS: Mapping[str, Callable[..., ColumnSpec]] = {
     "integer": schema.integer,
     "real": schema.real,
     "category": schema.category,
@@ -39,20 +39,20 @@ def read(path: Path, sections: Sequence[str]) -> Mapping[str, Any]:
     return known("file", content, sections)
 
 
-def setting(table: Mapping[str, Any], columns: object) -> Setting:
+def setting(table: Mapping[str, Any], columns: object) -> TableSpec:
     """What is declared about a table; nothing is opened."""
     given = {} if columns is None else columns
     if not isinstance(given, Mapping):
         raise InvalidArgument("columns: must be a table of settings.")
-    return Setting(
+    return TableSpec(
         schema={name: _column(name, one) for name, one in given.items()},
         unit=table.get("unit"),
-        limits=Limits(**{name: table.get(name) for name in LIMITS}),
+        limits=ContributionLimits(**{name: table.get(name) for name in LIMITS}),
         relation=_relation(table.get("relation", "add_remove")),
     )
 
 
-def _column(name: str, given: object) -> Declared:
+def _column(name: str, given: object) -> ColumnSpec:
     arguments = dict(given) if isinstance(given, Mapping) else {}
     make = _COLUMNS.get(arguments.pop("kind", ""))
     if make is None:
@@ -68,13 +68,13 @@ def _column(name: str, given: object) -> Declared:
         raise InvalidArgument(f"columns.{name}: {error}") from None
 
 
-def limit(given: object, relation: Relation) -> Guarantee:
+def limit(given: object, relation: NeighboringRelation) -> Guarantee:
     """The limit of an account."""
     match given:
         case {"epsilon": epsilon, "delta": delta, **rest} if not rest:
-            return approx(epsilon, delta, relation=relation)
+            return approx_dp(epsilon, delta, relation=relation)
         case {"epsilon": epsilon, **rest} if not rest:
-            return pure(epsilon, relation=relation)
+            return pure_dp(epsilon, relation=relation)
         case {"rho": rho, **rest} if not rest:
             return zcdp(rho, relation=relation)
         case {"mu": mu, **rest} if not rest:
@@ -85,8 +85,11 @@ def limit(given: object, relation: Relation) -> Guarantee:
             )
 
 
-def _relation(given: object) -> Relation:
-    known = {"add_remove": Relation.ADD_REMOVE, "replace_one": Relation.REPLACE_ONE}
+def _relation(given: object) -> NeighboringRelation:
+    known = {
+        "add_remove": NeighboringRelation.ADD_REMOVE,
+        "replace_one": NeighboringRelation.REPLACE_ONE,
+    }
     if given not in known:
         raise InvalidArgument(f"table.relation must be one of {', '.join(known)}, got {given!r}.")
     return known[str(given)]

@@ -8,30 +8,30 @@ from typing import TYPE_CHECKING
 
 from discreet.accounting.guarantee import Guarantee
 from discreet.core.errors import InvalidArgument
-from discreet.data.program import Plan
-from discreet.noise.random_source import Bits, system
-from discreet.query._answer import Answer
-from discreet.query._noisy_integers import Noisy
-from discreet.query._release_plan import Design
+from discreet.data.program import TableScan
+from discreet.noise.random_source import RandomSource, system_rng
+from discreet.query._answer import NoisyAnswer
+from discreet.query._noisy_integers import NoisyIntegers
+from discreet.query._release_plan import ReleasePlan
 from discreet.tables.range_release import AnyPlanned, AnyRanges, charged
 from discreet.tables.release import Release, fresh_key, protection, reserved, value_of
 
 if TYPE_CHECKING:
     from discreet.ledger.account import Receipt, Reservation
-    from discreet.tables.table import Opened
+    from discreet.tables.table import OpenTable
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Work:
+class ReleaseBatch:
     """What one reservation pays for."""
 
-    design: Design | None = None
+    design: ReleasePlan | None = None
     ranges: tuple[AnyPlanned, ...] = ()
 
     def __post_init__(self) -> None:
         if self.design is None and not self.ranges:
             raise InvalidArgument("There must be at least one question.")
-        if self.design is not None and not isinstance(self.design, Design):
+        if self.design is not None and not isinstance(self.design, ReleasePlan):
             raise InvalidArgument(
                 f"planned must be a design of questions, got {type(self.design).__name__}: "
                 "ask with table.release([...])."
@@ -45,7 +45,7 @@ class Work:
         return sum(others, start=first)
 
     @property
-    def passes(self) -> tuple[Plan, ...]:
+    def passes(self) -> tuple[TableScan, ...]:
         """What engines are asked: the passes of the design, then one for each of the ranges."""
         listed = () if self.design is None else self.design.passes
         return (*listed, *(one.counted for one in self.ranges))
@@ -58,11 +58,11 @@ class Work:
 
 
 def carry_out(
-    table: Opened,
-    work: Work,
+    table: OpenTable,
+    work: ReleaseBatch,
     *,
     label: str | None,
-    bits: Bits,
+    bits: RandomSource,
     progress: Callable[[str], None] = lambda _: None,
 ) -> tuple[tuple[Release, ...], tuple[AnyRanges, ...]]:
     """Reserve, read, add noise. Bits that are not private are refused by the account.
@@ -82,20 +82,20 @@ def carry_out(
         return _answered(table, work, held.receipt, bits=bits, progress=progress)
 
 
-def hold(table: Opened, work: Work, *, label: str, request_id: str) -> Reservation:
+def hold(table: OpenTable, work: ReleaseBatch, *, label: str, request_id: str) -> Reservation:
     """Reserve the budget of work for a request, once, however often this is called.
 
     Nothing is read. Whoever holds it says what became of it: `Reservation.settle`.
     """
     _check(table, work)
     return reserved(
-        table.account, work.guarantee, label=label, bits=system(), request_id=request_id
+        table.account, work.guarantee, label=label, bits=system_rng(), request_id=request_id
     )
 
 
 def answer_held(
-    table: Opened,
-    work: Work,
+    table: OpenTable,
+    work: ReleaseBatch,
     held: Reservation,
     *,
     progress: Callable[[str], None] = lambda _: None,
@@ -111,11 +111,16 @@ def answer_held(
     """
     if held.account is not table.account or held.receipt.guarantee != work.guarantee:
         raise InvalidArgument("held must be the reservation of this work, by this table's account.")
-    return _answered(table, work, held.receipt, bits=system(), progress=progress)
+    return _answered(table, work, held.receipt, bits=system_rng(), progress=progress)
 
 
 def _answered(
-    table: Opened, work: Work, receipt: Receipt, *, bits: Bits, progress: Callable[[str], None]
+    table: OpenTable,
+    work: ReleaseBatch,
+    receipt: Receipt,
+    *,
+    bits: RandomSource,
+    progress: Callable[[str], None],
 ) -> tuple[tuple[Release, ...], tuple[AnyRanges, ...]]:
     from discreet.data.execute import collect  # noqa: PLC0415 - engines are slow to import
 
@@ -126,7 +131,7 @@ def _answered(
         tables.append(collect(plan, source=table.source, key=fresh_key(bits)))
     progress("adding noise")
     asked = 0 if work.design is None else len(work.design.passes)
-    noisy: list[tuple[Noisy, ...]] = []
+    noisy: list[tuple[NoisyIntegers, ...]] = []
     if work.design is not None:
         noisy = work.design.noisy([one.columns for one in tables[:asked]], bits=bits)
     ranges = tuple(
@@ -138,7 +143,7 @@ def _answered(
     return releases, ranges
 
 
-def _check(table: Opened, work: Work) -> None:
+def _check(table: OpenTable, work: ReleaseBatch) -> None:
     """Plans for another table, names and types of columns: no row is read."""
     from discreet.data.source import check_source  # noqa: PLC0415 - engines are slow to import
 
@@ -153,11 +158,11 @@ def _check(table: Opened, work: Work) -> None:
 
 
 def released(
-    table: Opened, planned: Design, noisy: list[tuple[Noisy, ...]], receipt: Receipt
+    table: OpenTable, planned: ReleasePlan, noisy: list[tuple[NoisyIntegers, ...]], receipt: Receipt
 ) -> tuple[Release, ...]:
     """The answers to a design, from its noisy parts; whoever calls has charged for them."""
     answers = [
-        Answer(
+        NoisyAnswer(
             title=question.query.title,
             names=question.names,
             keys=question.keys,

@@ -12,17 +12,17 @@ from discreet.core.errors import InvalidArgument
 from discreet.data.schema import Label
 from discreet.ledger.account import Receipt
 from discreet.noise.distribution import Ints
-from discreet.noise.random_source import Bits
-from discreet.ranges.hierarchical_search import Descent
+from discreet.noise.random_source import RandomSource
+from discreet.ranges.hierarchical_search import HierarchicalSearch
 from discreet.ranges.table_query import ROWS, limited
 from discreet.tables.release import fresh_key, protection, receipt_content, reserved, worth
 
 if TYPE_CHECKING:
-    from discreet.tables.table import Opened
+    from discreet.tables.table import OpenTable
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class FineQuantiles:
+class LargeDomainQuantiles:
     """Quantiles to the last digit of the declared values, and how far their ranks may be off."""
 
     question: str
@@ -66,7 +66,9 @@ class FineQuantiles:
     __repr__ = __str__
 
 
-def descend(table: Opened, planned: Descent, *, bits: Bits) -> FineQuantiles:
+def descend(
+    table: OpenTable, planned: HierarchicalSearch, *, bits: RandomSource
+) -> LargeDomainQuantiles:
     """Reserve all of it, then count a level, add noise, and look closer where the quantiles are.
 
     Theorem: the result is within ``planned.guarantee`` under the table's relation, which the
@@ -87,7 +89,7 @@ def descend(table: Opened, planned: Descent, *, bits: Bits) -> FineQuantiles:
     label = planned.query.text
     with reserved(table.account, planned.guarantee, label=label, bits=bits) as held:
         values = planned.walk(counts, bits=bits)
-    return FineQuantiles(
+    return LargeDomainQuantiles(
         question=label,
         levels=planned.query.levels,
         values=values,

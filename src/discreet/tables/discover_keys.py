@@ -12,23 +12,23 @@ from typing import TYPE_CHECKING, Any
 from discreet.core import _validate as check
 from discreet.core.errors import InvalidArgument
 from discreet.data.expression import Expression
-from discreet.data.program import Limits
+from discreet.data.program import ContributionLimits
 from discreet.mechanisms.partition_selection import Method, PartitionSelection, partition_selection
-from discreet.noise.random_source import Bits
+from discreet.noise.random_source import RandomSource
 from discreet.query import builders as ask
-from discreet.query._answer import Answer
-from discreet.query._measure import Scale
-from discreet.query._noisy_integers import Noisy
-from discreet.query._release_plan import Setting
+from discreet.query._answer import NoisyAnswer
+from discreet.query._measure import SumEstimator
+from discreet.query._noisy_integers import NoisyIntegers
+from discreet.query._release_plan import TableSpec
 from discreet.query.builders import By
 from discreet.tables.release import SELECTED, Release, fresh_key, protection, reserved, value_of
 
 if TYPE_CHECKING:
-    from discreet.tables.table import Opened
+    from discreet.tables.table import OpenTable
 
 
 def selection(
-    table: Opened,
+    table: OpenTable,
     *,
     groups_per_unit: int | None,
     minimum: int,
@@ -59,12 +59,12 @@ def selection(
 
 
 def discover(
-    table: Opened,
+    table: OpenTable,
     *,
     by: By,
     mechanism: PartitionSelection,
     where: Expression | None,
-    bits: Bits,
+    bits: RandomSource,
     name: str = "",
 ) -> Release:
     """The keys that enough units have, with noisy counts of units.
@@ -83,7 +83,7 @@ def discover(
     )
     from discreet.data.source import check_source  # noqa: PLC0415
 
-    query = ask.units(where=where, by=by, name=name)
+    query = ask.count_units(where=where, by=by, name=name)
     plan = KeyPlan(
         schema=table.setting.schema,
         by=query.by,
@@ -98,12 +98,12 @@ def discover(
         places, noisy = mechanism.release(found.units, bits=bits)
         shown = tuple(found.keys[place] for place in places)
         del found
-    counts = Noisy(name=SELECTED, values=tuple(noisy.tolist()), noise=mechanism.noise)
-    answer = Answer(
+    counts = NoisyIntegers(name=SELECTED, values=tuple(noisy.tolist()), noise=mechanism.noise)
+    answer = NoisyAnswer(
         title=title,
         names=tuple(query.by),
         keys=shown,
-        scale=Scale(kind="units", lower=0, upper=1, exponent=0, shifts=(0,)),
+        scale=SumEstimator(kind="units", lower=0, upper=1, exponent=0, shifts=(0,)),
         parts=(counts,),
     )
     return Release(
@@ -118,7 +118,9 @@ def discover(
     )
 
 
-def _limited(setting: Setting, groups: int) -> Setting:
+def _limited(setting: TableSpec, groups: int) -> TableSpec:
     """What a discovery uses of a unit: keys, however many rows."""
-    limits = Limits() if setting.unit is None else Limits(groups_per_unit=groups)
+    limits = (
+        ContributionLimits() if setting.unit is None else ContributionLimits(groups_per_unit=groups)
+    )
     return replace(setting, limits=limits)

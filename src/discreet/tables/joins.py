@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, TypeVar
 
 from discreet.core import _validate as check
 from discreet.core.errors import InvalidArgument, RelationMismatch
-from discreet.data.schema import Lookup, Plain, Text
+from discreet.data.schema import LookupColumn, Plain, TextColumn
 from discreet.ledger.account import Account
 
 if TYPE_CHECKING:
-    from discreet.tables.table import Opened
+    from discreet.tables.table import OpenTable
 
-T = TypeVar("T", bound="Opened")
+T = TypeVar("T", bound="OpenTable")
 
 
 def join(
@@ -43,7 +43,7 @@ def join(
     return _with(table, lookups(public, on=key, source=source, columns=columns))
 
 
-def join_units(table: T, other: Opened, *, columns: Iterable[str]) -> T:
+def join_units(table: T, other: OpenTable, *, columns: Iterable[str]) -> T:
     """The table with columns of each unit's row in another private table.
 
     Theorem: sensitivities are those of the table itself, when a neighbour differs in all that one
@@ -56,7 +56,7 @@ def join_units(table: T, other: Opened, *, columns: Iterable[str]) -> T:
     """
     from discreet.data.execute import one_row_each  # noqa: PLC0415 - engines are slow
     from discreet.data.source import (
-        Joined,
+        JoinedSource,
         check_source,  # noqa: PLC0415
     )
 
@@ -75,7 +75,7 @@ def join_units(table: T, other: Opened, *, columns: Iterable[str]) -> T:
     attached = {}
     for name in names:
         column = other.setting.schema.get(name)
-        if column is None or isinstance(column, Text):
+        if column is None or isinstance(column, TextColumn):
             raise InvalidArgument(f"column {name!r} must be declared in the other table, not open.")
         attached[name] = column
     if not names:
@@ -83,12 +83,12 @@ def join_units(table: T, other: Opened, *, columns: Iterable[str]) -> T:
     kinds = [_textual(one.source.columns.get(u)) for one, u in ((table, unit), (other, theirs))]
     if kinds[0] is not kinds[1]:
         raise InvalidArgument("The unit must be text in both sources, or whole numbers in both.")
-    source = Joined(source=table.source, other=other.source, unit=theirs, attached=attached)
+    source = JoinedSource(source=table.source, other=other.source, unit=theirs, attached=attached)
     check_source(one_row_each(source, names), other.source)
     found = {
-        name: Lookup(
+        name: LookupColumn(
             source=unit,
-            inner=column.inner if isinstance(column, Lookup) else column,
+            inner=column.inner if isinstance(column, LookupColumn) else column,
             textual=kinds[0],
             keys=(),
             codes=(),
@@ -98,7 +98,7 @@ def join_units(table: T, other: Opened, *, columns: Iterable[str]) -> T:
     return replace(_with(table, found), source=source)
 
 
-def _with(table: T, found: Mapping[str, Lookup]) -> T:
+def _with(table: T, found: Mapping[str, LookupColumn]) -> T:
     twice = sorted(set(found) & set(table.setting.schema))
     if twice:
         raise InvalidArgument(f"columns {twice} are declared already: give them other names.")

@@ -14,27 +14,27 @@ from typing import TYPE_CHECKING, Any
 
 from discreet.accounting.guarantee import Guarantee
 from discreet.accounting.individual_filter import Admitted
-from discreet.accounting.personalized import PersonalGuarantee, personal
+from discreet.accounting.personalized import PersonalizedGuarantee, personalized
 from discreet.core import canonical_json as canonical
 from discreet.core import events
 from discreet.core._rational import Number
 from discreet.core.errors import InvalidArgument, NotCertified, Unsupported
-from discreet.core.relation import Relation
+from discreet.core.relation import NeighboringRelation
 from discreet.data.expression import Expression, col
-from discreet.data.program import Plan
-from discreet.data.schema import Category, Lookup, category
+from discreet.data.program import TableScan
+from discreet.data.schema import CategoryColumn, LookupColumn, category
 from discreet.ledger.account import Receipt
-from discreet.ledger.personal_budgets import Crowd
-from discreet.noise.random_source import Bits, system
+from discreet.ledger.personal_budgets import PersonalBudgets
+from discreet.noise.random_source import RandomSource, system_rng
 from discreet.query import builders as ask
-from discreet.query._release_plan import Design, design, single
+from discreet.query._release_plan import ReleasePlan, design, single
 from discreet.query.builders import By, Keys, Query, Value
 from discreet.query.personalized_queries import (
     Level,
-    Menu,
+    PrivacySpecification,
     Sums,
-    Trade,
-    Weighted,
+    WeightedPlan,
+    WeightingTradeoff,
     level_pass,
     menu,
     only,
@@ -46,19 +46,21 @@ from discreet.tables._execute import released
 from discreet.tables.release import Release, fresh_key, reserved
 
 if TYPE_CHECKING:
-    from discreet.tables.table import Edges, Opened
+    from discreet.tables.table import Edges, OpenTable
 
 
 # ── Levels ───────────────────────────────────────────────────────────────────────────────────────
 # One level for every unit of a table: from a column of its own rows, or from a crowd.
 
 
-def attached(table: Opened, column: str, *, crowd: Crowd | None, levels: Menu) -> Opened:
+def attached(
+    table: OpenTable, column: str, *, crowd: PersonalBudgets | None, levels: PrivacySpecification
+) -> OpenTable:
     """The table in which every unit has one level, the same in all of its rows."""
     from discreet.data.source import (
-        Joined,
-        SparkFrame,
-        Stream,  # noqa: PLC0415 - slow to import
+        ArrowStreamSource,  # noqa: PLC0415 - slow to import
+        JoinedSource,
+        SparkSource,
     )
 
     setting = table.setting
@@ -66,32 +68,36 @@ def attached(table: Opened, column: str, *, crowd: Crowd | None, levels: Menu) -
     kind = None if unit is None else table.source.columns.get(unit)
     textual = kind in ("text", "object")
     if crowd is not None:
-        if isinstance(table.source, SparkFrame):
+        if isinstance(table.source, SparkSource):
             raise Unsupported("Spark would keep who was admitted in its logs; use another engine.")
         plain = category([str(x) for x in levels.levels])
-        looked = Lookup(source=str(unit), inner=plain, textual=textual, keys=(), codes=())
+        looked = LookupColumn(source=str(unit), inner=plain, textual=textual, keys=(), codes=())
         changed = {**schema, column: looked}
         return replace(table, setting=replace(setting, schema=changed))
     held = schema[column]
-    if unit is None or (isinstance(held, Lookup) and held.source == unit):
+    if unit is None or (isinstance(held, LookupColumn) and held.source == unit):
         return table
-    if isinstance(table.source, Stream | SparkFrame) or isinstance(held, Lookup):
+    if isinstance(table.source, ArrowStreamSource | SparkSource) or isinstance(held, LookupColumn):
         raise Unsupported(
             "A unit may have several rows here, and must have one level: put the levels into a "
             "table of people and attach them, table.join_units(people, columns=[...])."
         )
-    if not isinstance(held, Category):
+    if not isinstance(held, CategoryColumn):
         raise InvalidArgument(f"{column!r} must be a category.")
-    source = Joined(source=table.source, other=table.source, unit=unit, attached={column: held})
-    looked = Lookup(source=unit, inner=held, textual=textual, keys=(), codes=())
+    source = JoinedSource(
+        source=table.source, other=table.source, unit=unit, attached={column: held}
+    )
+    looked = LookupColumn(source=unit, inner=held, textual=textual, keys=(), codes=())
     changed = {**schema, column: looked}
     return replace(table, source=source, setting=replace(setting, schema=changed))
 
 
-def members_only(opened: Opened, column: str, *, crowd: Crowd, taking: Admitted) -> Opened:
+def members_only(
+    opened: OpenTable, column: str, *, crowd: PersonalBudgets, taking: Admitted
+) -> OpenTable:
     """The table in which only the admitted members of a crowd have a level; private."""
     held = opened.setting.schema[column]
-    if not isinstance(held, Lookup) or not isinstance(held.inner, Category):
+    if not isinstance(held, LookupColumn) or not isinstance(held.inner, CategoryColumn):
         raise InvalidArgument("The level of a crowd must be looked up by the unit.")
     places = {str(level): place for place, level in enumerate(held.inner.levels)}
     members = [name for name, here in zip(crowd.members, taking.tolist(), strict=True) if here]
@@ -104,7 +110,7 @@ def members_only(opened: Opened, column: str, *, crowd: Crowd, taking: Admitted)
     return replace(opened, setting=replace(opened.setting, schema=schema))
 
 
-def check_members(table: Opened, crowd: Crowd) -> None:
+def check_members(table: OpenTable, crowd: PersonalBudgets) -> None:
     """Refuse members that are not one unit each, before anybody pays: no row is read."""
     kind = table.source.columns.get(table.setting.unit or "")
     _keys(crowd.members, textual=kind in ("text", "object"))
@@ -139,7 +145,7 @@ _MEMBER = "level of the crowd"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PersonalRelease:
+class PersonalizedRelease:
     """A published answer, and what it costs the people of each level.
 
     ``release`` is the answer as any other; its guarantee is that of the people who pay the most.
@@ -148,7 +154,7 @@ class PersonalRelease:
     """
 
     release: Release
-    guarantee: PersonalGuarantee
+    guarantee: PersonalizedGuarantee
     weights: Mapping[Level, float]
 
     @property
@@ -171,7 +177,7 @@ class PersonalRelease:
         return json.dumps(content, indent=1)
 
     @classmethod
-    def from_json(cls, text: str) -> PersonalRelease:
+    def from_json(cls, text: str) -> PersonalizedRelease:
         """The release of a text; numbers that do not follow from its noisy sums are refused."""
         with canonical.reading("a personal release"):
             content = json.loads(text)
@@ -181,7 +187,7 @@ class PersonalRelease:
             weights = {level: float(weight) for level, weight in content["weights"]}
         return cls(
             release=Release.from_json(release),
-            guarantee=PersonalGuarantee.from_json(guarantee),
+            guarantee=PersonalizedGuarantee.from_json(guarantee),
             weights=weights,
         )
 
@@ -196,7 +202,7 @@ class PersonalRelease:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Personal:
+class PersonalizedTable:
     """Questions to a table whose people have budgets of their own; made by `Table.personal`.
 
     Theorem: an answer has the guarantee of each person's level towards all data that differ in
@@ -211,14 +217,14 @@ class Personal:
         the most open of them.
     """
 
-    table: Opened
-    levels: Menu
+    table: OpenTable
+    levels: PrivacySpecification
     column: str
-    crowd: Crowd | None = field(default=None, repr=False)
+    crowd: PersonalBudgets | None = field(default=None, repr=False)
 
     def count(
         self, *, where: Expression | None = None, by: By = None, keys: Keys = None, **how: Any
-    ) -> PersonalRelease:
+    ) -> PersonalizedRelease:
         """How many rows there are."""
         return self.release(ask.count(where=where, by=by, keys=keys), **how)
 
@@ -230,7 +236,7 @@ class Personal:
         by: By = None,
         keys: Keys = None,
         **how: Any,
-    ) -> PersonalRelease:
+    ) -> PersonalizedRelease:
         """The sum of a column or an expression."""
         return self.release(ask.sum(value, where=where, by=by, keys=keys), **how)
 
@@ -242,7 +248,7 @@ class Personal:
         by: By = None,
         keys: Keys = None,
         **how: Any,
-    ) -> PersonalRelease:
+    ) -> PersonalizedRelease:
         """The mean over rows; of a boolean, the share of rows where it is true."""
         return self.release(ask.mean(value, where=where, by=by, keys=keys), **how)
 
@@ -254,7 +260,7 @@ class Personal:
         where: Expression | None = None,
         keys: Keys = None,
         **how: Any,
-    ) -> PersonalRelease:
+    ) -> PersonalizedRelease:
         """The number of rows in each category, or between each two ``edges``."""
         return self.release(ask.histogram(value, edges=edges, where=where, keys=keys), **how)
 
@@ -265,7 +271,7 @@ class Personal:
         rows: Mapping[Any, int],
         differ: Number | None = None,
         level: float = _LEVEL,
-    ) -> tuple[Trade, ...]:
+    ) -> tuple[WeightingTradeoff, ...]:
         """What each cap would give, best first, from public numbers alone; nothing is read.
 
         ``rows`` states or guesses how many rows each level has (in a group). ``differ`` bounds how
@@ -286,7 +292,7 @@ class Personal:
         rows: Mapping[Any, int] | None = None,
         differ: Number | None = None,
         label: str | None = None,
-    ) -> PersonalRelease:
+    ) -> PersonalizedRelease:
         """Answer a question with every person's own budget.
 
         ``cap`` names the level above which nobody spends; people of stricter levels count for less.
@@ -297,17 +303,19 @@ class Personal:
             cap = self.levels.levels[0]
             if rows is not None:
                 cap = self.trades(query, rows=rows, differ=differ)[0].cap
-        return self._run(self._planned([query], cap), label=label, bits=system())
+        return self._run(self._planned([query], cap), label=label, bits=system_rng())
 
     def by_level(self, query: Query, *, label: str | None = None) -> dict[Level, Release]:
         """One answer for the people of each level, each with the whole budget of the level."""
-        return self._apart(single(query), label=label, bits=system())
+        return self._apart(single(query), label=label, bits=system_rng())
 
-    def _planned(self, queries: Sequence[Query], cap: Level) -> Weighted:
+    def _planned(self, queries: Sequence[Query], cap: Level) -> WeightedPlan:
         setting = self._opened.setting
         return weighted(queries, setting=setting, levels=self.levels, cap=cap)
 
-    def _run(self, made: Weighted, *, label: str | None, bits: Bits) -> PersonalRelease:
+    def _run(
+        self, made: WeightedPlan, *, label: str | None, bits: RandomSource
+    ) -> PersonalizedRelease:
         levels = self.levels.levels
         passes = [level_pass(p, column=self.column, levels=levels) for p in made.design.passes]
         words = label or "; ".join(q.query.title for q in made.design.questions)
@@ -316,13 +324,15 @@ class Personal:
         noisy = made.design.noisy(made.combined(split_all(passes, sums, levels)), bits=bits)
         del sums
         (one,) = released(self.table, made.design, noisy, receipt)
-        return PersonalRelease(
+        return PersonalizedRelease(
             release=self._told(one, made.weights),
             guarantee=made.guarantee,
             weights=made.weights,
         )
 
-    def _apart(self, query: Query, *, label: str | None, bits: Bits) -> dict[Level, Release]:
+    def _apart(
+        self, query: Query, *, label: str | None, bits: RandomSource
+    ) -> dict[Level, Release]:
         """Theorem: each level has the guarantee of its own answer; no row is in two of them."""
         setting = self._opened.setting
         designs = {
@@ -334,7 +344,7 @@ class Personal:
             for level in self.levels.levels
         }
         plans = [plan for made in designs.values() for plan in made.passes]
-        cost = personal({str(level): made.guarantee for level, made in designs.items()})
+        cost = personalized({str(level): made.guarantee for level, made in designs.items()})
         words = label or f"{query.title} by level"
         sums, receipt = self._read(plans, cost, label=words, bits=bits)
         left = iter(sums)
@@ -344,13 +354,18 @@ class Personal:
         }
 
     def _answer(
-        self, made: Design, tables: Sequence[Sums], receipt: Receipt, *, bits: Bits
+        self, made: ReleasePlan, tables: Sequence[Sums], receipt: Receipt, *, bits: RandomSource
     ) -> Release:
         (one,) = released(self.table, made, made.noisy(tables, bits=bits), receipt)
         return self._told(one, {})
 
     def _read(
-        self, plans: Sequence[Plan], cost: PersonalGuarantee, *, label: str, bits: Bits
+        self,
+        plans: Sequence[TableScan],
+        cost: PersonalizedGuarantee,
+        *,
+        label: str,
+        bits: RandomSource,
     ) -> tuple[list[Sums], Receipt]:
         """Charge everyone who pays, then read the exact sums of each plan: private."""
         from discreet.data.execute import collect  # noqa: PLC0415 - engines are slow to import
@@ -376,8 +391,8 @@ class Personal:
         return [one.columns for one in tables], receipt
 
     def _admitted(
-        self, opened: Opened, cost: PersonalGuarantee, *, label: str, bits: Bits
-    ) -> tuple[Opened, Receipt]:
+        self, opened: OpenTable, cost: PersonalizedGuarantee, *, label: str, bits: RandomSource
+    ) -> tuple[OpenTable, Receipt]:
         """The table in which only those have a level who can pay; they are charged now."""
         crowd = self.crowd
         if crowd is None or not bits.private:
@@ -385,7 +400,7 @@ class Personal:
                 "A release from seeded bits is not private and cannot be charged; use system()."
             )
         nothing = Guarantee(events.NOTHING, cost.relation)
-        prices = personal({x: cost[x] if x in cost.names else nothing for x in crowd.limits})
+        prices = personalized({x: cost[x] if x in cost.names else nothing for x in crowd.limits})
         admission = crowd.admit(prices, label=label)
         receipt = Receipt(
             account=f"crowd {crowd.name}",
@@ -399,7 +414,7 @@ class Personal:
         return members_only(opened, self.column, crowd=crowd, taking=admission.taking), receipt
 
     @property
-    def _opened(self) -> Opened:
+    def _opened(self) -> OpenTable:
         return attached(self.table, self.column, crowd=self.crowd, levels=self.levels)
 
     def _told(self, release: Release, weights: Mapping[Level, float]) -> Release:
@@ -419,12 +434,12 @@ class Personal:
 
 
 def personal_table(
-    table: Opened,
+    table: OpenTable,
     levels: Mapping[Any, Number | Guarantee],
     *,
     budget: str | None,
-    crowd: Crowd | None,
-) -> Personal:
+    crowd: PersonalBudgets | None,
+) -> PersonalizedTable:
     """Checks of public facts; nothing is read."""
     setting = table.setting
     if (budget is None) == (crowd is None):
@@ -434,17 +449,17 @@ def personal_table(
         unknown = [str(x) for x in made.levels if str(x) not in crowd.limits.names]
         if unknown or not all(isinstance(x, str) for x in made.levels):
             raise InvalidArgument(f"levels must be levels of the crowd, got {unknown}.")
-        if setting.unit is None or setting.relation is not Relation.ADD_REMOVE:
+        if setting.unit is None or setting.relation is not NeighboringRelation.ADD_REMOVE:
             raise InvalidArgument(
                 "A crowd needs a table with a unit, the column that holds its members, under "
                 "Relation.ADD_REMOVE."
             )
         check_members(table, crowd)
-        found = Personal(table=table, levels=made, column=_MEMBER, crowd=crowd)
+        found = PersonalizedTable(table=table, levels=made, column=_MEMBER, crowd=crowd)
     else:
         column = setting.schema.get(budget or "")
-        plain = column.inner if isinstance(column, Lookup) else column
-        if not isinstance(plain, Category):
+        plain = column.inner if isinstance(column, LookupColumn) else column
+        if not isinstance(plain, CategoryColumn):
             raise InvalidArgument(f"budget={budget!r} must be a column declared as a category.")
         unknown = [str(level) for level in made.levels if level not in plain.labels]
         if unknown:
@@ -454,16 +469,16 @@ def personal_table(
                 f"Whoever has no level in {budget!r} would have one of these: declare it by "
                 "category(levels), without other=False and missing, and they are left out."
             )
-        found = Personal(table=table, levels=made, column=str(budget))
+        found = PersonalizedTable(table=table, levels=made, column=str(budget))
     found._opened  # noqa: B018, SLF001 - the checks
     return found
 
 
-def _caps(levels: Menu, query: Query) -> Iterable[Level]:
+def _caps(levels: PrivacySpecification, query: Query) -> Iterable[Level]:
     """One level of each budget; quantiles have no weights."""
     different = {levels[level]: level for level in reversed(levels.levels)}
     return list(reversed(different.values()))[: 1 if query.levels else None]
 
 
-def _pure(guarantee: PersonalGuarantee) -> list[tuple[str, Guarantee]]:
+def _pure(guarantee: PersonalizedGuarantee) -> list[tuple[str, Guarantee]]:
     return [(name, g) for name, g in guarantee.levels if g.epsilon() < float("inf")]

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from discreet.core.errors import InvalidArgument
 from discreet.ledger.account import Receipt
-from discreet.noise.random_source import Bits
-from discreet.query._release_plan import Setting
+from discreet.noise.random_source import RandomSource
+from discreet.query._release_plan import TableSpec
 from discreet.ranges.grid.release import GridRelease
 from discreet.ranges.grid.table_query import PlannedGrid
 from discreet.ranges.release import RangeRelease
@@ -17,14 +17,14 @@ from discreet.ranges.table_query import ROWS, PlannedRanges, limited
 from discreet.tables.release import protection, read_receipt, receipt_content, worth
 
 if TYPE_CHECKING:
-    from discreet.data.program import Table
+    from discreet.data.program import ExactResult
 
 _SECTION = "release"
 _WORDS = ("title", "question", "mechanism", "protects")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class Charged:
+class ChargedRelease:
     """What a table adds to an artefact: the question in words, and the receipt."""
 
     title: str
@@ -40,7 +40,7 @@ class Charged:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class ChargedRanges(RangeRelease, Charged):
+class ChargedRangeRelease(RangeRelease, ChargedRelease):
     """Noisy measurements of a column of a table: answers to all ranges, and the receipt.
 
     Its JSON is also that of a `RangeRelease`, with a section more.
@@ -51,7 +51,7 @@ class ChargedRanges(RangeRelease, Charged):
         return self._with_section(super().to_json())
 
     @classmethod
-    def from_json(cls, text: str) -> ChargedRanges:
+    def from_json(cls, text: str) -> ChargedRangeRelease:
         """The artefact of a text that a table has released."""
         held = RangeRelease.from_json(text)
         return cls(**_parts(held), **_read(text, held))
@@ -63,7 +63,7 @@ class ChargedRanges(RangeRelease, Charged):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class ChargedGrid(GridRelease, Charged):
+class ChargedGridRelease(GridRelease, ChargedRelease):
     """Noisy measurements of several columns: answers to all rectangles, and the receipt.
 
     Its JSON is also that of a `GridRelease`, with a section more.
@@ -74,7 +74,7 @@ class ChargedGrid(GridRelease, Charged):
         return self._with_section(super().to_json())
 
     @classmethod
-    def from_json(cls, text: str) -> ChargedGrid:
+    def from_json(cls, text: str) -> ChargedGridRelease:
         """The artefact of a text that a table has released."""
         held = GridRelease.from_json(text)
         return cls(**_parts(held), **_read(text, held))
@@ -86,12 +86,17 @@ class ChargedGrid(GridRelease, Charged):
     __repr__ = __str__
 
 
-AnyRanges: TypeAlias = ChargedRanges | ChargedGrid
+AnyRanges: TypeAlias = ChargedRangeRelease | ChargedGridRelease
 AnyPlanned: TypeAlias = PlannedRanges | PlannedGrid
 
 
 def charged(
-    planned: AnyPlanned, table: Table, *, setting: Setting, receipt: Receipt, bits: Bits
+    planned: AnyPlanned,
+    table: ExactResult,
+    *,
+    setting: TableSpec,
+    receipt: Receipt,
+    bits: RandomSource,
 ) -> AnyRanges:
     """Noise on the exact counts of the cells, by the best structure of the plan.
 
@@ -113,8 +118,10 @@ def charged(
     if isinstance(planned, PlannedGrid):
         # Groups are numbered with the last column running fastest, as arrays are.
         cells = counts.reshape(planned.ranked.grid.shape)
-        return ChargedGrid(**_parts(planned.ranked.best.release(cells, bits=bits)), **section)
-    return ChargedRanges(**_parts(planned.ranked.best.release(counts, bits=bits)), **section)
+        return ChargedGridRelease(
+            **_parts(planned.ranked.best.release(cells, bits=bits)), **section
+        )
+    return ChargedRangeRelease(**_parts(planned.ranked.best.release(counts, bits=bits)), **section)
 
 
 def _parts(held: RangeRelease | GridRelease) -> dict[str, Any]:

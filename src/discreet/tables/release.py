@@ -14,15 +14,15 @@ from discreet.accounting.guarantee import Guarantee
 from discreet.core import _validate as check
 from discreet.core import canonical_json as canonical
 from discreet.core.errors import InvalidArgument, Unsupported
-from discreet.core.relation import Relation
+from discreet.core.relation import NeighboringRelation
 from discreet.data.program import Key
 from discreet.data.schema import OTHER
 from discreet.ledger.account import Account, Receipt, Reservation, shortened
-from discreet.noise.random_source import Bits
-from discreet.query._answer import Answer
+from discreet.noise.random_source import RandomSource
+from discreet.query._answer import NoisyAnswer
 from discreet.query._bound_suggestions import sum_width
-from discreet.query._measure import Scale
-from discreet.query._release_plan import Setting
+from discreet.query._measure import SumEstimator
+from discreet.query._release_plan import TableSpec
 
 # ── Charge ───────────────────────────────────────────────────────────────────────────────────────
 # What every release shares: the reservation before the first row, and who is protected.
@@ -33,7 +33,7 @@ def reserved(
     guarantee: Guarantee,
     *,
     label: str,
-    bits: Bits,
+    bits: RandomSource,
     request_id: str | None = None,
 ) -> Reservation:
     """The budget of a release, spent now. Bits that are not private are refused."""
@@ -43,17 +43,17 @@ def reserved(
     return account.reserve(guarantee, label=words, private=bits.private, request_id=request_id)
 
 
-def fresh_key(bits: Bits) -> int:
+def fresh_key(bits: RandomSource) -> int:
     """Which rows of a unit are kept must not be known or repeated."""
     return int.from_bytes(bits.words(2).tobytes(), "big")
 
 
-def protection(setting: Setting) -> str:
+def protection(setting: TableSpec) -> str:
     """Who is protected, and how much of each is used, in one sentence."""
     who = "any one row" if setting.unit is None else f"any one {setting.unit}, with all its rows,"
     act = {
-        Relation.ADD_REMOVE: f"whether {who} is in the data at all",
-        Relation.REPLACE_ONE: f"what the data say about {who} while their number is public",
+        NeighboringRelation.ADD_REMOVE: f"whether {who} is in the data at all",
+        NeighboringRelation.REPLACE_ONE: f"what the data say about {who} while their number is public",
     }[setting.relation]
     limits = [
         f"at most {value} {thing}{' is' if value == 1 else 's are'} used of each{where}"
@@ -77,7 +77,7 @@ SELECTED = "units of shown keys"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Folded:
+class MergedRelease:
     """A release of counts or sums whose small groups are one, the last: see `Release.fold`."""
 
     release: Release
@@ -139,7 +139,7 @@ class Folded:
         return (*kept, together([numbers[place] for place in self.merged]))
 
 
-def fold(release: Release, *, below: float) -> Folded:
+def fold(release: Release, *, below: float) -> MergedRelease:
     """Put all groups whose published number is below this into one, the last."""
     _measured(release)
     if not release.names:
@@ -149,16 +149,16 @@ def fold(release: Release, *, below: float) -> Folded:
     small = [
         key == rest or value < limit for key, value in zip(release.keys, release.value, strict=True)
     ]
-    return Folded(
+    return MergedRelease(
         release=release,
         kept=tuple(place for place, one in enumerate(small) if not one),
         merged=tuple(place for place, one in enumerate(small) if one),
     )
 
 
-def _measured(release: Release) -> tuple[Any, Scale]:
+def _measured(release: Release) -> tuple[Any, SumEstimator]:
     answer = release.answer
-    if answer is None or not isinstance(answer.scale, Scale) or len(answer.parts) != 1:
+    if answer is None or not isinstance(answer.scale, SumEstimator) or len(answer.parts) != 1:
         raise Unsupported("Only counts and sums that were measured directly can be folded.")
     if answer.parts[0].name == SELECTED:
         raise Unsupported("Ask for counts by these keys, and fold those: hidden keys bias these.")
@@ -189,7 +189,7 @@ class Release:
     receipt: Receipt
     mechanism: str
     protects: str
-    answer: Answer | None = None
+    answer: NoisyAnswer | None = None
 
     @property
     def keys(self) -> tuple[Key, ...]:
@@ -243,7 +243,7 @@ class Release:
         """Post-processing: any function of the value, at no cost. The error bars are lost."""
         return replace(self, value=function(self.value), answer=None)
 
-    def fold(self, *, below: float) -> Folded:
+    def fold(self, *, below: float) -> MergedRelease:
         """Post-processing: all groups whose number is below this as one last group, "(other)"."""
         return fold(self, below=below)
 
@@ -273,7 +273,7 @@ class Release:
             if content["discreet_release"] != VERSION:
                 raise InvalidArgument("text is a release of another version.")
             held = content["answer"]
-            answer = None if held is None else Answer.read(held)
+            answer = None if held is None else NoisyAnswer.read(held)
             made = cls(
                 title=content["title"],
                 question=content["question"],
@@ -310,7 +310,7 @@ class Release:
         return str(self)
 
     @property
-    def _answer(self) -> Answer:
+    def _answer(self) -> NoisyAnswer:
         if self.answer is None:
             raise Unsupported("A mapped release has no error bars: ask the one it came from.")
         return self.answer
@@ -335,7 +335,7 @@ def told_delta(guarantee: Guarantee, *, delta: float = DELTA) -> float:
     return delta
 
 
-def value_of(answer: Answer) -> Any:
+def value_of(answer: NoisyAnswer) -> Any:
     """A number without groups, a tuple with."""
     return tuple(answer.values) if answer.names else answer.values[0]
 

@@ -9,9 +9,9 @@ from typing import Any, Self
 
 from discreet.core._rational import Number
 from discreet.ledger.account import Account, Receipt
-from discreet.noise.random_source import system
+from discreet.noise.random_source import system_rng
 from discreet.ranges.stream.file import StreamFile
-from discreet.ranges.stream.plan import Forecast, StreamPlan, plan_stream
+from discreet.ranges.stream.plan import StreamForecast, StreamPlan, plan_stream
 from discreet.ranges.stream.state import Counts
 
 
@@ -40,7 +40,7 @@ class Stream:
         not return, nothing was counted, or ``last`` has the answers when the stream is opened
         again: ``steps`` tells which.
         """
-        return self._file.feed(counts, bits=system())
+        return self._file.feed(counts, bits=system_rng())
 
     def events(self, steps: Any, *, end: int, keys: Any = None, units: Any = None) -> Counts:
         """Count events into steps, and close the steps up to ``end``.
@@ -49,9 +49,9 @@ class Stream:
         and ``units`` whose it is (if the stream limits units; whole numbers in all feeds, or texts
         in all): of each unit the first ``rows_per_unit`` events of the whole stream are counted.
         """
-        return self._file.events(steps, end=end, bits=system(), keys=keys, units=units)
+        return self._file.events(steps, end=end, bits=system_rng(), keys=keys, units=units)
 
-    def forecast(self, step: int, *, level: float = 0.95) -> Forecast:
+    def forecast(self, step: int, *, level: float = 0.95) -> StreamForecast:
         """The error of the answer after a step."""
         return self.plan.forecast(step, level=level)
 

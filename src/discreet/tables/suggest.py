@@ -12,36 +12,36 @@ from discreet.accounting.guarantee import Guarantee
 from discreet.core import _validate as check
 from discreet.core._rational import Number as Numeric
 from discreet.core.errors import InvalidArgument
-from discreet.core.relation import Relation
+from discreet.core.relation import NeighboringRelation
 from discreet.data.expression import col
-from discreet.data.program import Limits, Plan, count, units
-from discreet.data.schema import Number, real
+from discreet.data.program import ContributionLimits, TableScan, count, units
+from discreet.data.schema import NumericColumn, kind_of, real
 from discreet.ledger.account import Receipt
-from discreet.mechanisms.additive import Additive
-from discreet.noise.distribution import Law
-from discreet.noise.random_source import Bits
+from discreet.mechanisms.additive import AdditiveMechanism
+from discreet.noise.distribution import Distribution
+from discreet.noise.random_source import RandomSource
 from discreet.query import builders as ask
 from discreet.query._bound_suggestions import (
     LARGEST,
-    Choice,
+    LimitChoice,
     choices,
     classes,
     covering,
     edges,
     grid_of,
 )
-from discreet.query.budget import Budget, Move
+from discreet.query.budget import BudgetChange, QueryBudget
 from discreet.query.builders import By
 from discreet.tables.release import fresh_key, reserved
 
 if TYPE_CHECKING:
-    from discreet.tables.table import Opened
+    from discreet.tables.table import OpenTable
 
 _LEVEL = 0.95
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Bounds:
+class SuggestedBounds:
     """Suggested bounds of a column, in powers of two, and how sure they are."""
 
     column: str
@@ -76,8 +76,8 @@ class Bounds:
 class SuggestedLimits:
     """Suggested limits, each with what the alternatives would cost."""
 
-    rows: tuple[Choice, ...]
-    groups: tuple[Choice, ...]
+    rows: tuple[LimitChoice, ...]
+    groups: tuple[LimitChoice, ...]
     guarantee: Guarantee
     receipt: Receipt
 
@@ -114,14 +114,14 @@ class SuggestedLimits:
 
 
 def suggest_bounds(
-    table: Opened,
+    table: OpenTable,
     column: str,
     *,
     coverage: float,
     outermost: tuple[Numeric, Numeric] | None,
-    budget: Budget,
-    bits: Bits,
-) -> Bounds:
+    budget: QueryBudget,
+    bits: RandomSource,
+) -> SuggestedBounds:
     """Bounds that hold the values of most units, from a noisy histogram over powers of two.
 
     Theorem: the histogram, and so the suggestion, is within the budget under the table's relation.
@@ -134,8 +134,8 @@ def suggest_bounds(
     from discreet.data.source import check_source  # noqa: PLC0415
 
     declared = table.setting.schema.get(column)
-    if not isinstance(declared, Number | None):
-        kind = type(declared).__name__.lower()
+    if not isinstance(declared, NumericColumn | None):
+        kind = kind_of(declared)
         raise InvalidArgument(f"column must hold numbers; {column!r} is declared as {kind}.")
     inside = float(check.probability("coverage", coverage, zero=False, one=False))
     ends = check.listed("outermost", outermost or (-(2**LARGEST), 2**LARGEST))
@@ -144,12 +144,14 @@ def suggest_bounds(
     lower, upper = (check.finite("outermost", end) for end in ends)
     marks, grid = edges(lower, upper)
     missing = min(max(Fraction(0), lower), upper)
-    plan = Plan(
+    plan = TableScan(
         schema={column: real(lower=lower, upper=upper, grid=grid, missing=missing)},
         aggregates={"units": count()},
         unit=table.setting.unit,
         by={column: col(column).cut(marks)},
-        limits=Limits() if table.setting.unit is None else Limits(rows_per_unit=1),
+        limits=ContributionLimits()
+        if table.setting.unit is None
+        else ContributionLimits(rows_per_unit=1),
     )
     check_source(plan.program(), table.source)
     mechanism = _noise(budget, table.setting.relation, parts=1)[0]
@@ -162,20 +164,20 @@ def suggest_bounds(
     found = covering(noisy, _law(mechanism), coverage=inside, limits=limits, level=_LEVEL)
     low, high = limits[found.first], limits[found.last]
     declared = table.setting.schema.get(column)
-    return Bounds(
+    return SuggestedBounds(
         column=column,
         lower=float(low),
         upper=float(high),
         grid=float(grid_of(low, high)),
         outside=found.outside,
-        whole=isinstance(declared, Number) and declared.exponent == 0,
+        whole=isinstance(declared, NumericColumn) and declared.exponent == 0,
         guarantee=mechanism.guarantee,
         receipt=held.receipt,
     )
 
 
 def suggest_limits(
-    table: Opened, *, by: By, planned_epsilon: Numeric, budget: Budget, bits: Bits
+    table: OpenTable, *, by: By, planned_epsilon: Numeric, budget: QueryBudget, bits: RandomSource
 ) -> SuggestedLimits:
     """How much of one unit to use: from noisy histograms of rows and groups per unit.
 
@@ -192,8 +194,8 @@ def suggest_limits(
     if setting.unit is None:
         raise InvalidArgument("unit must be declared: without one each row is another unit.")
     epsilon = check.positive("planned_epsilon", planned_epsilon)
-    groups = ask.units(by=by).by
-    plan = Plan(
+    groups = ask.count_units(by=by).by
+    plan = TableScan(
         schema=setting.schema, aggregates={"units": units()}, unit=setting.unit, by=groups or None
     )
     program = plan.program()
@@ -216,22 +218,26 @@ def suggest_limits(
     )
 
 
-def _choices(counts: Sequence[int], mechanism: Additive, epsilon: Fraction) -> tuple[Choice, ...]:
+def _choices(
+    counts: Sequence[int], mechanism: AdditiveMechanism, epsilon: Fraction
+) -> tuple[LimitChoice, ...]:
     noise = math.sqrt(2) / float(epsilon)
     return tuple(choices(counts, _law(mechanism), noise=noise, level=_LEVEL))
 
 
-def _noise(budget: Budget, relation: Relation, *, parts: int) -> tuple[Additive, ...]:
+def _noise(
+    budget: QueryBudget, relation: NeighboringRelation, *, parts: int
+) -> tuple[AdditiveMechanism, ...]:
     """One unit is in one bin: it moves one count, a replacement moves two."""
-    moved = 1 if relation is Relation.ADD_REMOVE else 2
-    move = Move(l1=moved, l2_squared=moved)
+    moved = 1 if relation is NeighboringRelation.ADD_REMOVE else 2
+    move = BudgetChange(l1=moved, l2_squared=moved)
     made = budget.mechanisms([move] * parts, shares=[Fraction(1, parts)] * parts, relation=relation)
-    return tuple(one for one in made if isinstance(one, Additive))
+    return tuple(one for one in made if isinstance(one, AdditiveMechanism))
 
 
-def _law(mechanism: Additive) -> Law:
+def _law(mechanism: AdditiveMechanism) -> Distribution:
     noise: Any = None if mechanism.integers is None else mechanism.integers.noise
-    if not isinstance(noise, Law):
+    if not isinstance(noise, Distribution):
         raise InvalidArgument("The budget must buy integer noise.")
     return noise
 

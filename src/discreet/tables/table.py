@@ -16,41 +16,41 @@ from discreet.accounting.guarantee import Guarantee
 from discreet.core import _validate as check
 from discreet.core._rational import Number, rational
 from discreet.core.errors import InvalidArgument, RelationMismatch
-from discreet.core.relation import Relation, trusted
+from discreet.core.relation import NeighboringRelation, trusted
 from discreet.data.expression import Expression
-from discreet.data.program import Limits
-from discreet.data.schema import Declared, Plain, Text
+from discreet.data.program import ContributionLimits
+from discreet.data.schema import ColumnSpec, Plain, TextColumn
 from discreet.ledger.account import Account
-from discreet.ledger.personal_budgets import Crowd
+from discreet.ledger.personal_budgets import PersonalBudgets
 from discreet.mechanisms.partition_selection import Method
-from discreet.noise.random_source import Bits, system
+from discreet.noise.random_source import RandomSource, system_rng
 from discreet.query import builders as ask
-from discreet.query._release_plan import Design, Setting, design, single
-from discreet.query.budget import Budget, budget
+from discreet.query._release_plan import ReleasePlan, TableSpec, design, single
+from discreet.query.budget import QueryBudget, budget
 from discreet.query.builders import By, Keys, Query, Value
 from discreet.query.builders import Method as Method_table
-from discreet.query.error_forecast import Currency, Forecast, amount_for, forecast
+from discreet.query.error_forecast import Currency, ErrorForecast, amount_for, forecast
 from discreet.ranges._range_answers import LEVEL
 from discreet.ranges.grid.plan import GridPlan
 from discreet.ranges.grid.table_query import AskedGrid, planned_grid, rectangles
-from discreet.ranges.hierarchical_search import Descent, descent, planned_descent
+from discreet.ranges.hierarchical_search import HierarchicalSearch, descent, planned_descent
 from discreet.ranges.plan import RangePlan
 from discreet.ranges.table_query import Asked, range_amount_for, ranges
 from discreet.ranges.table_query import planned as planned_ranges
-from discreet.tables._execute import Work, carry_out
-from discreet.tables._large_domain_quantiles import FineQuantiles, descend
+from discreet.tables._execute import ReleaseBatch, carry_out
+from discreet.tables._large_domain_quantiles import LargeDomainQuantiles, descend
 from discreet.tables.discover_keys import discover, selection
 from discreet.tables.joins import join, join_units
-from discreet.tables.personalized_table import Personal, personal_table
-from discreet.tables.range_release import AnyRanges, ChargedGrid, ChargedRanges
+from discreet.tables.personalized_table import PersonalizedTable, personal_table
+from discreet.tables.range_release import AnyRanges, ChargedGridRelease, ChargedRangeRelease
 from discreet.tables.release import Release
-from discreet.tables.suggest import Bounds, SuggestedLimits, suggest_bounds, suggest_limits
+from discreet.tables.suggest import SuggestedBounds, SuggestedLimits, suggest_bounds, suggest_limits
 
 # ── Opened ───────────────────────────────────────────────────────────────────────────────────────
 # An opened table: its source, what is declared about it, who pays, and what can be found out.
 
 
-class Amount(TypedDict, total=False):
+class BudgetArgs(TypedDict, total=False):
     """What an answer may cost: epsilon, or epsilon and delta, or rho."""
 
     epsilon: Number
@@ -58,21 +58,22 @@ class Amount(TypedDict, total=False):
     rho: Number
 
 
-def amount_of(found: Budget) -> Amount:
+def amount_of(found: QueryBudget) -> BudgetArgs:
     """A budget as it is asked for: doubles wherever they are read back as what they stand for."""
     parts = {"epsilon": found.epsilon, "delta": found.delta, "rho": found.rho}
     stated = {name: x for name, x in parts.items() if x is not None}
     return cast(
-        "Amount", {name: float(x) if rational(float(x)) == x else x for name, x in stated.items()}
+        "BudgetArgs",
+        {name: float(x) if rational(float(x)) == x else x for name, x in stated.items()},
     )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Opened:
+class OpenTable:
     """A private table without its questions; see `Table`."""
 
     source: Any = field(repr=False)
-    setting: Setting = field(repr=False)
+    setting: TableSpec = field(repr=False)
     account: Account | None = field(repr=False)
 
     def discover(
@@ -83,7 +84,7 @@ class Opened:
         where: Expression | None = None,
         minimum: int = 1,
         method: Method | None = None,
-        **amount: Unpack[Amount],
+        **amount: Unpack[BudgetArgs],
     ) -> Release:
         """The values of columns that enough units have, with noisy counts of units.
 
@@ -94,7 +95,7 @@ class Opened:
         ``epsilon`` buys Laplace noise; for many groups per unit ``method="gaussian"``, or ``rho``,
         needs less of it.
         """
-        check.known(amount, Amount.__annotations__)
+        check.known(amount, BudgetArgs.__annotations__)
         mechanism = selection(
             self,
             groups_per_unit=groups_per_unit,
@@ -102,7 +103,7 @@ class Opened:
             method=method,
             amount=amount,
         )
-        return discover(self, by=by, mechanism=mechanism, where=where, bits=system())
+        return discover(self, by=by, mechanism=mechanism, where=where, bits=system_rng())
 
     def join(
         self, public: object, *, on: str | Mapping[str, str], columns: Mapping[str, Plain]
@@ -114,7 +115,7 @@ class Opened:
         """
         return join(self, public, on=on, columns=columns)
 
-    def join_units(self, other: Opened, *, columns: Iterable[str]) -> Self:
+    def join_units(self, other: OpenTable, *, columns: Iterable[str]) -> Self:
         """This table with columns of each unit's row in another private table.
 
         If a unit has several rows there, one is used; if it has none, the missing values are. Both
@@ -127,8 +128,8 @@ class Opened:
         *,
         levels: Mapping[Any, Number | Guarantee],
         budget: str | None = None,
-        crowd: Crowd | None = None,
-    ) -> Personal:
+        crowd: PersonalBudgets | None = None,
+    ) -> PersonalizedTable:
         """Questions in which each person has the budget of the own level.
 
         ``levels`` maps levels to epsilons (or to ``zcdp`` or ``approx`` limits, all alike): what
@@ -145,33 +146,33 @@ class Opened:
         *,
         coverage: float = 0.99,
         outermost: tuple[Number, Number] | None = None,
-        **amount: Unpack[Amount],
-    ) -> Bounds:
+        **amount: Unpack[BudgetArgs],
+    ) -> SuggestedBounds:
         """Bounds for a column that hold about ``coverage`` of the units: charged, like any answer.
 
         The column need not be declared. ``outermost`` is a public range that surely holds all.
         """
-        check.known(amount, Amount.__annotations__)
+        check.known(amount, BudgetArgs.__annotations__)
         return suggest_bounds(
             self,
             column,
             coverage=coverage,
             outermost=outermost,
             budget=budget(**amount),
-            bits=system(),
+            bits=system_rng(),
         )
 
     def suggest_limits(
-        self, *, by: By = None, planned_epsilon: Number = 1, **amount: Unpack[Amount]
+        self, *, by: By = None, planned_epsilon: Number = 1, **amount: Unpack[BudgetArgs]
     ) -> SuggestedLimits:
         """How many rows (and groups of ``by``) of a unit to use: charged, like any answer.
 
         Balances what a limit leaves out with the noise of a count at ``planned_epsilon``.
         """
-        check.known(amount, Amount.__annotations__)
+        check.known(amount, BudgetArgs.__annotations__)
         amounts = budget(**amount)
         return suggest_limits(
-            self, by=by, planned_epsilon=planned_epsilon, budget=amounts, bits=system()
+            self, by=by, planned_epsilon=planned_epsilon, budget=amounts, bits=system_rng()
         )
 
 
@@ -179,7 +180,7 @@ class Opened:
 # What can be asked of a table about ranges: all of one column, or rectangles of several.
 
 
-class Own(TypedDict, total=False):
+class QueryLimits(TypedDict, total=False):
     """Limits for one question, in place of the table's."""
 
     rows_per_unit: int
@@ -187,20 +188,20 @@ class Own(TypedDict, total=False):
     rows_per_unit_and_group: int
 
 
-class Priced(Amount, Own, total=False):
+class RangeBudget(BudgetArgs, QueryLimits, total=False):
     """What ranges may cost, and limits of their own."""
 
 
-def split(given: Priced) -> tuple[Limits, Budget]:
+def split(given: RangeBudget) -> tuple[ContributionLimits, QueryBudget]:
     """The limits, and the amount."""
-    check.known(given, Priced.__annotations__)
+    check.known(given, RangeBudget.__annotations__)
     rest: dict[str, Any] = dict(given)
-    own = {name: rest.pop(name) for name in Own.__annotations__ if name in rest}
-    return Limits(**own), budget(**rest)
+    own = {name: rest.pop(name) for name in QueryLimits.__annotations__ if name in rest}
+    return ContributionLimits(**own), budget(**rest)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Ranged(Opened):
+class RangeTable(OpenTable):
     """A private table that is asked for ranges; see `Table`."""
 
     def ranges(
@@ -211,8 +212,8 @@ class Ranged(Opened):
         bins: int | None = None,
         edges: Iterable[Number] | None = None,
         where: Expression | None = None,
-        **more: Unpack[Priced],
-    ) -> ChargedRanges:
+        **more: Unpack[RangeBudget],
+    ) -> ChargedRangeRelease:
         """Answers to every range of a column, each with its exact error, for one price.
 
         Whole numbers, days and categories are counted value by value; real numbers are cut into
@@ -225,7 +226,7 @@ class Ranged(Opened):
         own, amount = split(more)
         query = ranges(value, workload=workload, bins=bins, edges=edges, where=where, limits=own)
         found = planned_ranges(query, setting=self.setting, budget=amount)
-        return cast("ChargedRanges", self.run_all(Work(ranges=(found,)))[1][0])
+        return cast("ChargedRangeRelease", self.run_all(ReleaseBatch(ranges=(found,)))[1][0])
 
     def plan_ranges(
         self,
@@ -236,7 +237,7 @@ class Ranged(Opened):
         edges: Iterable[Number] | None = None,
         where: Expression | None = None,
         rows: int | None = None,
-        **more: Unpack[Priced],
+        **more: Unpack[RangeBudget],
     ) -> RangePlan:
         """Every structure for `ranges` with its exact error, best first; nothing is read or spent.
 
@@ -258,14 +259,14 @@ class Ranged(Opened):
         level: float = LEVEL,
         currency: Currency = "epsilon",
         delta: Number | None = None,
-        **own: Unpack[Own],
-    ) -> Amount:
+        **own: Unpack[QueryLimits],
+    ) -> BudgetArgs:
         """The smallest amount at which every range of the workload is within a half-width.
 
         It goes where an amount is asked: ``table.ranges(value, **amount)``, with the same workload.
         Nothing is read or spent.
         """
-        limits = Limits(**own)
+        limits = ContributionLimits(**own)
         query = ranges(value, workload=workload, bins=bins, edges=edges, where=where, limits=limits)
         found = range_amount_for(
             query,
@@ -283,15 +284,15 @@ class Ranged(Opened):
         levels: Iterable[Number],
         *,
         where: Expression | None = None,
-        **more: Unpack[Priced],
-    ) -> FineQuantiles:
+        **more: Unpack[RangeBudget],
+    ) -> LargeDomainQuantiles:
         """Quantiles of numbers or dates with up to 2**63 values, exact to the last of them.
 
         Unlike `quantiles` there are no bins: the data are read a few times, each time closer to the
         quantiles. All answers share one budget, and their ranks one bound that is known before.
         """
         found = self.plan_fine_quantiles(value, levels, where=where, **more)
-        return descend(self, found, bits=system())
+        return descend(self, found, bits=system_rng())
 
     def plan_fine_quantiles(
         self,
@@ -299,8 +300,8 @@ class Ranged(Opened):
         levels: Iterable[Number],
         *,
         where: Expression | None = None,
-        **more: Unpack[Priced],
-    ) -> Descent:
+        **more: Unpack[RangeBudget],
+    ) -> HierarchicalSearch:
         """How `fine_quantiles` goes: its ``rank_width`` in rows; nothing is read or spent."""
         own, amount = split(more)
         query = descent(value, levels, where=where, limits=own)
@@ -313,8 +314,8 @@ class Ranged(Opened):
         workload: AskedGrid = "all",
         bins: Mapping[str, int] | None = None,
         where: Expression | None = None,
-        **more: Unpack[Priced],
-    ) -> ChargedGrid:
+        **more: Unpack[RangeBudget],
+    ) -> ChargedGridRelease:
         """Answers to every rectangle of several columns, each with its exact error, for one price.
 
         ``bins`` cuts columns of numbers; ``workload`` is "all", "points" or "margins".
@@ -322,7 +323,7 @@ class Ranged(Opened):
         own, amount = split(more)
         query = rectangles(values, workload=workload, bins=bins, where=where, limits=own)
         found = planned_grid(query, setting=self.setting, budget=amount)
-        return cast("ChargedGrid", self.run_all(Work(ranges=(found,)))[1][0])
+        return cast("ChargedGridRelease", self.run_all(ReleaseBatch(ranges=(found,)))[1][0])
 
     def plan_grid(
         self,
@@ -332,7 +333,7 @@ class Ranged(Opened):
         bins: Mapping[str, int] | None = None,
         where: Expression | None = None,
         rows: int | None = None,
-        **more: Unpack[Priced],
+        **more: Unpack[RangeBudget],
     ) -> GridPlan:
         """Every structure for `grid` with its exact error, best first; nothing is read or spent."""
         own, amount = split(more)
@@ -341,13 +342,13 @@ class Ranged(Opened):
 
     def run_all(
         self,
-        work: Work,
+        work: ReleaseBatch,
         *,
         label: str | None = None,
         progress: Callable[[str], None] = lambda _: None,
     ) -> tuple[tuple[Release, ...], tuple[AnyRanges, ...]]:
         """Carry out questions and ranges that are planned: reserved together, or not at all."""
-        return carry_out(self, work, label=label, bits=system(), progress=progress)
+        return carry_out(self, work, label=label, bits=system_rng(), progress=progress)
 
 
 # ── Table ────────────────────────────────────────────────────────────────────────────────────────
@@ -358,7 +359,7 @@ Edges: TypeAlias = Iterable[Number | dt.date] | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Table(Ranged):
+class Table(RangeTable):
     """A private table with declared columns: ask it, and every answer is charged. See `table`."""
 
     def count(
@@ -367,7 +368,7 @@ class Table(Ranged):
         where: Expression | None = None,
         by: By = None,
         keys: Keys = None,
-        **amount: Unpack[Amount],
+        **amount: Unpack[BudgetArgs],
     ) -> Release:
         """How many rows there are."""
         return self._one(ask.count(where=where, by=by, keys=keys), amount)
@@ -378,10 +379,10 @@ class Table(Ranged):
         where: Expression | None = None,
         by: By = None,
         keys: Keys = None,
-        **amount: Unpack[Amount],
+        **amount: Unpack[BudgetArgs],
     ) -> Release:
         """How many different units there are."""
-        return self._one(ask.units(where=where, by=by, keys=keys), amount)
+        return self._one(ask.count_units(where=where, by=by, keys=keys), amount)
 
     def sum(
         self,
@@ -390,7 +391,7 @@ class Table(Ranged):
         where: Expression | None = None,
         by: By = None,
         keys: Keys = None,
-        **amount: Unpack[Amount],
+        **amount: Unpack[BudgetArgs],
     ) -> Release:
         """The sum of a column or an expression."""
         return self._one(ask.sum(value, where=where, by=by, keys=keys), amount)
@@ -402,7 +403,7 @@ class Table(Ranged):
         where: Expression | None = None,
         by: By = None,
         keys: Keys = None,
-        **amount: Unpack[Amount],
+        **amount: Unpack[BudgetArgs],
     ) -> Release:
         """The mean over rows; half of the budget goes to their number, half to the sum."""
         return self._one(ask.mean(value, where=where, by=by, keys=keys), amount)
@@ -414,7 +415,7 @@ class Table(Ranged):
         where: Expression | None = None,
         by: By = None,
         keys: Keys = None,
-        **amount: Unpack[Amount],
+        **amount: Unpack[BudgetArgs],
     ) -> Release:
         """The variance over rows; a third of the budget for each of number, sum and squares."""
         return self._one(ask.variance(value, where=where, by=by, keys=keys), amount)
@@ -427,7 +428,7 @@ class Table(Ranged):
         where: Expression | None = None,
         by: By = None,
         keys: Keys = None,
-        **amount: Unpack[Amount],
+        **amount: Unpack[BudgetArgs],
     ) -> Release:
         """The covariance of two values over rows; a quarter of the budget for each of four sums."""
         return self._one(ask.covariance(value, other, where=where, by=by, keys=keys), amount)
@@ -441,7 +442,7 @@ class Table(Ranged):
         keys: Keys = None,
         bins: int | None = None,
         method: Method_table | None = None,
-        **amount: Unpack[Amount],
+        **amount: Unpack[BudgetArgs],
     ) -> Release:
         """The value that half of the rows do not exceed; see `quantiles`."""
         query = ask.median(value, where=where, by=by, keys=keys, bins=bins, method=method)
@@ -457,7 +458,7 @@ class Table(Ranged):
         keys: Keys = None,
         bins: int | None = None,
         method: Method_table | None = None,
-        **amount: Unpack[Amount],
+        **amount: Unpack[BudgetArgs],
     ) -> Release:
         """For each level q, the value that a share q of the rows does not exceed.
 
@@ -475,7 +476,7 @@ class Table(Ranged):
         edges: Edges = None,
         where: Expression | None = None,
         keys: Keys = None,
-        **amount: Unpack[Amount],
+        **amount: Unpack[BudgetArgs],
     ) -> Release:
         """The number of rows in each category, or between each two ``edges``."""
         query = ask.histogram(value, edges=edges, where=where, keys=keys)
@@ -490,7 +491,7 @@ class Table(Ranged):
         rho: Number | None = None,
         rows: int | None = None,
         level: float = _LEVEL,
-    ) -> Forecast:
+    ) -> ErrorForecast:
         """The error of an answer from public numbers alone; nothing is read or spent.
 
         Means and variances need ``rows``, a stated or guessed number of rows in a group.
@@ -507,7 +508,7 @@ class Table(Ranged):
         level: float = _LEVEL,
         currency: Currency = "epsilon",
         delta: Number | None = None,
-    ) -> Amount:
+    ) -> BudgetArgs:
         """The smallest amount at which the error of an answer stays within a half-width.
 
         It goes where an amount is asked: ``table.release([query], **amount)``. Nothing is read or
@@ -548,13 +549,13 @@ class Table(Ranged):
 
     def run(
         self,
-        planned: Design,
+        planned: ReleasePlan,
         *,
         label: str | None = None,
         progress: Callable[[str], None] = lambda _: None,
     ) -> tuple[Release, ...]:
         """Carry out a design: reserve the cost of all of it, then read, add noise and answer."""
-        return self._run(planned, label=label, bits=system(), progress=progress)
+        return self._run(planned, label=label, bits=system_rng(), progress=progress)
 
     def __repr__(self) -> str:
         unit = "each row" if self.setting.unit is None else repr(self.setting.unit)
@@ -563,8 +564,8 @@ class Table(Ranged):
             f"relation={self.setting.relation!r}, account={self.account!r})"
         )
 
-    def _one(self, query: Query, amount: Amount) -> Release:
-        check.known(amount, (*Amount.__annotations__, "label"))
+    def _one(self, query: Query, amount: BudgetArgs) -> Release:
+        check.known(amount, (*BudgetArgs.__annotations__, "label"))
         return self.release([query], **amount)[0]
 
     def _design(
@@ -572,32 +573,32 @@ class Table(Ranged):
         queries: Sequence[Query],
         weights: Sequence[Number] | None,
         **amount: Number | None,
-    ) -> Design:
+    ) -> ReleasePlan:
         return design(queries, setting=self.setting, budget=budget(**amount), weights=weights)
 
     def _run(
         self,
-        planned: Design,
+        planned: ReleasePlan,
         *,
         label: str | None,
-        bits: Bits,
+        bits: RandomSource,
         progress: Callable[[str], None] = lambda _: None,
     ) -> tuple[Release, ...]:
         """The answers to a design, with randomness that is not always the system's."""
-        work = Work(design=planned)
+        work = ReleaseBatch(design=planned)
         return carry_out(self, work, label=label, bits=bits, progress=progress)[0]
 
 
 def table(  # noqa: PLR0913 - each has a name, most a default
     source: object,
     *,
-    columns: Mapping[str, Declared],
+    columns: Mapping[str, ColumnSpec],
     unit: str | None = None,
     rows_per_unit: int | None = None,
     groups_per_unit: int | None = None,
     rows_per_unit_and_group: int | None = None,
     account: Account | None = None,
-    relation: Relation = Relation.ADD_REMOVE,
+    relation: NeighboringRelation = NeighboringRelation.ADD_REMOVE,
     delimiter: str = ",",
     engine: Literal["spark"] | None = None,
     spark: str | None = None,
@@ -613,7 +614,7 @@ def table(  # noqa: PLR0913 - each has a name, most a default
     """
     from discreet.data.source import open_source  # noqa: PLC0415 - engines are slow to import
 
-    limits = Limits(
+    limits = ContributionLimits(
         rows_per_unit=rows_per_unit,
         groups_per_unit=groups_per_unit,
         rows_per_unit_and_group=rows_per_unit_and_group,
@@ -623,16 +624,16 @@ def table(  # noqa: PLR0913 - each has a name, most a default
     _check_columns(columns)
     if unit is not None and not isinstance(unit, str):
         raise InvalidArgument(f"unit must be one column's name, got {type(unit).__name__}.")
-    if unit is None and limits != Limits():
+    if unit is None and limits != ContributionLimits():
         raise InvalidArgument(
             "unit must name the column that says whose a row is: limits per unit were given."
         )
-    setting = Setting(schema=dict(columns), unit=unit, limits=limits, relation=relation)
+    setting = TableSpec(schema=dict(columns), unit=unit, limits=limits, relation=relation)
     opened = open_source(source, delimiter=delimiter, engine=engine, spark=spark)
     return Table(source=opened, setting=setting, account=account)
 
 
-def _check_account(account: Account | None, relation: Relation) -> None:
+def _check_account(account: Account | None, relation: NeighboringRelation) -> None:
     if account is None:
         return
     if not isinstance(account, Account):
@@ -646,7 +647,7 @@ def _check_account(account: Account | None, relation: Relation) -> None:
         )
 
 
-def _check_columns(columns: Mapping[str, Declared]) -> None:
+def _check_columns(columns: Mapping[str, ColumnSpec]) -> None:
     if not isinstance(columns, Mapping):
         raise InvalidArgument(
             "columns must map names to declarations, such as {'age': discreet.integer(lower=0, "
@@ -655,7 +656,7 @@ def _check_columns(columns: Mapping[str, Declared]) -> None:
     for name, column in columns.items():
         if not isinstance(name, str):
             raise InvalidArgument(f"columns must have names of text, got {type(name).__name__}.")
-        if not isinstance(column, Plain | Text):
+        if not isinstance(column, Plain | TextColumn):
             raise InvalidArgument(
                 f"columns[{name!r}] must be declared by integer, real, category, date, boolean or "
                 f"text, got {type(column).__name__}."

@@ -12,7 +12,7 @@ from discreet.audit.series import _leakage as brute
 from discreet.audit.series import _leakage as engine
 from discreet.audit.series._leakage import covariances, largest
 from discreet.core.errors import InvalidArgument, NotCertified, Unsupported
-from discreet.noise.random_source import seeded
+from discreet.noise.random_source import seeded_rng
 from tests.distributions import ALPHA
 
 STD = 1.270205
@@ -55,14 +55,14 @@ def random_model(seed):
 @pytest.mark.parametrize(
     ("secret", "known", "expected"),
     [  # E8
-        (series.cell(0, time=0), "time", (0.393637, 0.166172, 0.427274)),
-        (series.cell(0, time=1), "time", (0.215288, 0.393637, 0.448664)),
-        (series.cell(0, time=0), "none", (0.487366, 0.229745, 0.523202)),
-        (series.cell(0, time=1), "none", (0.263141, 0.487366, 0.540401)),
-        (series.everyone(time=0), "time", (0.787274, 0.365578, 0.868014)),
-        (series.everyone(time=1), "time", (0.363620, 0.787274, 0.867191)),
-        (series.row(0, times=[0, 1]), "all", (0.393637, 0.393637, 0.556687)),
-        (series.cell(0, time=0), "all", (0.393637, 0, 0.393637)),
+        (series.secret_value(0, time=0), "time", (0.393637, 0.166172, 0.427274)),
+        (series.secret_value(0, time=1), "time", (0.215288, 0.393637, 0.448664)),
+        (series.secret_value(0, time=0), "none", (0.487366, 0.229745, 0.523202)),
+        (series.secret_value(0, time=1), "none", (0.263141, 0.487366, 0.540401)),
+        (series.secret_time(time=0), "time", (0.787274, 0.365578, 0.868014)),
+        (series.secret_time(time=1), "time", (0.363620, 0.787274, 0.867191)),
+        (series.secret_person(0, times=[0, 1]), "all", (0.393637, 0.393637, 0.556687)),
+        (series.secret_value(0, time=0), "all", (0.393637, 0, 0.393637)),
     ],
 )
 def test_vectors(secret, known, expected):
@@ -74,8 +74,8 @@ def test_vectors(secret, known, expected):
 
 def test_epsilons():
     for secret, expected in [
-        (series.cell(0, time=0), (1.5276, 0.5926, 1.6731)),
-        (series.cell(0, time=1), (0.7864, 1.5276, 1.7664)),
+        (series.secret_value(0, time=0), (1.5276, 0.5926, 1.6731)),
+        (series.secret_value(0, time=1), (0.7864, 1.5276, 1.7664)),
     ]:
         for times, value in zip(N.values(), expected, strict=True):
             found = series.leakage(PAIR, releases=means(times), secret=secret, known="time")
@@ -84,7 +84,7 @@ def test_epsilons():
 
 def test_unknown_others_add_to_the_leakage_of_a_row():
     found = series.leakage(
-        PAIR, releases=means([0, 1]), secret=series.row(0, times=[0, 1]), known="none"
+        PAIR, releases=means([0, 1]), secret=series.secret_person(0, times=[0, 1]), known="none"
     )
     assert found.model == pytest.approx(0.677833, abs=1e-5)
     assert found.free.direct == pytest.approx(0.556687, abs=1e-5)
@@ -96,8 +96,10 @@ def test_fast_equals_brute_force(seed, known):
     model, published, times = random_model(seed)
     fast = series.cells(model, releases=published, known=known, times=times).model
     for i, j in itertools.product(range(model.people), range(times)):
-        secret = series.cell(i, time=j)
-        slow = np.linalg.norm(brute.brute_factor(model, releases=published, secret=secret, known=known))
+        secret = series.secret_value(i, time=j)
+        slow = np.linalg.norm(
+            brute.brute_factor(model, releases=published, secret=secret, known=known)
+        )
         assert fast[i, j] == pytest.approx(slow, abs=1e-10, rel=1e-10)
 
 
@@ -122,9 +124,12 @@ def test_many_cells_are_computed_in_pieces(times, monkeypatch):
 @pytest.mark.parametrize("seed", range(8))
 def test_other_secrets_equal_brute_force(seed):
     model, published, times = random_model(seed)
-    rows = [series.row(i, times=range(times)) for i in range(model.people)]
-    rows += [series.row(0, times=range(0, times, 2)), series.row(0, times=[times - 1, times + 1])]
-    for secret in [*rows, *(series.everyone(time=t) for t in range(times))]:
+    rows = [series.secret_person(i, times=range(times)) for i in range(model.people)]
+    rows += [
+        series.secret_person(0, times=range(0, times, 2)),
+        series.secret_person(0, times=[times - 1, times + 1]),
+    ]
+    for secret in [*rows, *(series.secret_time(time=t) for t in range(times))]:
         for known in ("time", "none", "all"):
             found = series.leakage(model, releases=published, secret=secret, known=known)
             factor = brute.brute_factor(model, releases=published, secret=secret, known=known)
@@ -141,7 +146,7 @@ def test_the_past_and_the_future_are_independent_given_the_present():
     assert np.abs(left).max() < 1e-14
     squares = [
         series.leakage(
-            model, releases=means(times), secret=series.cell(0, time=1), known="time"
+            model, releases=means(times), secret=series.secret_value(0, time=1), known="time"
         ).model
         ** 2
         for times in ([0], [1], [2], [0, 1, 2])
@@ -153,12 +158,12 @@ def test_no_model_free_number_bounds_the_leakage():
     """The counter-examples to reporting the smaller number (C29)."""
     twins = series.VAR(lags=np.zeros((2, 2)), noise=[[1, 0.99], [0.99, 1]])
     found = series.leakage(
-        twins, releases=means([0, 1]), secret=series.cell(0, time=0), known="none"
+        twins, releases=means([0, 1]), secret=series.secret_value(0, time=0), known="none"
     )
     assert found.free.user < found.model == pytest.approx(0.782, abs=1e-3)
     growing = series.VAR(lags=np.diag([3, 0.1]), noise=0.01 * np.eye(2), start=np.eye(2))
     found = series.leakage(
-        growing, releases=means([0, 1]), secret=series.cell(0, time=0), known="time"
+        growing, releases=means([0, 1]), secret=series.secret_value(0, time=0), known="time"
     )
     assert found.free.everything < found.model == pytest.approx(1.243, abs=1e-3)
     assert found.mu == found.model
@@ -168,7 +173,7 @@ def test_the_noise_alone_counts_where_the_model_hides_more():
     """With negative dependence a stranger's mu is below what differential privacy counts."""
     against = series.VAR(lags=np.zeros((2, 2)), noise=[[1, -0.9], [-0.9, 1]])
     found = series.leakage(
-        against, releases=means([0]), secret=series.cell(0, time=0), known="none"
+        against, releases=means([0]), secret=series.secret_value(0, time=0), known="none"
     )
     assert found.model < found.free.direct == found.mu == pytest.approx(0.5 / STD)
     everybody = series.cells(against, releases=means([0]), known="none")
@@ -177,7 +182,9 @@ def test_the_noise_alone_counts_where_the_model_hides_more():
 
 def test_the_answer_states_its_assumptions_and_what_needs_none():
     text = str(
-        series.leakage(PAIR, releases=means([0]), secret=series.cell(0, time=1), known="time")
+        series.leakage(
+            PAIR, releases=means([0]), secret=series.secret_value(0, time=1), known="time"
+        )
     )
     assert "without a model" in text
     assert text.count("assumed") == 3
@@ -189,7 +196,7 @@ def test_weak_dependence_leaks_in_proportion():
     for a, expected in [(0.5, 0.166), (0.2, 0.0665), (0.1, 0.0332), (0.01, 0.0033)]:
         model = series.VAR(lags=a * np.eye(2), noise=PAIR.noise)
         found = series.leakage(
-            model, releases=means([0]), secret=series.cell(0, time=1), known="time"
+            model, releases=means([0]), secret=series.secret_value(0, time=1), known="time"
         )
         assert found.model == pytest.approx(expected, abs=6e-4)
 
@@ -199,7 +206,7 @@ def test_the_model_is_what_simulations_follow():
     lags = [[[0.4, 0.1], [0, 0.3]], [[0.2, 0], [0.1, -0.3]]]
     model = series.VAR(lags=lags, noise=PAIR.noise)
     runs, times = 40_000, 4
-    panel = model.simulate(times=times, bits=seeded(1), runs=runs)
+    panel = model.simulate(times=times, bits=seeded_rng(1), runs=runs)
     flat = panel.transpose(0, 2, 1).reshape(runs, -1)
     exact = brute.stacked(model, times=times)
     found = flat.T @ flat / runs
@@ -208,7 +215,7 @@ def test_the_model_is_what_simulations_follow():
     assert (np.abs(found - exact) <= z * np.sqrt(variance / runs)).all()
     wrong = brute.stacked(series.VAR(lags=lags[:1], noise=PAIR.noise), times=times)
     assert (np.abs(found - wrong) > z * np.sqrt(variance / runs)).any()
-    assert np.array_equal(panel, model.simulate(times=times, bits=seeded(1), runs=runs))
+    assert np.array_equal(panel, model.simulate(times=times, bits=seeded_rng(1), runs=runs))
 
 
 def test_the_stationary_law_does_not_move():
@@ -248,8 +255,11 @@ def test_signs():
         (lambda: series.VAR(lags=[[0.5]], noise=[[1]], start=np.eye(2)), "start must be 1 x 1"),
         (lambda: means([]), "at least one time"),
         (lambda: means(3), "times must be a list"),
-        (lambda: series.row(0, times=3), "times must be a list"),
-        (lambda: series.Alike(habits=[0.5], variance=1, correlation=0).pair(1), "at least 2"),
+        (lambda: series.secret_person(0, times=3), "times must be a list"),
+        (
+            lambda: series.ExchangeableVAR(habits=[0.5], variance=1, correlation=0).pair(1),
+            "at least 2",
+        ),
         (
             lambda: series.plan_fit(people=10**6, times=10**6, bounds=(0, 1), rho=1),
             "at most 274743 people",
@@ -258,16 +268,16 @@ def test_signs():
         (lambda: means([0], std=0), "std must be positive"),
         (lambda: means([0], covariance=[[1]]), "either std or covariance"),
         (lambda: means([0], weights=[1, 1, 1]), "weights"),
-        (lambda: series.cell(-1, time=0), "person"),
+        (lambda: series.secret_value(-1, time=0), "person"),
         (
             lambda: series.leakage(
-                PAIR, releases=means([0]), secret=series.cell(2, time=0), known="time"
+                PAIR, releases=means([0]), secret=series.secret_value(2, time=0), known="time"
             ),
             "person must be below 2",
         ),
         (
             lambda: series.leakage(
-                PAIR, releases=means([0]), secret=series.cell(0, time=0), known="some"
+                PAIR, releases=means([0]), secret=series.secret_value(0, time=0), known="some"
             ),
             "known must be one of",
         ),
@@ -303,7 +313,7 @@ def test_what_cannot_be_computed_is_refused():
             releases=means(range(14), std=1e6),
         )
     # The same of a secret that needs all cells: a number would be rounding.
-    rows = {"secret": series.row(0, times=[0, 1]), "known": "time"}
+    rows = {"secret": series.secret_person(0, times=[0, 1]), "known": "time"}
     still = series.VAR(lags=[[0.9, 0.1], [0, 0.8]], noise=1e-16 * np.eye(2), start=np.eye(2))
     with pytest.raises(NotCertified, match="determined by others"):
         series.leakage(still, releases=means([0, 1, 2]), **rows)
@@ -315,7 +325,7 @@ def test_what_cannot_be_computed_is_refused():
         series.leakage(
             many,
             releases=means(range(80), people=60),
-            secret=series.row(0, times=[0, 1]),
+            secret=series.secret_person(0, times=[0, 1]),
             known="time",
         )
 

@@ -13,7 +13,7 @@ from discreet.audit.series import _leakage as brute
 from discreet.audit.series._barrier_method import Barrier, Stationary
 from discreet.audit.series._design import _groups
 from discreet.core.errors import InvalidArgument, OutOfDomain, Unsupported
-from discreet.noise.random_source import seeded
+from discreet.noise.random_source import seeded_rng
 from discreet_studies.private_inference import published_series as published
 from tests.distributions import ALPHA
 
@@ -194,7 +194,9 @@ def test_fit_finds_the_model(dynamics):
     lags = [np.diag([0.5, 0.3]), np.diag([-0.3, 0.2])]
     model = series.VAR(lags=lags, noise=PAIR.noise)
     times = 20_000
-    found = series.fit(model.simulate(times=times, bits=seeded(2))[0], order=2, dynamics=dynamics)
+    found = series.fit(
+        model.simulate(times=times, bits=seeded_rng(2))[0], order=2, dynamics=dynamics
+    )
     # Least squares: the coefficients' variance is at most noise variance / smallest eigenvalue.
     smallest = np.linalg.eigvalsh(model.initial)[0]
     limit = stats.norm.isf(ALPHA / 16) * math.sqrt(1.1 / smallest / times)
@@ -205,7 +207,7 @@ def test_fit_finds_the_model(dynamics):
 
 def test_fit_takes_more_people_than_times():
     model = series.VAR(lags=0.5 * np.eye(60), noise=0.8 * np.eye(60) + 0.2)
-    found = series.fit(model.simulate(times=30, bits=seeded(3))[0])
+    found = series.fit(model.simulate(times=30, bits=seeded_rng(3))[0])
     assert np.linalg.eigvalsh(found.innovation)[0] > 0
     off = found.innovation[~np.eye(60, dtype=bool)]
     assert 0.05 < off.mean() < 0.3
@@ -230,7 +232,7 @@ def test_refused_panels(panel, text):
 
 
 def test_full_dynamics_need_many_times():
-    panel = FIVE.simulate(times=6, bits=seeded(1))[0]
+    panel = FIVE.simulate(times=6, bits=seeded_rng(1))[0]
     with pytest.raises(OutOfDomain, match="at least 8 times"):
         series.fit(panel, dynamics="full")
     with pytest.raises(InvalidArgument, match="dynamics"):
@@ -241,7 +243,7 @@ def test_full_dynamics_need_many_times():
 
 
 def test_report_of_a_panel():
-    panel = FIVE.simulate(times=6, bits=seeded(4))[0]
+    panel = FIVE.simulate(times=6, bits=seeded_rng(4))[0]
     found = series.report(panel, bounds=(-2, 2), std=2.0, model=FIVE, delta=1e-5)
     cells = series.cells(FIVE, releases=series.releases(times=range(6), width=4, people=5, std=2.0))
     assert np.array_equal(found.cells.mu, cells.mu)
@@ -260,7 +262,7 @@ def test_report_of_a_panel():
 
 
 def test_report_fits_and_keeps_a_target():
-    panel = FIVE.simulate(times=60, bits=seeded(5))[0]
+    panel = FIVE.simulate(times=60, bits=seeded_rng(5))[0]
     found = series.report(panel, bounds=(-3, 3), std=1.0, target=1.0, released=range(0, 60, 10))
     assert found.target == pytest.approx(1.0, rel=1e-9)
     mu = gaussian_mu(1.0, delta=1e-6)
@@ -316,11 +318,11 @@ def test_a_mean_of_many_is_less_noisy_than_published():
 @pytest.mark.parametrize(
     ("scenario", "secret", "times"),
     [
-        ("A1+N2", series.cell(0, time=0), [1]),
-        ("A1+N3", series.cell(0, time=0), [0, 1]),
-        ("A2+N1", series.cell(0, time=1), [0]),
-        ("A3+N3", series.everyone(time=0), [0, 1]),
-        ("A4+N3", series.row(0, times=[0, 1]), [0, 1]),
+        ("A1+N2", series.secret_value(0, time=0), [1]),
+        ("A1+N3", series.secret_value(0, time=0), [0, 1]),
+        ("A2+N1", series.secret_value(0, time=1), [0]),
+        ("A3+N3", series.secret_time(time=0), [0, 1]),
+        ("A4+N3", series.secret_person(0, times=[0, 1]), [0, 1]),
     ],
 )
 def test_corrected_formulas_agree_with_the_engine(scenario, secret, times):

@@ -20,21 +20,21 @@ from discreet.core.errors import (
     OutOfDomain,
     RelationMismatch,
 )
-from discreet.core.relation import Relation
-from discreet.mechanisms.quantiles import Column
-from discreet.noise.random_source import seeded
+from discreet.core.relation import NeighboringRelation
+from discreet.mechanisms.quantiles import SortedColumn
+from discreet.noise.random_source import seeded_rng
 from tests.distributions import ALPHA
 
-HABIT = series.Alike(habits=(0.7,), variance=1.0, correlation=0.1)
+HABIT = series.ExchangeableVAR(habits=(0.7,), variance=1.0, correlation=0.1)
 BOUNDS = (-8, 8)
 
 
 def plan(*, times, order=1, span=3, largest=None, people=1):
     """A plan on a grid that is coarse enough to try all rows."""
-    column = Column.of(0, span, 1)
+    column = SortedColumn.of(0, span, 1)
     most = times * (span + 1) ** 2 // 4 if largest is None else largest
     made = private.plan_fit(people=people, times=times, bounds=(0, 1), epsilon=1, order=order)
-    return private.Plan(
+    return private.PrivateFitPlan(
         people=people,
         times=times,
         order=order,
@@ -81,7 +81,7 @@ def test_a_row_is_clipped_and_shrunk_by_itself():
 @pytest.mark.parametrize("paid", [{"epsilon": 1}, {"epsilon": 1, "delta": 1e-6}, {"rho": 0.1}])
 def test_a_fit_costs_its_budget(paid):
     made = private.plan_fit(people=500, times=20, bounds=BOUNDS, **paid)
-    assert made.guarantee.relation is Relation.REPLACE_ONE
+    assert made.guarantee.relation is NeighboringRelation.REPLACE_ONE
     if "rho" in paid:
         assert made.guarantee.rdp(2.0) == pytest.approx(0.2, rel=1e-6)
     else:
@@ -96,9 +96,9 @@ def test_no_fit_without_a_budget():
 
 
 def test_the_account_is_charged_before_the_values_are_read(tmp_path):
-    panel = HABIT.simulate(people=400, times=12, bits=seeded(1))
+    panel = HABIT.simulate(people=400, times=12, bits=seeded_rng(1))
     with discreet.Ledger(f"sqlite:///{tmp_path}/budget.db") as ledger:
-        limit = discreet.approx(10, 1e-6, relation=Relation.REPLACE_ONE)
+        limit = discreet.approx_dp(10, 1e-6, relation=NeighboringRelation.REPLACE_ONE)
         account = ledger.account("panel", limit=limit)
         paid = {"bounds": BOUNDS, "epsilon": 6, "spread": 2, "account": account}
         found = series.private_fit(panel, **paid)
@@ -107,13 +107,13 @@ def test_the_account_is_charged_before_the_values_are_read(tmp_path):
         with pytest.raises(BudgetExceeded):
             series.private_fit(panel, **paid)
         with pytest.raises(NotCertified, match="seeded"):
-            series.private_fit(panel, **paid, bits=seeded(1))
+            series.private_fit(panel, **paid, bits=seeded_rng(1))
         panel[3, 3] = math.nan
         with pytest.raises(OutOfDomain, match="missing"):
             series.private_fit(panel, **{**paid, "epsilon": 1})
         kept = [entry.outcome for entry in account.history if entry.kind == "reserve"]
         assert kept == ["released", "failed"]
-        other = ledger.account("rows", limit=discreet.pure(10))
+        other = ledger.account("rows", limit=discreet.pure_dp(10))
         with pytest.raises(RelationMismatch):
             series.private_fit(panel, **{**paid, "account": other})
 
@@ -132,9 +132,9 @@ def test_refused_panels(panel, text):
 
 
 def test_a_fit_that_drowns_in_noise_is_refused():
-    panel = HABIT.simulate(people=20, times=12, bits=seeded(1))
+    panel = HABIT.simulate(people=20, times=12, bits=seeded_rng(1))
     with pytest.raises(NotCertified, match="noise at this budget"):
-        series.private_fit(panel, bounds=BOUNDS, epsilon=0.1, bits=seeded(2))
+        series.private_fit(panel, bounds=BOUNDS, epsilon=0.1, bits=seeded_rng(2))
 
 
 # ── from moments to a model ──────────────────────────────────────────────────
@@ -154,7 +154,7 @@ def test_expected_products_are_those_of_the_model():
 @pytest.mark.parametrize("habits", [(0.7,), (-0.4,), (0.5, 0.3), (0.3, -0.5, 0.2)])
 def test_moments_determine_the_model(habits):
     """Exact moments in, exact model out: no bias, however short the series."""
-    truth = series.Alike(habits=habits, variance=2.0, correlation=0.2)
+    truth = series.ExchangeableVAR(habits=habits, variance=2.0, correlation=0.2)
     times, people = 6, 30
     single = brute.stacked(
         series.VAR(lags=np.array(habits)[:, None, None], noise=[[2.0]]), times=times
@@ -178,10 +178,12 @@ def test_impossible_moments_give_the_nearest_model():
 
 
 def test_the_bias_vanishes_as_the_budget_grows():
-    panel = HABIT.simulate(people=2000, times=6, bits=seeded(1)) + np.linspace(-2, 2, 2000)[:, None]
+    panel = (
+        HABIT.simulate(people=2000, times=6, bits=seeded_rng(1)) + np.linspace(-2, 2, 2000)[:, None]
+    )
     errors = []
     for epsilon in (1, 10, 1e3, 1e6):
-        found = series.private_fit(panel, bounds=BOUNDS, epsilon=epsilon, bits=seeded(5))
+        found = series.private_fit(panel, bounds=BOUNDS, epsilon=epsilon, bits=seeded_rng(5))
         errors.append(abs(found.alike.habits[0] - 0.7))
     # What is left is sampling: 2000 independent series, but for a common shock.
     limit = stats.norm.isf(ALPHA / 2) * math.sqrt((1 - 0.7**2) / (2000 * 3))
@@ -192,9 +194,9 @@ def test_the_bias_vanishes_as_the_budget_grows():
 
 
 def test_simulated_panels_follow_the_model():
-    wide = series.Alike(habits=(0.5, 0.2), variance=2.0, correlation=0.3)
+    wide = series.ExchangeableVAR(habits=(0.5, 0.2), variance=2.0, correlation=0.3)
     runs, times = 3000, 4
-    bits = seeded(3)
+    bits = seeded_rng(3)
     pairs = np.array([wide.simulate(people=2, times=times, bits=bits) for _ in range(runs)])
     flat = pairs.transpose(0, 2, 1).reshape(runs, -1)
     exact = brute.stacked(wide.model(2), times=times)
@@ -202,14 +204,14 @@ def test_simulated_panels_follow_the_model():
     limit = stats.norm.isf(ALPHA / 2 / exact.size) * np.sqrt(variance / runs)
     found = flat.T @ flat / runs
     assert (np.abs(found - exact) <= limit).all()
-    swapped = series.Alike(habits=(0.2, 0.5), variance=2.0, correlation=0.3)
+    swapped = series.ExchangeableVAR(habits=(0.2, 0.5), variance=2.0, correlation=0.3)
     assert (np.abs(found - brute.stacked(swapped.model(2), times=times)) > limit).any()
 
 
 @pytest.mark.parametrize("known", ["time", "none", "all"])
 @pytest.mark.parametrize("habits", [(0.8,), (0.4, 0.3)])
 def test_a_person_and_the_mean_of_the_others_stand_for_everybody(known, habits):
-    truth = series.Alike(habits=habits, variance=1.5, correlation=0.2)
+    truth = series.ExchangeableVAR(habits=habits, variance=1.5, correlation=0.2)
     n, times = 9, 5
     std = [0.5, 0.4, 0.3, 0.4, 0.5]
     all_of_them = series.cells(
@@ -228,15 +230,15 @@ def test_a_person_and_the_mean_of_the_others_stand_for_everybody(known, habits):
 
 
 def test_plausible_models_surround_the_fit():
-    panel = HABIT.simulate(people=500, times=20, bits=seeded(1))
+    panel = HABIT.simulate(people=500, times=20, bits=seeded_rng(1))
     found = series.private_fit(
-        panel, bounds=BOUNDS, epsilon=4, delta=1e-6, spread=2, bits=seeded(2)
+        panel, bounds=BOUNDS, epsilon=4, delta=1e-6, spread=2, bits=seeded_rng(2)
     )
-    habits = [one.habits[0] for one in found.plausible(40, bits=seeded(3))]
+    habits = [one.habits[0] for one in found.plausible(40, bits=seeded_rng(3))]
     assert min(habits) < found.alike.habits[0] < max(habits)
     assert min(habits) < 0.7 < max(habits)
-    rich = series.private_fit(panel, bounds=BOUNDS, epsilon=1e4, spread=2, bits=seeded(2))
-    closer = [one.habits[0] for one in rich.plausible(40, bits=seeded(3))]
+    rich = series.private_fit(panel, bounds=BOUNDS, epsilon=1e4, spread=2, bits=seeded_rng(2))
+    closer = [one.habits[0] for one in rich.plausible(40, bits=seeded_rng(3))]
     assert np.std(closer) < np.std(habits)
     assert rich.model.people == 500
     assert not rich.private
@@ -259,7 +261,7 @@ TRIO = series.VAR(
 )
 def test_no_value_moves_the_products_further_than_the_noise_is_for(people, times, order, span):
     """All panels on a coarse grid, and all ways to replace one value."""
-    column = Column.of(0, span, 1)
+    column = SortedColumn.of(0, span, 1)
     bound = private_full.moves(people=people, order=order, half=span)
     l1 = l2 = 0
     for content in itertools.product(range(span + 1), repeat=people * times):
@@ -275,10 +277,10 @@ def test_no_value_moves_the_products_further_than_the_noise_is_for(people, times
 
 
 def test_who_depends_on_whom_is_found_as_the_budget_grows():
-    panel = TRIO.simulate(times=4000, bits=seeded(4))[0] + np.array([[1.0], [0.0], [-1.0]])
+    panel = TRIO.simulate(times=4000, bits=seeded_rng(4))[0] + np.array([[1.0], [0.0], [-1.0]])
     found = {
         epsilon: series.private_full_fit(
-            panel, bounds=(-7, 7), epsilon=epsilon, order=2, bits=seeded(5)
+            panel, bounds=(-7, 7), epsilon=epsilon, order=2, bits=seeded_rng(5)
         )
         for epsilon in (1, 30, 1e3, 1e6)
     }
@@ -296,11 +298,11 @@ def test_who_depends_on_whom_is_found_as_the_budget_grows():
 
 
 def test_products_that_are_spoilt_by_noise():
-    panel = TRIO.simulate(times=60, bits=seeded(4))[0]
-    found = series.private_full_fit(panel, bounds=(-7, 7), epsilon=400, bits=seeded(5))
+    panel = TRIO.simulate(times=60, bits=seeded_rng(4))[0]
+    found = series.private_full_fit(panel, bounds=(-7, 7), epsilon=400, bits=seeded_rng(5))
     assert found.model.radius <= 0.98 + 1e-9
     with pytest.raises(NotCertified, match="noise at this budget"):
-        series.private_full_fit(panel, bounds=(-7, 7), epsilon=0.1, bits=seeded(5))
+        series.private_full_fit(panel, bounds=(-7, 7), epsilon=0.1, bits=seeded_rng(5))
     with pytest.raises(InvalidArgument, match="Give epsilon"):
         series.private_full_fit(panel, bounds=(-7, 7))
     with pytest.raises(OutOfDomain, match="at least 3 times"):
@@ -334,9 +336,9 @@ def test_no_model_passes_the_bound_on_all(seed):
     Q = rng.normal(size=(n, n)) if seed % 3 else np.outer(rng.normal(size=n), rng.normal(size=n))
     Q *= r / np.linalg.norm(Q, 2)
     full = series.VAR(lags=root @ Q @ np.linalg.inv(root), noise=rng.uniform(0.01, 3) * N)
-    bound = series.every_model(releases=published, radius=r, dynamics="full", noise=N)
+    bound = series.worst_over_models(releases=published, radius=r, dynamics="full", noise=N)
     assert (series.cells(full, releases=published).mu <= bound.mu).all()
-    bound = series.every_model(releases=published, radius=r)
+    bound = series.worst_over_models(releases=published, radius=r)
     for model in (
         series.VAR(lags=-r * np.eye(n), noise=N),
         series.VAR(lags=np.diag(rng.uniform(-r, r, n)), noise=1e-4 * np.eye(n)),
@@ -347,10 +349,10 @@ def test_no_model_passes_the_bound_on_all(seed):
 def test_the_bound_on_all_models_is_attained():
     """By a series whose shocks vanish: then a release speaks of all times."""
     published = series.releases(times=range(5), width=1, people=1, std=0.3)
-    bound = series.every_model(releases=published, radius=0.8)
+    bound = series.worst_over_models(releases=published, radius=0.8)
     quiet = series.VAR(lags=[[0.8]], noise=[[1e-7]])
     assert series.cells(quiet, releases=published).mu == pytest.approx(bound.mu, rel=1e-4)
-    less = series.every_model(releases=published, radius=0.7)
+    less = series.worst_over_models(releases=published, radius=0.7)
     assert (series.cells(quiet, releases=published).mu > less.mu).all()
     assert "keeps at most 0.8 of the past" in bound.assumptions[0]
 
@@ -394,8 +396,8 @@ def test_windows_need_no_model():
 
 
 def test_a_report_of_a_private_fit_may_be_published():
-    panel = HABIT.simulate(people=800, times=8, bits=seeded(1))
-    fit = series.private_fit(panel, bounds=BOUNDS, epsilon=4, spread=2, bits=seeded(2))
+    panel = HABIT.simulate(people=800, times=8, bits=seeded_rng(1))
+    fit = series.private_fit(panel, bounds=BOUNDS, epsilon=4, spread=2, bits=seeded_rng(2))
     told = series.assess(
         fit.alike,
         people=800,
@@ -404,7 +406,7 @@ def test_a_report_of_a_private_fit_may_be_published():
         std=0.05,
         target=1.0,
         guarantee=fit.guarantee,
-        plausible=fit.plausible(5, bits=seeded(3)),
+        plausible=fit.plausible(5, bits=seeded_rng(3)),
     )
     assert told.alike
     assert told.clipped is None
@@ -439,7 +441,7 @@ def test_a_model_of_other_people_is_refused():
 
 def test_a_report_of_a_model_that_knows_private_values_is_not_for_publication():
     shape = {"people": 3, "times": 4, "bounds": (-1, 1), "std": 1.0}
-    fitted = series.fit(HABIT.simulate(people=3, times=30, bits=seeded(1)))
+    fitted = series.fit(HABIT.simulate(people=3, times=30, bits=seeded_rng(1)))
     told = series.assess(fitted, **shape)
     assert told.origin == "fitted"
     assert "not for publication" in str(told).lower()

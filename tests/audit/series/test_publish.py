@@ -13,14 +13,14 @@ from discreet.audit import series
 from discreet.audit.series._publish import _totals, _whitening
 from discreet.audit.series.worst_case import variants
 from discreet.core.errors import BudgetExceeded, InvalidArgument, NotCertified, OutOfDomain
-from discreet.core.relation import Relation
-from discreet.mechanisms.quantiles import Column
-from discreet.noise.random_source import seeded
+from discreet.core.relation import NeighboringRelation
+from discreet.mechanisms.quantiles import SortedColumn
+from discreet.noise.random_source import seeded_rng
 from tests.distributions import ALPHA
 
 SHAPE = np.array([[1.0, 0.6, 0.3], [0.6, 1.2, 0.6], [0.3, 0.6, 0.9]])
-PANEL = series.Alike(habits=(0.8,), variance=1.0, correlation=0.1).simulate(
-    people=20, times=4, bits=seeded(1)
+PANEL = series.ExchangeableVAR(habits=(0.8,), variance=1.0, correlation=0.1).simulate(
+    people=20, times=4, bits=seeded_rng(1)
 )
 
 
@@ -33,7 +33,7 @@ def releases(scale=1.0, *, people=20, times=(0, 1, 3), width=8, weights=None):
 @pytest.mark.parametrize("span", [1, 2, 3])
 def test_no_row_moves_the_whitened_totals_further(span):
     """All pairs of rows on a coarse grid; up to sixteen times the bound is attained."""
-    column = Column.of(0, span, 1)
+    column = SortedColumn.of(0, span, 1)
     whitening = _whitening(releases(width=span), column, 20)
     rows = np.array(list(itertools.product(range(span + 1), repeat=3)), dtype=float)
     whole = [whitening.rows @ _totals(row[None], column) for row in rows]
@@ -51,11 +51,11 @@ def test_no_row_moves_the_whitened_totals_further(span):
 
 def test_the_noise_is_the_one_that_was_asked_for():
     asked = releases(0.25)
-    found = series.publish(PANEL, releases=asked, bounds=(-4, 4), bits=seeded(2))
+    found = series.publish(PANEL, releases=asked, bounds=(-4, 4), bits=seeded_rng(2))
     assert found.covariance == pytest.approx(asked.covariance, rel=1e-6)
     truth = np.clip(PANEL, -4, 4).mean(axis=0)[[0, 1, 3]]
     runs = 2000
-    bits = seeded(3)
+    bits = seeded_rng(3)
     errors = np.array(
         [
             series.publish(PANEL, releases=asked, bounds=(-4, 4), bits=bits).values - truth
@@ -71,32 +71,34 @@ def test_the_noise_is_the_one_that_was_asked_for():
 
 
 def test_without_noise_it_is_the_mean():
-    found = series.publish(PANEL, releases=releases(1e-8), bounds=(-4, 4), bits=seeded(2))
+    found = series.publish(PANEL, releases=releases(1e-8), bounds=(-4, 4), bits=seeded_rng(2))
     truth = np.clip(PANEL, -4, 4).mean(axis=0)[[0, 1, 3]]
     assert found.values == pytest.approx(truth, abs=2e-3)
     far = np.where(PANEL > 1, 1e300, PANEL)  # clipped without a word
-    again = series.publish(far, releases=releases(1e-8, width=5), bounds=(-4, 1), bits=seeded(2))
+    again = series.publish(
+        far, releases=releases(1e-8, width=5), bounds=(-4, 1), bits=seeded_rng(2)
+    )
     assert again.values == pytest.approx(np.clip(PANEL, -4, 1).mean(axis=0)[[0, 1, 3]], abs=2e-3)
 
 
 def test_the_guarantees_are_those_of_the_noise_alone():
     asked = releases(0.25)
-    found = series.publish(PANEL, releases=asked, bounds=(-4, 4), bits=seeded(2))
+    found = series.publish(PANEL, releases=asked, bounds=(-4, 4), bits=seeded_rng(2))
     cells = series.cells(
         series.VAR(lags=np.zeros((20, 20)), noise=np.eye(20)), releases=asked, known="all"
     )
     for guarantee, mu in ((found.one_value, cells.worst), (found.guarantee, cells.user.max())):
-        assert guarantee.relation is Relation.REPLACE_ONE
+        assert guarantee.relation is NeighboringRelation.REPLACE_ONE
         exact = gaussian_epsilon(1e-6, mu=float(mu))
         assert guarantee.epsilon(1e-6) == pytest.approx(exact, rel=1e-3)
 
 
 def test_a_design_is_published(tmp_path):
-    model = series.Alike(habits=(0.8,), variance=1.0, correlation=0.1).model(20)
+    model = series.ExchangeableVAR(habits=(0.8,), variance=1.0, correlation=0.1).model(20)
     weekly = series.releases(times=range(4), width=8, people=20, std=1)
     fix = series.design(model, releases=weekly, mu=0.3, shape="correlated")
     with discreet.Ledger(f"sqlite:///{tmp_path}/budget.db") as ledger:
-        limit = discreet.approx(5, 1e-6, relation=Relation.REPLACE_ONE)
+        limit = discreet.approx_dp(5, 1e-6, relation=NeighboringRelation.REPLACE_ONE)
         account = ledger.account("panel", limit=limit)
         found = series.publish(PANEL, releases=fix.releases, bounds=(-4, 4), account=account)
         assert found.receipt is not None
@@ -108,8 +110,8 @@ def test_a_design_is_published(tmp_path):
 
 def test_noise_that_knows_the_panel_is_not_published():
     """Its covariance is a function of private values, and is published with the means."""
-    alike = series.Alike(habits=(0.5,), variance=1.0, correlation=0.1)
-    private = alike.simulate(people=5, times=40, bits=seeded(2))
+    alike = series.ExchangeableVAR(habits=(0.5,), variance=1.0, correlation=0.1)
+    private = alike.simulate(people=5, times=40, bits=seeded_rng(2))
     fitted = series.fit(private)
     given = series.VAR(lags=fitted.lags, noise=fitted.noise)
     asked = series.releases(times=(0, 1, 2), width=8, people=5, std=1)
@@ -138,4 +140,4 @@ def test_noise_that_knows_the_panel_is_not_published():
 def test_refused(change, error, text):
     given = {"panel": PANEL, "releases": releases(), "bounds": (-4, 4), **change}
     with pytest.raises(error, match=text):
-        series.publish(**given, bits=seeded(1))
+        series.publish(**given, bits=seeded_rng(1))

@@ -13,12 +13,12 @@ import time
 from pathlib import Path
 
 from discreet.local.collection import aggregator_state as module
-from discreet.local.collection.aggregator_state import State
-from discreet.local.collection.spec import Collection
+from discreet.local.collection.aggregator_state import AggregatorState
+from discreet.local.collection.spec import CollectionSpec
 
 
 def patched(channel, *, careless):
-    save = State.save
+    save = AggregatorState.save
 
     def telling(self):
         if careless:
@@ -30,18 +30,18 @@ def patched(channel, *, careless):
         save(self)
         os.write(channel, b"s")
 
-    State.save = telling
+    AggregatorState.save = telling
     module.CHUNK, module._LONGEST_CHUNK = 100, 100
 
 
 def work(folder, collection):
-    with State(folder / "s.agg", collection) as state:
+    with AggregatorState(folder / "s.agg", collection) as state:
         state.count(sorted(folder.glob("*.dlr")), every=0)
 
 
 def main(folder, *, careless):
     chance = random.Random(7)
-    collection = Collection.from_json((folder / "c.json").read_text())
+    collection = CollectionSpec.from_json((folder / "c.json").read_text())
     for kills in range(1000):
         out, channel = os.pipe()
         child = os.fork()

@@ -12,20 +12,23 @@ from discreet.core.errors import InvalidArgument
 from discreet.local import registry as catalogue
 from discreet.local import registry as mechanisms
 from discreet.local.collection import aggregator as aggregate
-from discreet.local.collection.aggregator import Aggregate
-from discreet.local.oracles.histogram_encoding import she
+from discreet.local.collection.aggregator import Aggregator
+from discreet.local.oracles.histogram_encoding import summation_histogram_encoding
 from discreet.local.oracles.randomized_response import grr
-from discreet.local.oracles.unary_encoding import oue, sue, the
-from discreet.local.ranges.hybrid_grid import local_grid
-from discreet.local.registry import from_description
-from discreet.noise.random_source import seeded
+from discreet.local.oracles.unary_encoding import oue, sue, threshold_histogram_encoding
+from discreet.local.ranges.hybrid_grid import hybrid_grid
+from discreet.local.registry import randomizer_from_json
+from discreet.noise.random_source import seeded_rng
 from discreet.ranges.domain import integers
 
-ORACLES = [build(categories=11, epsilon=1.5) for build in (grr, sue, oue, the, she)]
+ORACLES = [
+    build(categories=11, epsilon=1.5)
+    for build in (grr, sue, oue, threshold_histogram_encoding, summation_histogram_encoding)
+]
 
 
 def reports(oracle, n=101):
-    return oracle.encode(np.arange(n) % 11, bits=seeded(90))
+    return oracle.encode(np.arange(n) % 11, bits=seeded_rng(90))
 
 
 @pytest.fixture(params=ORACLES, ids=lambda oracle: oracle.kind)
@@ -35,20 +38,20 @@ def oracle(request):
 
 def test_order_and_splits_do_not_matter(oracle):
     rows = reports(oracle)
-    whole = Aggregate(oracle).add(rows)
+    whole = Aggregator(oracle).add(rows)
     assert (whole.reports, whole.refused) == (101, 0)
-    assert Aggregate(oracle).add(rows[::-1]) == whole
-    parts = [Aggregate(oracle).add(rows[start::3]) for start in range(3)]
+    assert Aggregator(oracle).add(rows[::-1]) == whole
+    parts = [Aggregator(oracle).add(rows[start::3]) for start in range(3)]
     assert parts[0] + parts[1] + parts[2] == whole
     assert parts[2] + (parts[0] + parts[1]) == whole
     assert whole + whole.empty() == whole
-    assert Aggregate(oracle).add(rows[:0]) == whole.empty()
+    assert Aggregator(oracle).add(rows[:0]) == whole.empty()
     assert parts[0] != whole
     assert whole != 1
 
 
 def test_a_copy_is_apart_and_a_sum_leaves_its_parts(oracle):
-    one = Aggregate(oracle).add(reports(oracle))
+    one = Aggregator(oracle).add(reports(oracle))
     copy = one.copy()
     _ = one + one
     assert one == copy
@@ -59,21 +62,21 @@ def test_a_copy_is_apart_and_a_sum_leaves_its_parts(oracle):
 
 def test_bytes_and_lists_are_reports_too(oracle):
     rows = reports(oracle)
-    whole = Aggregate(oracle).add(rows)
-    assert Aggregate(oracle).add(rows.tobytes()) == whole
-    assert Aggregate(oracle).add([row.tobytes() for row in rows]) == whole
-    assert Aggregate(oracle).add(memoryview(rows.tobytes())) == whole
-    assert Aggregate(oracle).add(b"") == Aggregate(oracle).add([]) == whole.empty()
+    whole = Aggregator(oracle).add(rows)
+    assert Aggregator(oracle).add(rows.tobytes()) == whole
+    assert Aggregator(oracle).add([row.tobytes() for row in rows]) == whole
+    assert Aggregator(oracle).add(memoryview(rows.tobytes())) == whole
+    assert Aggregator(oracle).add(b"") == Aggregator(oracle).add([]) == whole.empty()
 
 
 def test_reports_of_another_width_are_counted_and_move_nothing(oracle):
     rows = reports(oracle)
-    counted = Aggregate(oracle).add([b"", rows[0].tobytes(), rows[1].tobytes() + b"\0"])
+    counted = Aggregator(oracle).add([b"", rows[0].tobytes(), rows[1].tobytes() + b"\0"])
     assert (counted.reports, counted.refused) == (1, 2)
-    counted = Aggregate(oracle).add(np.zeros((7, oracle.width + 1), dtype=np.uint8))
+    counted = Aggregator(oracle).add(np.zeros((7, oracle.width + 1), dtype=np.uint8))
     assert (counted.reports, counted.refused, counted.counts.any()) == (0, 7, False)
     if oracle.width > 1:
-        cut = Aggregate(oracle).add(rows.tobytes()[:-1])
+        cut = Aggregator(oracle).add(rows.tobytes()[:-1])
         assert (cut.reports, cut.refused) == (100, 1)
 
 
@@ -82,15 +85,15 @@ def test_reports_of_another_width_are_counted_and_move_nothing(oracle):
 )
 def test_what_is_no_bytes_is_an_error_of_the_caller(bad):
     with pytest.raises(InvalidArgument, match="reports must"):
-        Aggregate(ORACLES[0]).add(bad)
+        Aggregator(ORACLES[0]).add(bad)
 
 
-@pytest.mark.parametrize("build", [grr, sue, oue, the])
+@pytest.mark.parametrize("build", [grr, sue, oue, threshold_histogram_encoding])
 def test_no_string_of_bytes_moves_an_estimate_further_than_a_client_can(build):
     """All 256 reports of one byte, added to ten honest ones: n times the share moves by
     (support - other) / (keep - other), support zero or one, or by nothing at all."""
     survey = build(categories=5, epsilon=1)
-    honest = Aggregate(survey).add(survey.encode([0, 1, 2, 3, 4] * 2, bits=seeded(92)))
+    honest = Aggregator(survey).add(survey.encode([0, 1, 2, 3, 4] * 2, bits=seeded_rng(92)))
     before = honest.estimate().counts
     gap = survey.keep - survey.other
     for byte in range(256):
@@ -108,7 +111,7 @@ def test_no_string_of_bytes_moves_an_estimate_further_than_a_client_can(build):
 
 def test_random_bytes_never_raise(oracle):
     generator = np.random.default_rng(91)
-    counted = Aggregate(oracle)
+    counted = Aggregator(oracle)
     for _ in range(20):
         rows = generator.integers(0, 256, (generator.integers(0, 40), oracle.width), dtype=np.uint8)
         before = counted.reports + counted.refused
@@ -118,29 +121,29 @@ def test_random_bytes_never_raise(oracle):
 
 
 def test_state_round_trips(oracle):
-    counted = Aggregate(oracle).add(reports(oracle)).add([b"bad bytes"])
+    counted = Aggregator(oracle).add(reports(oracle)).add([b"bad bytes"])
     state = counted.to_bytes()
-    assert Aggregate.from_bytes(state) == counted
-    assert Aggregate.from_bytes(state, oracle) == counted
-    assert Aggregate.from_bytes(state).add(reports(oracle)).reports == 202
+    assert Aggregator.from_bytes(state) == counted
+    assert Aggregator.from_bytes(state, oracle) == counted
+    assert Aggregator.from_bytes(state).add(reports(oracle)).reports == 202
 
 
 def test_a_state_cut_off_anywhere_is_refused():
-    state = Aggregate(ORACLES[0]).add(reports(ORACLES[0])).to_bytes()
+    state = Aggregator(ORACLES[0]).add(reports(ORACLES[0])).to_bytes()
     for end in range(len(state)):
         with pytest.raises(InvalidArgument, match="state"):
-            Aggregate.from_bytes(state[:end])
+            Aggregator.from_bytes(state[:end])
     with pytest.raises(InvalidArgument, match="state"):
-        Aggregate.from_bytes(state + b"\0")
+        Aggregator.from_bytes(state + b"\0")
 
 
 def test_a_state_with_one_bit_changed_is_refused():
-    state = Aggregate(ORACLES[0]).add(reports(ORACLES[0])).to_bytes()
+    state = Aggregator(ORACLES[0]).add(reports(ORACLES[0])).to_bytes()
     for place in range(len(state)):
         damaged = bytearray(state)
         damaged[place] ^= 1 << place % 8
         with pytest.raises(InvalidArgument, match="state"):
-            Aggregate.from_bytes(bytes(damaged))
+            Aggregator.from_bytes(bytes(damaged))
 
 
 @pytest.mark.parametrize("text", [b"\xff\xfe", b"no JSON", b"[" * 100_000, b"[]"])
@@ -150,27 +153,27 @@ def test_a_state_with_a_broken_description_is_refused(text):
     state = body + sha256(body).digest()[:16]
     for randomiser in (None, ORACLES[0]):
         with pytest.raises(InvalidArgument):
-            Aggregate.from_bytes(state, randomiser)
+            Aggregator.from_bytes(state, randomiser)
 
 
 def test_states_of_another_collection_are_refused():
-    state = Aggregate(oue(categories=11, epsilon=1)).to_bytes()
+    state = Aggregator(oue(categories=11, epsilon=1)).to_bytes()
     for other in (oue(categories=11, epsilon=2), oue(categories=12, epsilon=1), ORACLES[1]):
         with pytest.raises(InvalidArgument, match="another collection"):
-            Aggregate.from_bytes(state, other)
+            Aggregator.from_bytes(state, other)
         with pytest.raises(InvalidArgument, match="same collection"):
-            Aggregate.from_bytes(state).merge(Aggregate(other))
+            Aggregator.from_bytes(state).merge(Aggregator(other))
 
 
 def test_shown_without_what_was_counted():
-    counted = Aggregate(ORACLES[2]).add(reports(ORACLES[2])).add([b""])
+    counted = Aggregator(ORACLES[2]).add(reports(ORACLES[2])).add([b""])
     assert repr(counted) == "Aggregate(oue, reports=101, refused=1)"
 
 
 def test_descriptions_round_trip(oracle):
     described = oracle.describe()
-    assert from_description(described) == oracle
-    assert from_description(json.dumps(described)) == oracle
+    assert randomizer_from_json(described) == oracle
+    assert randomizer_from_json(json.dumps(described)) == oracle
     assert described == oracle.describe()  # untouched
     others = [other.fingerprint for other in ORACLES]
     assert others.count(oracle.fingerprint) == 1
@@ -179,22 +182,22 @@ def test_descriptions_round_trip(oracle):
 def test_the_order_of_names_has_no_meaning():
     """A state keeps its description as JSON: what is read from it must be the same randomiser."""
     days, ages = integers(0, 9), integers(0, 99)
-    one = local_grid({"b": days, "a": ages}, epsilon=1, fine=4, coarse=2)
-    two = local_grid({"a": ages, "b": days}, epsilon=1, fine=4, coarse=2)
-    assert one == two == from_description(dict(reversed(one.describe().items())))
-    assert Aggregate.from_bytes(Aggregate(one).to_bytes()).randomiser == one
+    one = hybrid_grid({"b": days, "a": ages}, epsilon=1, fine=4, coarse=2)
+    two = hybrid_grid({"a": ages, "b": days}, epsilon=1, fine=4, coarse=2)
+    assert one == two == randomizer_from_json(dict(reversed(one.describe().items())))
+    assert Aggregator.from_bytes(Aggregator(one).to_bytes()).randomiser == one
 
 
 def test_what_a_description_names_is_not_chosen_anew():
     """Another version may find other windows, parts and oracles better: the bytes must stay."""
     ends = {"version": 1, "epsilon": "1/1", "lower": 0, "upper": 1}
     wave = {**ends, "kind": "square_wave", "cells": 20, "window": 9}
-    assert from_description(wave).size == 28
+    assert randomizer_from_json(wave).size == 28
     days = {"kind": "integers", "lower": 0, "upper": 9}
     shape = {"domain": days, "starts": [0, 3, 5], "round": 0}
     shape |= {"oracle": {"kind": "oue", "categories": 3}}
     with pytest.raises(InvalidArgument, match="not as ranges.partition writes it"):
-        from_description({"version": 1, "epsilon": "1/1", "kind": "ranges.partition", **shape})
+        randomizer_from_json({"version": 1, "epsilon": "1/1", "kind": "ranges.partition", **shape})
 
 
 GOOD = {"version": 1, "kind": "oue", "epsilon": "3/2", "categories": 11}
@@ -223,7 +226,7 @@ BAD = [
 @pytest.mark.parametrize(("change", "message"), BAD)
 def test_descriptions_that_are_not_understood_are_refused(change, message):
     with pytest.raises(InvalidArgument, match=message):
-        from_description({**GOOD, **change})
+        randomizer_from_json({**GOOD, **change})
 
 
 def test_a_share_is_no_power():
@@ -231,26 +234,26 @@ def test_a_share_is_no_power():
     days = {"kind": "integers", "lower": 0, "upper": 3}
     shape = {"domain": days, "shares": ["1e900000000", "1/2"]}
     with pytest.raises(InvalidArgument, match="ratio"):
-        from_description({"version": 1, "epsilon": "1/1", "kind": "ranges.haar", **shape})
+        randomizer_from_json({"version": 1, "epsilon": "1/1", "kind": "ranges.haar", **shape})
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{", "1", '"oue"', "[" * 100_000, b"{}", {1: {2}}, 7])
 def test_what_is_no_description_is_refused(text):
     with pytest.raises(InvalidArgument, match="JSON object"):
-        from_description(text)
+        randomizer_from_json(text)
 
 
 def test_a_field_left_out_is_refused():
     for name in GOOD:
         with pytest.raises(InvalidArgument):
-            from_description({key: value for key, value in GOOD.items() if key != name})
+            randomizer_from_json({key: value for key, value in GOOD.items() if key != name})
 
 
 def test_every_kind_has_a_factory_that_takes_epsilon():
     assert mechanisms.KINDS.items() <= catalogue.KINDS.items()
     for kind in catalogue.KINDS:
         with pytest.raises(InvalidArgument, match="no field 'colour'"):
-            from_description({"version": 1, "kind": kind, "epsilon": "1/1", "colour": 1})
+            randomizer_from_json({"version": 1, "kind": kind, "epsilon": "1/1", "colour": 1})
 
 
 def test_the_bytes_of_every_kind_are_written_down():

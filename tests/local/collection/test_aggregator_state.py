@@ -19,32 +19,32 @@ import pytest
 from discreet.core.errors import InvalidArgument
 from discreet.data.source import EngineFailure
 from discreet.local.collection import aggregator_state as module
-from discreet.local.collection.aggregator import Aggregate
-from discreet.local.collection.aggregator_state import State, StateFailure
-from discreet.local.collection.report_file import Writer
-from discreet.local.collection.spec import Collection
+from discreet.local.collection.aggregator import Aggregator
+from discreet.local.collection.aggregator_state import AggregatorState, StateFailure
+from discreet.local.collection.report_file import ReportWriter
+from discreet.local.collection.spec import CollectionSpec
 from discreet.local.oracles.randomized_response import grr
 from discreet.local.oracles.unary_encoding import oue
-from discreet.noise.random_source import seeded
+from discreet.noise.random_source import seeded_rng
 
 HERE = Path(__file__).parent
-GRR = Collection(randomiser=grr(categories=300, epsilon=1))
-OUE = Collection(randomiser=oue(categories=20, epsilon=2))
+GRR = CollectionSpec(randomiser=grr(categories=300, epsilon=1))
+OUE = CollectionSpec(randomiser=oue(categories=20, epsilon=2))
 
 
 def reports(collection, many, seed=1):
     codes = np.arange(many) % collection.randomiser.categories
-    return collection.randomiser.encode(codes, bits=seeded(seed))
+    return collection.randomiser.encode(codes, bits=seeded_rng(seed))
 
 
 def write(path, collection, rows):
-    with Writer(path, collection) as writer:
+    with ReportWriter(path, collection) as writer:
         writer.write(rows)
     return path
 
 
 def summed(collection, *parts):
-    total = Aggregate(collection.randomiser)
+    total = Aggregator(collection.randomiser)
     for part in parts:
         total.add(part)
     return total
@@ -61,7 +61,7 @@ def test_files_are_counted_once_however_they_are_named(tmp_path, small):
     rows = reports(GRR, 100)
     one = write(tmp_path / "one.dlr", GRR, rows[:60])
     two = write(tmp_path / "two.dlr", GRR, rows[60:])
-    with State(tmp_path / "s.agg", GRR) as state:
+    with AggregatorState(tmp_path / "s.agg", GRR) as state:
         assert [c.reports for c in state.count([one, two, one])] == [60, 40, 0]
         assert state.aggregate == summed(GRR, rows)
     moved = one.rename(tmp_path / "renamed.dlr")
@@ -69,7 +69,7 @@ def test_files_are_counted_once_however_they_are_named(tmp_path, small):
     copied.write_bytes(two.read_bytes())
     more = reports(GRR, 7, seed=2)
     write(moved, GRR, more)  # it grows
-    with State(tmp_path / "s.agg", GRR) as state:
+    with AggregatorState(tmp_path / "s.agg", GRR) as state:
         piped = io.BytesIO(two.read_bytes())
         assert [c.reports for c in state.count([moved, copied, piped])] == [7, 0, 0]
         assert state.aggregate == summed(GRR, rows, more)
@@ -79,7 +79,7 @@ def test_a_tail_that_is_still_being_written_is_left_for_later(tmp_path):
     rows = reports(OUE, 10)
     path = write(tmp_path / "a.dlr", OUE, rows)
     whole = path.read_bytes()
-    with State(tmp_path / "s.agg", OUE) as state:
+    with AggregatorState(tmp_path / "s.agg", OUE) as state:
         for cut, new in ((4, 8), (3, 1), (1, 0), (0, 1)):
             path.write_bytes(whole[: len(whole) - cut])
             assert state.count([path])[0].reports == new
@@ -94,7 +94,7 @@ def test_foreign_and_broken_files_are_told_and_move_nothing(tmp_path):
     broken.write_bytes(os.urandom(1000))
     empty = tmp_path / "empty.dlr"
     empty.write_bytes(b"")
-    with State(None, GRR) as state:
+    with AggregatorState(None, GRR) as state:
         for _ in range(2):
             found = state.count([foreign, broken, good, empty])
             assert [bool(c.note) for c in found] == [True, True, False, True]
@@ -110,7 +110,7 @@ def test_malformed_reports_are_refused(tmp_path):
     rows = reports(GRR, 20)
     wrong = np.full((5, 2), 255, np.uint8)
     path = write(tmp_path / "a.dlr", GRR, np.concatenate([rows, wrong]))
-    with State(None, GRR) as state:
+    with AggregatorState(None, GRR) as state:
         assert [(c.reports, c.refused) for c in state.count([path])] == [(20, 5)]
 
 
@@ -124,13 +124,16 @@ def test_a_file_with_a_column_is_counted_as_a_whole(tmp_path, suffix):
         table.write_csv(path) if suffix == ".csv" else table.write_parquet(path)
 
     store(frame)
-    with State(tmp_path / "s.agg", GRR) as state:
+    with AggregatorState(tmp_path / "s.agg", GRR) as state:
         assert [c.reports for c in state.count([path, path], column="r")] == [50, 0]
         assert state.aggregate == summed(GRR, rows)
         with pytest.raises(InvalidArgument, match="column 'report'"):
             state.count([write_other(tmp_path, suffix, frame)])
     store(frame.head(20))
-    with State(tmp_path / "s.agg", GRR) as state, pytest.raises(InvalidArgument, match="new file"):
+    with (
+        AggregatorState(tmp_path / "s.agg", GRR) as state,
+        pytest.raises(InvalidArgument, match="new file"),
+    ):
         state.count([path], column="r")
 
 
@@ -147,7 +150,7 @@ def test_arrow_batches_through_a_pipe(tmp_path):
     with pa.ipc.new_stream(file, table.schema) as writer:
         writer.write_table(table, max_chunksize=7)
     whole = file.getvalue()
-    with State(tmp_path / "s.agg", GRR) as state:
+    with AggregatorState(tmp_path / "s.agg", GRR) as state:
         (counted,) = state.count([io.BytesIO(whole)], column="r")
         assert (counted.reports, counted.refused) == (50, 1)
         assert np.array_equal(state.aggregate.counts, summed(GRR, rows).counts)
@@ -164,23 +167,29 @@ def test_states_add_up_unless_they_share_a_file(tmp_path):
     rows = reports(GRR, 100)
     paths = [write(tmp_path / f"{i}.dlr", GRR, rows[i::3]) for i in range(3)]
     for i in range(3):
-        with State(tmp_path / f"{i}.agg", GRR) as state:
+        with AggregatorState(tmp_path / f"{i}.agg", GRR) as state:
             state.count([paths[i], paths[0]] if i == 2 else [paths[i]])
-    with State(tmp_path / "0.agg") as first, State(tmp_path / "1.agg") as second:
+    with (
+        AggregatorState(tmp_path / "0.agg") as first,
+        AggregatorState(tmp_path / "1.agg") as second,
+    ):
         first.merge(second)
         assert first.aggregate == summed(GRR, rows[0::3], rows[1::3])
-        with State(tmp_path / "2.agg") as third, pytest.raises(InvalidArgument, match="same file"):
+        with (
+            AggregatorState(tmp_path / "2.agg") as third,
+            pytest.raises(InvalidArgument, match="same file"),
+        ):
             first.merge(third)
-        with State(None, OUE) as other, pytest.raises(InvalidArgument, match="different"):
+        with AggregatorState(None, OUE) as other, pytest.raises(InvalidArgument, match="different"):
             first.merge(other)
-    with State(tmp_path / "0.agg") as again:  # merging in memory did not write
+    with AggregatorState(tmp_path / "0.agg") as again:  # merging in memory did not write
         assert again.aggregate == summed(GRR, rows[0::3])
 
 
 def test_a_merge_that_is_refused_marks_no_file_as_counted(tmp_path):
     rows = reports(GRR, 100)
     paths = [write(tmp_path / f"{i}.dlr", GRR, rows[i::2]) for i in range(2)]
-    with State(None, GRR) as one, State(None, GRR) as both:
+    with AggregatorState(None, GRR) as one, AggregatorState(None, GRR) as both:
         one.count([paths[1]])
         both.count(paths)
         with pytest.raises(InvalidArgument, match="same file"):
@@ -191,23 +200,23 @@ def test_a_merge_that_is_refused_marks_no_file_as_counted(tmp_path):
 
 def test_a_state_is_of_one_collection_and_one_process(tmp_path):
     path = tmp_path / "s.agg"
-    with State(path, GRR), pytest.raises(StateFailure, match="another process"):
-        State(path, GRR)
+    with AggregatorState(path, GRR), pytest.raises(StateFailure, match="another process"):
+        AggregatorState(path, GRR)
     with pytest.raises(InvalidArgument, match="another collection"):
-        State(path, OUE)
+        AggregatorState(path, OUE)
     with pytest.raises(InvalidArgument, match="a count has written"):
-        State(tmp_path / "new.agg")
+        AggregatorState(tmp_path / "new.agg")
     junk = tmp_path / "junk.agg"
     junk.write_bytes(b"no database at all, but long enough to be looked at" * 20)
     with pytest.raises(StateFailure, match="no state"):
-        State(junk, GRR)
+        AggregatorState(junk, GRR)
 
 
 def test_an_interrupt_within_a_sum_writes_nothing_that_is_half_done(tmp_path, monkeypatch, small):
     """An interrupt may come after counts have moved and before the position has."""
     rows = reports(GRR, 100)
     path = write(tmp_path / "a.dlr", GRR, rows)
-    add = Aggregate.add
+    add = Aggregator.add
     calls = []
 
     def interrupted(self, some):
@@ -217,10 +226,10 @@ def test_an_interrupt_within_a_sum_writes_nothing_that_is_half_done(tmp_path, mo
             raise KeyboardInterrupt
         return self
 
-    monkeypatch.setattr(Aggregate, "add", interrupted)
-    with State(tmp_path / "s.agg", GRR) as state, pytest.raises(KeyboardInterrupt):
+    monkeypatch.setattr(Aggregator, "add", interrupted)
+    with AggregatorState(tmp_path / "s.agg", GRR) as state, pytest.raises(KeyboardInterrupt):
         state.count([path], every=0)
-    with State(tmp_path / "s.agg", GRR) as state:
+    with AggregatorState(tmp_path / "s.agg", GRR) as state:
         assert 0 < state.aggregate.reports < 100
         state.count([path], every=0)
         assert state.aggregate == summed(GRR, rows)
@@ -239,7 +248,7 @@ def test_killed_at_any_moment_every_report_counts_once(tmp_path, careless):
         command + ["careless"] * careless, check=True, capture_output=True, text=True, timeout=300
     )
     assert int(told.stdout) > 10  # kills
-    with State(tmp_path / "s.agg") as state:
+    with AggregatorState(tmp_path / "s.agg") as state:
         assert (state.aggregate == summed(GRR, rows)) != careless
 
 
@@ -249,6 +258,6 @@ def test_a_foreign_database_is_not_written_to(tmp_path):
         base.execute("CREATE TABLE theirs (x)")
         base.commit()
     with pytest.raises(InvalidArgument, match="a count has written"):
-        State(path, Collection(randomiser=grr(categories=4, epsilon=1)))
+        AggregatorState(path, CollectionSpec(randomiser=grr(categories=4, epsilon=1)))
     with closing(sqlite3.connect(path)) as base:
         assert base.execute("SELECT name FROM sqlite_schema").fetchall() == [("theirs",)]

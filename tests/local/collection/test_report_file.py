@@ -13,25 +13,25 @@ import numpy as np
 import pytest
 
 from discreet.core.errors import InvalidArgument, OutOfDomain
-from discreet.local.collection.aggregator import Aggregate
-from discreet.local.collection.aggregator_state import State
+from discreet.local.collection.aggregator import Aggregator
+from discreet.local.collection.aggregator_state import AggregatorState
 from discreet.local.collection.report_file import (
     MAGIC,
     NotReports,
+    ReportWriter,
     Unfinished,
-    Writer,
     chunks,
     header,
     marked,
     read_header,
 )
-from discreet.local.collection.spec import Collection
+from discreet.local.collection.spec import CollectionSpec
 from discreet.local.oracles.randomized_response import grr
 from discreet.local.oracles.unary_encoding import oue
-from discreet.noise.random_source import seeded
+from discreet.noise.random_source import seeded_rng
 
-GRR = Collection(randomiser=grr(categories=300, epsilon=1))  # two bytes
-OUE = Collection(randomiser=oue(categories=20, epsilon=2))  # three bytes
+GRR = CollectionSpec(randomiser=grr(categories=300, epsilon=1))  # two bytes
+OUE = CollectionSpec(randomiser=oue(categories=20, epsilon=2))  # three bytes
 
 
 class Trickle(io.RawIOBase):
@@ -49,7 +49,7 @@ class Trickle(io.RawIOBase):
 
 def reports(collection, many, seed=1):
     codes = np.arange(many) % collection.randomiser.categories
-    return collection.randomiser.encode(codes, bits=seeded(seed))
+    return collection.randomiser.encode(codes, bits=seeded_rng(seed))
 
 
 def read(path, **options):
@@ -64,7 +64,7 @@ def read(path, **options):
 def test_what_is_written_is_read(tmp_path, collection, rows):
     path = tmp_path / "a.dlr"
     sent = reports(collection, 50)
-    with Writer(path, collection) as writer:
+    with ReportWriter(path, collection) as writer:
         writer.write(sent[:20])
         writer.write(sent[20:20])
         writer.write(sent[20:])
@@ -76,13 +76,13 @@ def test_what_is_written_is_read(tmp_path, collection, rows):
     for stream in (io.BytesIO(data), Trickle(data)):
         head = read_header(stream)
         assert head.fingerprint == collection.fingerprint
-        assert Collection.from_json(head.description) == collection
+        assert CollectionSpec.from_json(head.description) == collection
         assert np.array_equal(np.concatenate(list(chunks(stream, head, skip=13))), sent[13:])
 
 
 def test_the_layout_is_as_documented(tmp_path):
     path = tmp_path / "a.dlr"
-    with Writer(path, OUE) as writer:
+    with ReportWriter(path, OUE) as writer:
         writer.write(np.array([[1, 2, 3]], dtype=np.uint8))
     data = path.read_bytes()
     text = json.dumps(OUE.randomiser.describe(), sort_keys=True, separators=(",", ":")).encode()
@@ -96,12 +96,12 @@ def test_a_file_grows_and_keeps_its_identity(tmp_path):
     path = tmp_path / "a.dlr"
     sent = reports(GRR, 30)
     for part in (sent[:10], sent[10:11], sent[11:]):
-        with Writer(path, GRR) as writer:
+        with ReportWriter(path, GRR) as writer:
             writer.write(part)
     with path.open("rb") as stream:
         first = read_header(stream).identity
     assert np.array_equal(read(path), sent)
-    with Writer(path, GRR):
+    with ReportWriter(path, GRR):
         pass
     with path.open("rb") as stream:
         assert read_header(stream).identity == first
@@ -113,7 +113,7 @@ def test_cut_at_any_byte_the_whole_reports_are_read_and_the_file_can_go_on(tmp_p
     """A crash can end a file anywhere, in the header too."""
     path = tmp_path / "a.dlr"
     sent = reports(collection, 4)
-    with Writer(path, collection) as writer:
+    with ReportWriter(path, collection) as writer:
         writer.write(sent)
     whole = path.read_bytes()
     begin = len(whole) - sent.size
@@ -125,7 +125,7 @@ def test_cut_at_any_byte_the_whole_reports_are_read_and_the_file_can_go_on(tmp_p
                 read(path)
         else:
             assert np.array_equal(read(path), sent[:left])
-        with Writer(path, collection) as writer:
+        with ReportWriter(path, collection) as writer:
             writer.write(sent[left:])
         assert np.array_equal(read(path), sent)
 
@@ -135,40 +135,40 @@ def test_a_writer_never_touches_what_it_did_not_write(tmp_path):
     for text in (b"x", b"name,age\n", MAGIC[:4] + b"other", MAGIC + b"\7" * 60):
         path.write_bytes(text)
         with pytest.raises(InvalidArgument, match="Choose another file"):
-            Writer(path, GRR)
+            ReportWriter(path, GRR)
         assert path.read_bytes() == text
     path.unlink()
-    with Writer(path, OUE) as writer:
+    with ReportWriter(path, OUE) as writer:
         writer.write(reports(OUE, 3))
     before = path.read_bytes()
     with pytest.raises(InvalidArgument, match="another collection"):
-        Writer(path, GRR)
+        ReportWriter(path, GRR)
     assert path.read_bytes() == before
     with pytest.raises(InvalidArgument, match="cannot be written"):
-        Writer(tmp_path / "no" / "folder", GRR)
-    with Writer(path, OUE) as writer, pytest.raises(InvalidArgument, match="rows of 3 bytes"):
+        ReportWriter(tmp_path / "no" / "folder", GRR)
+    with ReportWriter(path, OUE) as writer, pytest.raises(InvalidArgument, match="rows of 3 bytes"):
         writer.write(reports(GRR, 3))
 
 
 def test_one_writer_at_a_time(tmp_path):
     path = tmp_path / "a.dlr"
-    with Writer(path, GRR) as writer:
+    with ReportWriter(path, GRR) as writer:
         with pytest.raises(InvalidArgument, match="someone else"):
-            Writer(path, GRR)
+            ReportWriter(path, GRR)
         writer.write(reports(GRR, 3))
-    with Writer(path, GRR) as writer:
+    with ReportWriter(path, GRR) as writer:
         writer.write(reports(GRR, 3))
     assert len(read(path)) == 6
 
 
 def test_an_error_takes_back_what_was_written(tmp_path):
     path = tmp_path / "a.dlr"
-    with Writer(path, GRR) as writer:
+    with ReportWriter(path, GRR) as writer:
         writer.write(reports(GRR, 3))
     before = path.read_bytes()
 
     def send(*parts):
-        with Writer(path, GRR) as writer:
+        with ReportWriter(path, GRR) as writer:
             for part in parts:
                 writer.write(part)
 
@@ -181,7 +181,7 @@ def killed(path, collection, many, *, all_or_none):
     """A writer that dies with its reports on the disk."""
     child = os.fork()
     if child == 0:
-        writer = Writer(path, collection, all_or_none=all_or_none)
+        writer = ReportWriter(path, collection, all_or_none=all_or_none)
         writer.write(reports(collection, many))
         writer._stream.flush()
         os._exit(0)
@@ -190,16 +190,16 @@ def killed(path, collection, many, *, all_or_none):
 
 def test_a_killed_run_is_left_out_and_taken_back(tmp_path):
     path = tmp_path / "r.dlr"
-    with Writer(path, OUE, all_or_none=True) as writer:
+    with ReportWriter(path, OUE, all_or_none=True) as writer:
         writer.write(reports(OUE, 10))
     assert not marked(path).exists()
     killed(path, OUE, 70, all_or_none=True)
     assert len(read(path)) == 80
-    with State(None, OUE) as state:
+    with AggregatorState(None, OUE) as state:
         (left_out,) = state.count([path])
         assert (left_out.reports, state.aggregate.reports) == (0, 0)
         assert "encode it again" in left_out.note
-        with Writer(path, OUE, all_or_none=True) as writer:
+        with ReportWriter(path, OUE, all_or_none=True) as writer:
             writer.write(reports(OUE, 70))
         assert not marked(path).exists()
         state.count([path])
@@ -209,18 +209,18 @@ def test_a_killed_run_is_left_out_and_taken_back(tmp_path):
 def test_a_killed_collector_keeps_what_is_whole(tmp_path):
     path = tmp_path / "r.dlr"
     killed(path, OUE, 70, all_or_none=False)
-    with Writer(path, OUE) as writer:
+    with ReportWriter(path, OUE) as writer:
         writer.write(reports(OUE, 5))
     assert len(read(path)) == 75
 
 
 def test_a_mark_that_is_none_is_not_believed(tmp_path):
     path = tmp_path / "r.dlr"
-    with Writer(path, OUE) as writer:
+    with ReportWriter(path, OUE) as writer:
         writer.write(reports(OUE, 5))
     marked(path).write_text("here")
     with pytest.raises(InvalidArgument, match="remove it"):
-        Writer(path, OUE, all_or_none=True)
+        ReportWriter(path, OUE, all_or_none=True)
     assert len(read(path)) == 5
 
 
@@ -256,12 +256,12 @@ def test_a_damaged_header_is_never_believed():
 
 
 def test_a_collection_with_labels():
-    fruit = Collection(randomiser=grr(categories=3, epsilon=1), labels=("fig", "kiwi", "Äpfel"))
-    assert Collection.from_json(fruit.to_json()) == fruit
+    fruit = CollectionSpec(randomiser=grr(categories=3, epsilon=1), labels=("fig", "kiwi", "Äpfel"))
+    assert CollectionSpec.from_json(fruit.to_json()) == fruit
     assert fruit.fingerprint != fruit.randomiser.fingerprint
-    turned = Collection(randomiser=fruit.randomiser, labels=fruit.labels[::-1])
+    turned = CollectionSpec(randomiser=fruit.randomiser, labels=fruit.labels[::-1])
     assert turned.fingerprint != fruit.fingerprint
-    plain = Collection(randomiser=fruit.randomiser)
+    plain = CollectionSpec(randomiser=fruit.randomiser)
     assert plain.fingerprint == fruit.randomiser.fingerprint
     assert fruit.parse(["kiwi", "fig", "Äpfel"]).tolist() == [1, 0, 2]
     assert fruit.parse(["kiwi", "SECRET", ""], unknown="fig").tolist() == [1, 0, 0]
@@ -273,10 +273,10 @@ def test_a_collection_with_labels():
         fruit.parse(["kiwi"], unknown="pear")
     for labels in (("a", "b"), ("a", "b", "b"), ("a", "b", 3)):
         with pytest.raises(InvalidArgument, match="labels"):
-            Collection(randomiser=fruit.randomiser, labels=labels)
+            CollectionSpec(randomiser=fruit.randomiser, labels=labels)
     for text in ("", "[]", "{", '{"labels": 3}', "[" * 5000):
         with pytest.raises(InvalidArgument):
-            Collection.from_json(text)
+            CollectionSpec.from_json(text)
 
 
 def test_numbers_are_read_as_numbers():
@@ -289,5 +289,5 @@ def test_numbers_are_read_as_numbers():
         seen += str(link)
         link = link.__context__
     assert "SECRET" not in seen
-    aggregate = Aggregate(GRR.randomiser)
+    aggregate = Aggregator(GRR.randomiser)
     assert aggregate.add(GRR.randomiser.encode(GRR.parse(["7"]))).reports == 1

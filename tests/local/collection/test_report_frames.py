@@ -17,10 +17,10 @@ import pytest
 
 from discreet.core.errors import InvalidArgument, PrivacyError
 from discreet.local.collection import _report_frames as frames
-from discreet.local.collection.aggregator import Aggregate
+from discreet.local.collection.aggregator import Aggregator
 from discreet.local.oracles.randomized_response import grr
 from discreet.local.oracles.unary_encoding import oue
-from discreet.noise.random_source import seeded
+from discreet.noise.random_source import seeded_rng
 
 RANDOMISERS = [grr(categories=300, epsilon=1), oue(categories=100, epsilon=1)]
 TEXTS = {
@@ -116,7 +116,7 @@ EVERY = [
 
 
 def sample(randomiser, many=500):
-    return randomiser.encode(np.arange(many) % randomiser.categories, bits=seeded(3))
+    return randomiser.encode(np.arange(many) % randomiser.categories, bits=seeded_rng(3))
 
 
 @pytest.fixture(params=RANDOMISERS, ids=lambda r: r.kind)
@@ -135,16 +135,16 @@ def test_every_frame_gives_the_same_integers(make, randomiser, form, tmp_path, m
     rows = sample(randomiser)
     column = [form(row.tobytes()) for row in rows]
     frame = pl.DataFrame({"other": range(len(rows)), "the report": column})
-    found = Aggregate.from_frame(make(frame, tmp_path), randomiser, column="the report")
-    assert found == Aggregate(randomiser).add(rows)
+    found = Aggregator.from_frame(make(frame, tmp_path), randomiser, column="the report")
+    assert found == Aggregator(randomiser).add(rows)
 
 
 @pytest.mark.parametrize("form", ["hex", "base64"])
 def test_csv(form, randomiser, tmp_path):
     rows = sample(randomiser)
     frame = pl.DataFrame({"report": [TEXTS[form](row.tobytes()) for row in rows]})
-    found = Aggregate.from_frame(as_file(".csv")(frame, tmp_path), randomiser)
-    assert found == Aggregate(randomiser).add(rows)
+    found = Aggregator.from_frame(as_file(".csv")(frame, tmp_path), randomiser)
+    assert found == Aggregator(randomiser).add(rows)
 
 
 def bad(randomiser, form):
@@ -159,8 +159,8 @@ def test_what_is_no_report_is_refused_and_counted(make, randomiser, form, tmp_pa
     rows = sample(randomiser, 100)
     wrong = bad(randomiser, form)
     column = [*wrong, *(form(row.tobytes()) for row in rows), *wrong]
-    found = Aggregate.from_frame(make(pl.DataFrame({"report": column}), tmp_path), randomiser)
-    expected = Aggregate(randomiser).add(rows)
+    found = Aggregator.from_frame(make(pl.DataFrame({"report": column}), tmp_path), randomiser)
+    expected = Aggregator(randomiser).add(rows)
     assert np.array_equal(found.counts, expected.counts)
     assert (found.reports, found.refused) == (100, 2 * len(wrong))
 
@@ -168,10 +168,10 @@ def test_what_is_no_report_is_refused_and_counted(make, randomiser, form, tmp_pa
 def test_a_column_of_anything_is_refused_and_counted(randomiser):
     good = sample(randomiser, 3)
     mixed = [b"x", 3, 2.5, None, object(), good[0].tobytes(), good[1].tobytes().hex(), [1]]
-    found = Aggregate.from_frame(pd.DataFrame({"report": mixed}), randomiser)
+    found = Aggregator.from_frame(pd.DataFrame({"report": mixed}), randomiser)
     assert (found.reports, found.refused) == (2, 6)
     for column in ([1, 2, 3], [1.5, None, 2.0], [True, False, None], [[1], [2], []]):
-        found = Aggregate.from_frame(pl.DataFrame({"report": column}), randomiser)
+        found = Aggregator.from_frame(pl.DataFrame({"report": column}), randomiser)
         assert (found.reports, found.refused) == (0, 3)
 
 
@@ -186,13 +186,13 @@ def test_a_fixed_width_column_is_read_in_place(randomiser):
         pa.array([b"zz", *values], pa.large_binary()).slice(1),
         pa.array(values, pa.binary_view()),
     ):
-        found = Aggregate.from_frame(pa.table({"report": column}), randomiser)
-        assert found == Aggregate(randomiser).add(rows)
+        found = Aggregator.from_frame(pa.table({"report": column}), randomiser)
+        assert found == Aggregator(randomiser).add(rows)
     nulls = pa.array([None, *values, None], kind)
-    found = Aggregate.from_frame(pa.table({"report": nulls}), randomiser)
+    found = Aggregator.from_frame(pa.table({"report": nulls}), randomiser)
     assert (found.reports, found.refused) == (50, 2)
     other = pa.array([b"x" * (randomiser.width + 1)] * 4, pa.binary(randomiser.width + 1))
-    found = Aggregate.from_frame(pa.table({"report": other}), randomiser)
+    found = Aggregator.from_frame(pa.table({"report": other}), randomiser)
     assert (found.reports, found.refused) == (0, 4)
 
 
@@ -209,12 +209,12 @@ def test_hexadecimal_and_base64_cannot_be_taken_for_each_other(width):
 def test_what_is_not_there_is_said():
     frame = pl.DataFrame({"x": ["CANARY"]})
     with pytest.raises(InvalidArgument, match="column 'report' is not in the frame"):
-        Aggregate.from_frame(frame, RANDOMISERS[0])
+        Aggregator.from_frame(frame, RANDOMISERS[0])
     with pytest.raises(InvalidArgument, match="source"):
-        Aggregate.from_frame(3, RANDOMISERS[0])
+        Aggregator.from_frame(3, RANDOMISERS[0])
     broken = duckdb.sql("SELECT CAST(s AS BLOB) AS report FROM (SELECT 'CANARY-é' AS s)")
     with pytest.raises(PrivacyError) as error:
-        Aggregate.from_frame(broken, RANDOMISERS[0])
+        Aggregator.from_frame(broken, RANDOMISERS[0])
     assert "CANARY" not in str(error.value)
 
 
@@ -227,7 +227,7 @@ def test_without_pyarrow(make, tmp_path, monkeypatch, randomiser):
     gone = [name for name in sys.modules if name.split(".")[0] == "pyarrow"]
     for name in {"pyarrow", *gone}:
         monkeypatch.setitem(sys.modules, name, None)
-    found = Aggregate.from_frame(source, randomiser)
-    expected = Aggregate(randomiser).add(rows)
+    found = Aggregator.from_frame(source, randomiser)
+    expected = Aggregator(randomiser).add(rows)
     assert np.array_equal(found.counts, expected.counts)
     assert (found.reports, found.refused) == (len(rows), 1)

@@ -14,14 +14,14 @@ from discreet.core.errors import InvalidArgument, Unsupported
 from discreet.data._spark import engine as spark_sums
 from discreet.data.source import EngineFailure
 from discreet.local.collection import _spark_reports as spark_reports
-from discreet.local.collection.aggregator import Aggregate
-from discreet.local.collection.aggregator_state import State
-from discreet.local.collection.report_file import Writer
-from discreet.local.collection.spec import Collection
+from discreet.local.collection.aggregator import Aggregator
+from discreet.local.collection.aggregator_state import AggregatorState
+from discreet.local.collection.report_file import ReportWriter
+from discreet.local.collection.spec import CollectionSpec
 from discreet.local.oracles.local_hashing import olh
 from discreet.local.oracles.randomized_response import grr
 from discreet.local.oracles.unary_encoding import oue
-from discreet.noise.random_source import seeded
+from discreet.noise.random_source import seeded_rng
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 RANDOMISERS = [
@@ -45,7 +45,7 @@ def randomiser(request):
 
 
 def sample(randomiser, many):
-    return randomiser.encode(np.arange(many) % randomiser.categories, bits=seeded(3))
+    return randomiser.encode(np.arange(many) % randomiser.categories, bits=seeded_rng(3))
 
 
 def test_the_same_integers_as_everywhere_else(workers, randomiser, tmp_path):
@@ -54,22 +54,22 @@ def test_the_same_integers_as_everywhere_else(workers, randomiser, tmp_path):
     column = [*(row.tobytes() for row in rows), *wrong]
     frame = pl.DataFrame({"a.b": range(len(column)), "The report": column})
     frame.write_parquet(tmp_path / "r.parquet", row_group_size=1000)
-    collection = Collection(randomiser=randomiser)
-    with Writer(tmp_path / "r.dlr", collection) as writer:
+    collection = CollectionSpec(randomiser=randomiser)
+    with ReportWriter(tmp_path / "r.dlr", collection) as writer:
         writer.write(rows)
-    with State(None, collection) as state:
+    with AggregatorState(None, collection) as state:
         state.count([tmp_path / "r.dlr"])
         whole = state.aggregate
     read = workers.read.parquet(str(tmp_path / "r.parquet"))
     found = {
-        "Spark": Aggregate.from_frame(read, randomiser, column="The report"),
-        "Spark, 40 parts": Aggregate.from_frame(
+        "Spark": Aggregator.from_frame(read, randomiser, column="The report"),
+        "Spark, 40 parts": Aggregator.from_frame(
             read.repartition(40), randomiser, column="The report"
         ),
-        "DuckDB": Aggregate.from_frame(
+        "DuckDB": Aggregator.from_frame(
             duckdb.read_parquet(str(tmp_path / "r.parquet")), randomiser, column="The report"
         ),
-        "Polars": Aggregate.from_frame(
+        "Polars": Aggregator.from_frame(
             pl.scan_parquet(tmp_path / "r.parquet"), randomiser, column="The report"
         ),
     }
@@ -82,39 +82,39 @@ def test_text_and_nothing(workers):
     rows = sample(randomiser, 300)
     texts = [(row.tobytes().hex(),) for row in rows] + [("nonsense",), (None,)]
     frame = workers.createDataFrame(texts, "report string")
-    found = Aggregate.from_frame(frame, randomiser)
-    assert np.array_equal(found.counts, Aggregate(randomiser).add(rows).counts)
+    found = Aggregator.from_frame(frame, randomiser)
+    assert np.array_equal(found.counts, Aggregator(randomiser).add(rows).counts)
     assert (found.reports, found.refused) == (300, 2)
-    assert Aggregate.from_frame(frame.limit(0), randomiser) == Aggregate(randomiser)
+    assert Aggregator.from_frame(frame.limit(0), randomiser) == Aggregator(randomiser)
     numbers = workers.createDataFrame([(1,), (2,)], "report int")
-    assert Aggregate.from_frame(numbers, randomiser).refused == 2
+    assert Aggregator.from_frame(numbers, randomiser).refused == 2
 
 
 def test_only_a_bounded_number_of_sums_reaches_the_driver(workers, monkeypatch):
     randomiser = RANDOMISERS[0]
     rows = sample(randomiser, 600)
     frame = workers.createDataFrame([(row.tobytes(),) for row in rows], "report binary")
-    read = Aggregate.from_bytes
+    read = Aggregator.from_bytes
     seen = []
 
     def watched(state, randomiser=None):
         seen.append(len(state))
         return read(state, randomiser)
 
-    monkeypatch.setattr(spark_reports.Aggregate, "from_bytes", watched)
-    found = Aggregate.from_frame(frame.repartition(60), randomiser)
-    assert found == Aggregate(randomiser).add(rows)
+    monkeypatch.setattr(spark_reports.Aggregator, "from_bytes", watched)
+    found = Aggregator.from_frame(frame.repartition(60), randomiser)
+    assert found == Aggregator(randomiser).add(rows)
     assert 0 < len(seen) <= spark_sums.SUMS
 
 
 def test_errors_quote_nothing(workers):
     frame = workers.createDataFrame([(SECRET,)], "s string")
     with pytest.raises(InvalidArgument, match="column 'report'"):
-        Aggregate.from_frame(frame, RANDOMISERS[0])
+        Aggregator.from_frame(frame, RANDOMISERS[0])
     broken = frame.selectExpr("CAST(s AS INT) AS report")
     workers.conf.set("spark.sql.ansi.enabled", "true")
     with pytest.raises(EngineFailure) as error:
-        Aggregate.from_frame(broken, RANDOMISERS[0])
+        Aggregator.from_frame(broken, RANDOMISERS[0])
     assert SECRET not in str(error.value)
 
 
@@ -132,4 +132,4 @@ def test_workers_without_discreet_are_told_of(workers, monkeypatch, tmp_path):
     monkeypatch.setattr(workers.sparkContext, "pythonExec", str(bare))
     frame = workers.createDataFrame([(b"xx",)], "report binary")
     with pytest.raises(Unsupported, match="PYSPARK_PYTHON"):
-        Aggregate.from_frame(frame, RANDOMISERS[0])
+        Aggregator.from_frame(frame, RANDOMISERS[0])

@@ -12,35 +12,39 @@ from mpmath import mp, mpf
 from scipy import optimize, stats
 
 from discreet.core.errors import InvalidArgument, NotCertified, OutOfDomain
-from discreet.local._window_channel import Window, histogram, rows, window
-from discreet.local.collection.aggregator import Aggregate
-from discreet.local.means.balanced_piecewise import balanced, levels
-from discreet.local.means.base import on_grid
-from discreet.local.means.hybrid import hybrid
-from discreet.local.means.local_laplace import local_laplace
-from discreet.local.means.multidimensional import best_mean
-from discreet.local.means.piecewise import Piecewise, duchi, piecewise
-from discreet.local.registry import from_description
+from discreet.local._window_channel import WindowChannel, histogram, rows, window
+from discreet.local.collection.aggregator import Aggregator
 from discreet.local.distribution import square_wave
-from discreet.noise.random_source import seeded
+from discreet.local.means.balanced_piecewise import balanced_piecewise, levels
+from discreet.local.means.base import on_grid
+from discreet.local.means.hybrid import hybrid_mean
+from discreet.local.means.local_laplace import local_laplace
+from discreet.local.means.multidimensional import best_mean_randomizer
+from discreet.local.means.piecewise import PiecewiseMean, duchi, piecewise_mean
+from discreet.local.registry import randomizer_from_json
+from discreet.noise.random_source import seeded_rng
 from tests.counting_source import CountedBits
 from tests.distributions import frequency, mean_of
 
 EPSILONS = [0.01, 0.5, 1, Fraction(7, 3), 6, 40]
 SMALL = {
     "duchi": lambda epsilon: duchi(epsilon=epsilon, lower=-1, upper=1),
-    "piecewise": lambda epsilon: piecewise(epsilon=epsilon, lower=-1, upper=1, steps=4, window=2),
-    "balanced": lambda epsilon: balanced(epsilon=epsilon, lower=-1, upper=1, steps=4, window=3),
-    "hybrid": lambda epsilon: hybrid(
+    "piecewise": lambda epsilon: piecewise_mean(
+        epsilon=epsilon, lower=-1, upper=1, steps=4, window=2
+    ),
+    "balanced": lambda epsilon: balanced_piecewise(
+        epsilon=epsilon, lower=-1, upper=1, steps=4, window=3
+    ),
+    "hybrid": lambda epsilon: hybrid_mean(
         epsilon=epsilon, lower=-1, upper=1, steps=3, window=2, share=20000
     ),
 }
-MAKERS = [duchi, piecewise, balanced, hybrid, local_laplace]
+MAKERS = [duchi, piecewise_mean, balanced_piecewise, hybrid_mean, local_laplace]
 
 
 def law(randomiser, point):
     """Exact probabilities of all symbols at a grid point, as fractions."""
-    if isinstance(randomiser, Piecewise):
+    if isinstance(randomiser, PiecewiseMean):
         weights = randomiser.window.weights(point)
         return [Fraction(int(w), randomiser.window.total) for w in weights]
     share = Fraction(randomiser.share, 1 << 16)
@@ -68,7 +72,7 @@ class Listed:
 
 @pytest.mark.parametrize(("inputs", "width"), list(itertools.product([2, 3, 5], [1, 2, 4])))
 def test_a_window_draws_each_symbol_as_often_as_it_weighs(inputs, width):
-    channel = Window(inputs=inputs, width=width, near=3, far=2)
+    channel = WindowChannel(inputs=inputs, width=width, near=3, far=2)
     for point in range(inputs):
         points = np.full(channel.total, point)
         symbols = channel.draw(points, Listed(range(channel.total)))
@@ -139,7 +143,9 @@ def test_published_variances_are_the_limit_of_fine_grids(epsilon):
     for x in (0, 0.5, 1):
         bit = duchi(epsilon=epsilon, lower=-1, upper=1)
         assert bit.variance(x)[0] == pytest.approx(((e + 1) / (e - 1)) ** 2 - x * x, rel=1e-12)
-        fine = piecewise(epsilon=epsilon, lower=-1, upper=1, steps=20000, window=round(20000 / s))
+        fine = piecewise_mean(
+            epsilon=epsilon, lower=-1, upper=1, steps=20000, window=round(20000 / s)
+        )
         known = x * x / (s - 1) + (s + 3) / (3 * (s - 1) ** 2)
         assert fine.variance(x)[0] == pytest.approx(known, rel=1e-3)
 
@@ -149,14 +155,14 @@ def test_the_best_is_no_worse_than_the_published(epsilon):
     s, e = math.exp(epsilon / 2), math.exp(epsilon)
     one_bit, wide = ((e + 1) / (e - 1)) ** 2, 4 * s / (3 * (s - 1) ** 2)
     mixed = (s + 3) / (3 * s * (s - 1)) + one_bit / s if epsilon > 0.61 else one_bit
-    best = best_mean(epsilon=epsilon, lower=-1, upper=1)
+    best = best_mean_randomizer(epsilon=epsilon, lower=-1, upper=1)
     assert best.std**2 <= min(one_bit, wide, mixed, 8 / epsilon**2) * (1 + 1e-9)
     assert best.width == 1
 
 
 @pytest.mark.parametrize("epsilon", [0.05, 0.3, 1, 1.7, 3.3, 9])
 def test_the_best_is_the_best_of_all(epsilon):
-    best = best_mean(epsilon=epsilon, lower=-1, upper=1)
+    best = best_mean_randomizer(epsilon=epsilon, lower=-1, upper=1)
     every = [make(epsilon=epsilon, lower=-1, upper=1) for make in MAKERS]
     assert best in every
     assert best.std <= min(other.std for other in every) * 1.005
@@ -167,7 +173,7 @@ def test_the_best_is_the_best_of_all(epsilon):
 
 @pytest.mark.parametrize(("inputs", "width"), [(2, 1), (5, 4), (5, 2), (6, 3), (9, 1), (4, 3)])
 def test_levels_are_unbiased_and_least_squares(inputs, width):
-    channel = Window(inputs=inputs, width=width, near=5, far=2)
+    channel = WindowChannel(inputs=inputs, width=width, near=5, far=2)
     law = np.array([channel.weights(i) for i in range(inputs)]) / channel.total
     places = np.linspace(-0.5, 0.5, inputs)
     rng = np.random.default_rng(1)
@@ -188,7 +194,7 @@ def test_levels_are_unbiased_and_least_squares(inputs, width):
 @pytest.mark.parametrize("epsilon", [0.5, 1, 2.5])
 @pytest.mark.parametrize("width", [2, 3, 4])
 def test_balanced_levels_have_nearly_the_least_worst_variance(epsilon, width):
-    made = balanced(epsilon=epsilon, lower=-0.5, upper=0.5, steps=4, window=width)
+    made = balanced_piecewise(epsilon=epsilon, lower=-0.5, upper=0.5, steps=4, window=width)
     law = np.array([made.window.weights(i) for i in range(5)]) / made.window.total
     places = np.linspace(-0.5, 0.5, 5)
     start = np.append(made.levels - 0.5, 10)
@@ -205,15 +211,15 @@ def test_balanced_levels_have_nearly_the_least_worst_variance(epsilon, width):
     assert least.success
     at_grid = (made.squares - places**2).max()
     assert at_grid <= least.fun * 1.01
-    even = piecewise(epsilon=epsilon, lower=-0.5, upper=0.5, steps=4, window=width)
+    even = piecewise_mean(epsilon=epsilon, lower=-0.5, upper=0.5, steps=4, window=width)
     assert at_grid <= (even.squares - places**2).max() * (1 + 1e-9)
 
 
 def test_the_chosen_window_and_coin_are_the_best_of_all():
     for epsilon in (0.8, 3):
-        made = hybrid(epsilon=epsilon, lower=0, upper=1, steps=12)
+        made = hybrid_mean(epsilon=epsilon, lower=0, upper=1, steps=12)
         every = (
-            hybrid(epsilon=epsilon, lower=0, upper=1, steps=12, window=w, share=s)
+            hybrid_mean(epsilon=epsilon, lower=0, upper=1, steps=12, window=w, share=s)
             for w in range(1, 13)
             for s in range(0, 65537, 1024)
         )
@@ -256,9 +262,9 @@ def test_estimates_follow_their_law(make):
     variance = randomiser.variance(numbers).mean()
     made = []
     for seed in range(8):
-        reports = randomiser.encode(numbers, bits=seeded(seed))
+        reports = randomiser.encode(numbers, bits=seeded_rng(seed))
         assert reports.shape == (len(numbers), randomiser.width)
-        aggregate = Aggregate(randomiser).add(reports[:5000]).add(reports[5000:])
+        aggregate = Aggregator(randomiser).add(reports[:5000]).add(reports[5000:])
         estimate = aggregate.estimate()
         assert aggregate.refused == 0
         assert estimate.std >= math.sqrt(variance / len(numbers))
@@ -285,8 +291,8 @@ def draw_from_all(channel, points, bits):
 def test_symbols_follow_their_weights_and_a_wrong_window_does_not():
     channel = window(inputs=4, width=2, epsilon=Fraction(2))
     n = 200_000
-    right = np.bincount(channel.draw(np.full(n, 1), seeded(3)), minlength=5)
-    wrong = np.bincount(draw_from_all(channel, np.full(n, 1), seeded(3)), minlength=5)
+    right = np.bincount(channel.draw(np.full(n, 1), seeded_rng(3)), minlength=5)
+    wrong = np.bincount(draw_from_all(channel, np.full(n, 1), seeded_rng(3)), minlength=5)
     p = channel.weights(1) / channel.total
     assert all(frequency(right[j], n, p[j]) for j in range(5))
     assert not all(frequency(wrong[j], n, p[j]) for j in range(5))
@@ -302,7 +308,9 @@ def mixed(randomiser, place):
 @pytest.mark.parametrize("kind", SMALL)
 def test_reports_follow_the_exact_law_of_their_symbols(kind):
     randomiser, n = SMALL[kind](1), 200_000
-    seen = Aggregate(randomiser).add(randomiser.encode(np.full(n, 0.34), bits=seeded(9))).counts
+    seen = (
+        Aggregator(randomiser).add(randomiser.encode(np.full(n, 0.34), bits=seeded_rng(9))).counts
+    )
 
     def fits(p):
         return all(frequency(k, n, one) for k, one in zip(seen, p, strict=True))
@@ -313,7 +321,7 @@ def test_reports_follow_the_exact_law_of_their_symbols(kind):
 
 def test_laplace_reports_follow_the_exact_law():
     made, n = local_laplace(epsilon=2, lower=0, upper=1, steps=2), 200_000
-    seen = Aggregate(made).add(made.encode(np.full(n, 0.25), bits=seeded(10))).counts
+    seen = Aggregator(made).add(made.encode(np.full(n, 0.25), bits=seeded_rng(10))).counts
     k = np.arange(made.size) - made.reach
     p = (np.exp(-np.abs(k)) + np.exp(-np.abs(k - 1))) / 2 * math.tanh(0.5)
     assert all(frequency(a, n, b) for a, b in zip(seen, p, strict=True) if b > 1e-4)
@@ -333,24 +341,24 @@ def test_rounding_to_the_grid_keeps_the_mean():
 def test_every_string_of_bytes_is_counted_and_moves_no_more_than_a_client(make):
     randomiser = make(epsilon=1, lower=0, upper=1)
     strings = np.array(list(itertools.product(range(256), repeat=randomiser.width)), dtype=np.uint8)
-    aggregate = Aggregate(randomiser).add(strings)
+    aggregate = Aggregator(randomiser).add(strings)
     assert aggregate.reports == randomiser.size
     assert aggregate.refused == len(strings) - randomiser.size
     assert (aggregate.counts == 1).all()
     span = np.ptp(randomiser.levels)
-    n, base = 1000, randomiser.encode(np.full(1000, 0.3), bits=seeded(1))
-    before = Aggregate(randomiser).add(base).estimate().value
+    n, base = 1000, randomiser.encode(np.full(1000, 0.3), bits=seeded_rng(1))
+    before = Aggregator(randomiser).add(base).estimate().value
     for row in strings[:: max(1, len(strings) // 100)]:
-        moved = Aggregate(randomiser).add(base).add(row[None]).estimate().value
+        moved = Aggregator(randomiser).add(base).add(row[None]).estimate().value
         assert abs(moved - before) <= span / n
     wide = np.zeros((7, randomiser.width + 1), dtype=np.uint8)
-    assert Aggregate(randomiser).add(wide).refused == 7
+    assert Aggregator(randomiser).add(wide).refused == 7
 
 
 @pytest.mark.parametrize("make", MAKERS)
 def test_a_description_rebuilds_the_randomiser(make):
     made = make(epsilon=0.7, lower=0.1, upper=120)
-    again = from_description(json.dumps(made.describe()))
+    again = randomizer_from_json(json.dumps(made.describe()))
     assert again == made
     assert again.fingerprint == made.fingerprint
 
@@ -368,7 +376,7 @@ def distribution(randomiser, places):
 @pytest.mark.parametrize("epsilon", [0.5, 3])
 def test_guaranteed_intervals_hold_whatever_the_data(epsilon, reports, level):
     bit = duchi(epsilon=epsilon, lower=0, upper=1)
-    wide = piecewise(epsilon=epsilon, lower=0, upper=1, steps=4, window=2)
+    wide = piecewise_mean(epsilon=epsilon, lower=0, upper=1, steps=4, window=2)
     for randomiser in (bit, wide):
         for points in ([0] * reports, [i % (randomiser.steps + 1) for i in range(reports)]):
             p = distribution(randomiser, points)
@@ -389,7 +397,7 @@ def test_guaranteed_intervals_hold_whatever_the_data(epsilon, reports, level):
 
 
 def test_intervals_stay_within_the_bounds_and_shrink():
-    made = best_mean(epsilon=1, lower=10, upper=20)
+    made = best_mean_randomizer(epsilon=1, lower=10, upper=20)
     nothing = made.estimate(np.zeros(made.size, dtype=np.int64), 0)
     assert nothing.interval() == nothing.guaranteed() == (10, 20)
     counts = np.zeros(made.size, dtype=np.int64)
@@ -424,13 +432,13 @@ def test_what_is_no_number_is_refused():
     with pytest.raises(InvalidArgument, match="at most 1048576"):
         local_laplace(epsilon=1e-4, lower=0, upper=1)
     with pytest.raises(InvalidArgument, match="symbols"):
-        piecewise(epsilon=1, lower=0, upper=1, steps=1 << 20)
+        piecewise_mean(epsilon=1, lower=0, upper=1, steps=1 << 20)
     with pytest.raises(InvalidArgument, match="share must be at most"):
-        hybrid(epsilon=1, lower=0, upper=1, share=70000)
+        hybrid_mean(epsilon=1, lower=0, upper=1, share=70000)
 
 
 def test_a_window_that_breaks_its_promise_is_not_certified():
-    made = piecewise(epsilon=1, lower=0, upper=1, steps=4, window=2)
+    made = piecewise_mean(epsilon=1, lower=0, upper=1, steps=4, window=2)
     wide = dataclasses.replace(made.window, near=made.window.near + made.window.near // 1000)
     with pytest.raises(NotCertified):
         dataclasses.replace(made, window=wide).certify()
@@ -449,15 +457,15 @@ def test_the_work_and_the_size_of_a_report_do_not_depend_on_the_number(make):
 
 
 def test_numbers_outside_count_as_the_bound():
-    made = hybrid(epsilon=2, lower=-1, upper=1)
-    far = made.encode(np.full(1000, 1e300), bits=seeded(5))
-    assert (far == made.encode(np.full(1000, 1.0), bits=seeded(5))).all()
+    made = hybrid_mean(epsilon=2, lower=-1, upper=1)
+    far = made.encode(np.full(1000, 1e300), bits=seeded_rng(5))
+    assert (far == made.encode(np.full(1000, 1.0), bits=seeded_rng(5))).all()
     small = duchi(epsilon=2, lower=0, upper=1e-299)
     assert (
-        small.encode([1e308] * 9, bits=seeded(6)) == small.encode([1] * 9, bits=seeded(6))
+        small.encode([1e308] * 9, bits=seeded_rng(6)) == small.encode([1] * 9, bits=seeded_rng(6))
     ).all()
     wave = square_wave(cells=4, epsilon=45, lower=0, upper=1e-299)
-    assert wave.encode([1e308, 0], bits=seeded(6)).ravel().tolist() == [3, 0]
+    assert wave.encode([1e308, 0], bits=seeded_rng(6)).ravel().tolist() == [3, 0]
 
 
 def test_symbols_of_several_bytes_come_back():

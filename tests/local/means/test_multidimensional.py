@@ -10,11 +10,15 @@ import pytest
 from mpmath import mp, mpf
 
 from discreet.core.errors import InvalidArgument, OutOfDomain
-from discreet.local.collection.aggregator import Aggregate
-from discreet.local.means.multidimensional import Several, _chosen, several
+from discreet.local.collection.aggregator import Aggregator
+from discreet.local.means.multidimensional import (
+    MultidimensionalMean,
+    _chosen,
+    multidimensional_mean,
+)
 from discreet.local.means.piecewise import duchi
-from discreet.local.registry import from_description
-from discreet.noise.random_source import seeded
+from discreet.local.registry import randomizer_from_json
+from discreet.noise.random_source import seeded_rng
 from tests.distributions import frequency, mean_of
 
 COLUMNS = {"age": (0, 120), "income": (-10, 90.5), "weight": (2, 4)}
@@ -24,7 +28,7 @@ def two_bits(sampled):
     """Three columns of one bit each."""
     part = duchi(epsilon=Fraction(1, sampled), lower=0, upper=1)
     columns = tuple((name, Fraction(0), Fraction(1)) for name in "abc")
-    return Several(epsilon=Fraction(1), columns=columns, sampled=sampled, part=part)
+    return MultidimensionalMean(epsilon=Fraction(1), columns=columns, sampled=sampled, part=part)
 
 
 def law(randomiser, client):
@@ -64,14 +68,14 @@ def test_a_report_tells_no_more_than_epsilon_and_means_are_unbiased(sampled):
 
 
 def test_columns_are_drawn_uniformly():
-    drawn = _chosen(60_000, 4, 2, seeded(1))
+    drawn = _chosen(60_000, 4, 2, seeded_rng(1))
     for pair in itertools.permutations(range(4), 2):
         assert frequency((drawn == pair).all(axis=1).sum(), 60_000, Fraction(1, 12))
 
 
 @pytest.mark.parametrize("sampled", [1, 2, 3])
 def test_estimates_follow_their_law(sampled):
-    randomiser = several(columns=COLUMNS, epsilon=4, sampled=sampled)
+    randomiser = multidimensional_mean(columns=COLUMNS, epsilon=4, sampled=sampled)
     rng = np.random.default_rng(2)
     n = 30_000
     data = {
@@ -82,9 +86,9 @@ def test_estimates_follow_their_law(sampled):
     values = {name: [] for name in COLUMNS}
     spread = {}
     for seed in range(6):
-        reports = randomiser.encode(data, bits=seeded(seed))
+        reports = randomiser.encode(data, bits=seeded_rng(seed))
         assert reports.shape == (n, sampled * 2)
-        aggregate = Aggregate(randomiser).add(reports)
+        aggregate = Aggregator(randomiser).add(reports)
         assert (aggregate.reports, aggregate.refused) == (n, 0)
         for name, mean in aggregate.estimate().items():
             values[name].append(mean.value)
@@ -102,10 +106,10 @@ def test_estimates_follow_their_law(sampled):
 
 
 def test_a_matrix_is_read_in_the_order_of_the_names():
-    randomiser = several(columns=COLUMNS, epsilon=2)
+    randomiser = multidimensional_mean(columns=COLUMNS, epsilon=2)
     table = {name: np.linspace(low, high, 100) for name, (low, high) in COLUMNS.items()}
     matrix = np.stack([table[name] for name in randomiser.names], axis=1)
-    one, other = (randomiser.encode(x, bits=seeded(3)) for x in (table, matrix))
+    one, other = (randomiser.encode(x, bits=seeded_rng(3)) for x in (table, matrix))
     assert (one == other).all()
 
 
@@ -123,34 +127,36 @@ def test_every_string_of_bytes_is_counted_or_refused(sampled):
 
 
 def test_more_columns_are_told_only_if_epsilon_is_large():
-    few, many = (several(columns=COLUMNS, epsilon=e) for e in (1, 15))
+    few, many = (multidimensional_mean(columns=COLUMNS, epsilon=e) for e in (1, 15))
     assert few.sampled == 1
     assert many.sampled == 3
     assert many.part.epsilon == 5
     for epsilon in (1, 6):
-        best = several(columns=COLUMNS, epsilon=epsilon)
-        others = [several(columns=COLUMNS, epsilon=epsilon, sampled=k) for k in (1, 2, 3)]
+        best = multidimensional_mean(columns=COLUMNS, epsilon=epsilon)
+        others = [
+            multidimensional_mean(columns=COLUMNS, epsilon=epsilon, sampled=k) for k in (1, 2, 3)
+        ]
         assert best.std == min(other.std for other in others)
         best.certify()
-    two = several(columns={"x": (0, 1), "y": (0, 1)}, epsilon=1)
+    two = multidimensional_mean(columns={"x": (0, 1), "y": (0, 1)}, epsilon=1)
     assert two.std**2 >= 2 * two.part.std**2
 
 
 def test_a_description_rebuilds_it():
-    made = several(columns=COLUMNS, epsilon=2, sampled=2)
-    assert from_description(json.dumps(made.describe())) == made
+    made = multidimensional_mean(columns=COLUMNS, epsilon=2, sampled=2)
+    assert randomizer_from_json(json.dumps(made.describe())) == made
     turned = dict(reversed(COLUMNS.items()))
-    assert several(columns=turned, epsilon=2, sampled=2) == made
+    assert multidimensional_mean(columns=turned, epsilon=2, sampled=2) == made
 
 
 def test_nothing_reported_is_unknown():
-    made = several(columns=COLUMNS, epsilon=1)
+    made = multidimensional_mean(columns=COLUMNS, epsilon=1)
     told = made.estimate(np.zeros(made.size, dtype=np.int64), 0)
     assert told["age"].interval() == told["age"].guaranteed() == (0, 120)
 
 
 def test_what_does_not_fit_is_refused():
-    made = several(columns=COLUMNS, epsilon=1)
+    made = multidimensional_mean(columns=COLUMNS, epsilon=1)
     for bad in (
         {"age": [1]},
         {"age": [1], "income": [1, 2], "weight": [3]},
@@ -162,6 +168,6 @@ def test_what_does_not_fit_is_refused():
             made.encode(bad)
     for columns in ({}, {"a": (1, 1)}, {"a": (1,)}, {str(i): (0, 1) for i in range(256)}):
         with pytest.raises(InvalidArgument):
-            several(columns=columns, epsilon=1)
+            multidimensional_mean(columns=columns, epsilon=1)
     with pytest.raises(InvalidArgument, match="at most 3"):
-        several(columns=COLUMNS, epsilon=1, sampled=4)
+        multidimensional_mean(columns=COLUMNS, epsilon=1, sampled=4)

@@ -7,9 +7,12 @@ import numpy as np
 import pytest
 
 from discreet.core.errors import InvalidArgument, NotCertified
-from discreet.local.collection.aggregator import Aggregate
-from discreet.local.oracles.histogram_encoding import SummedHistogram, she
-from discreet.noise.random_source import seeded
+from discreet.local.collection.aggregator import Aggregator
+from discreet.local.oracles.histogram_encoding import (
+    SummationHistogramEncoding,
+    summation_histogram_encoding,
+)
+from discreet.noise.random_source import seeded_rng
 from tests.distributions import follows, mean_of
 from tests.oracle_distributions import CountedBits
 
@@ -28,7 +31,7 @@ def entry(oracle, own):
 @pytest.mark.parametrize("epsilon", [Fraction(1, 100), 1, 4])
 def test_epsilon_by_the_law_of_an_entry(epsilon):
     """Two entries change; each has a largest log-ratio of epsilon / 2, clamped ends included."""
-    oracle = she(categories=3, epsilon=epsilon)
+    oracle = summation_histogram_encoding(categories=3, epsilon=epsilon)
     empty, own = entry(oracle, 0), entry(oracle, 1)
     assert np.exp(empty).sum() == pytest.approx(1, abs=1e-9)
     gap = np.abs(own - empty).max()
@@ -37,7 +40,7 @@ def test_epsilon_by_the_law_of_an_entry(epsilon):
 
 
 def test_less_noise_is_not_certified():
-    class Quiet(SummedHistogram):
+    class Quiet(SummationHistogramEncoding):
         @property
         def noise(self):
             return type(super().noise)(super().noise.scale * Fraction(9, 10))
@@ -49,7 +52,7 @@ def test_less_noise_is_not_certified():
 @pytest.mark.parametrize("epsilon", [0.01, 0.1, 1, 4, 50])
 def test_mean_and_variance_of_the_law(epsilon):
     """Sums over all 65,535 numbers: unbiased with the clamp, and the closed form's variance."""
-    oracle = she(categories=3, epsilon=epsilon)
+    oracle = summation_histogram_encoding(categories=3, epsilon=epsilon)
     places = np.arange(-LIMIT, LIMIT + 1) / oracle.steps
     for own in (0, 1):
         p = np.exp(entry(oracle, own))
@@ -66,15 +69,15 @@ def test_mean_and_variance_of_the_law(epsilon):
 
 
 def test_reports_follow_the_law():
-    oracle = she(categories=5, epsilon=1)
+    oracle = summation_histogram_encoding(categories=5, epsilon=1)
     truth = np.repeat(np.arange(5), [8000, 4000, 2000, 1000, 1000])
-    rows = oracle.encode(truth, bits=seeded(80))
+    rows = oracle.encode(truth, bits=seeded_rng(80))
     assert rows.shape == (16_000, 10)
     entries = rows.view("<i2")
     assert follows(entries[:8000, 0] - oracle.steps, oracle.noise.cdf)
     assert follows(entries[8000:, 0], oracle.noise.cdf)
     assert not follows(entries[:8000, 0], oracle.noise.cdf)
-    estimated = Aggregate(oracle).add(rows).estimate()
+    estimated = Aggregator(oracle).add(rows).estimate()
     for category, share in enumerate(np.bincount(truth) / 16_000):
         assert mean_of(estimated.shares[[category]], share, float(oracle.variance(share)) / 16_000)
     low, high = estimated.interval(1 - 1e-9, guaranteed=True)
@@ -82,7 +85,7 @@ def test_reports_follow_the_law():
 
 
 def test_what_no_client_sends_is_refused():
-    oracle = she(categories=2, epsilon=1)
+    oracle = summation_histogram_encoding(categories=2, epsilon=1)
     rows = np.array([[-32768, 0], [32767, -32767], [5, 7]], dtype="<i2").view(np.uint8)
     tally = oracle.tally(rows)
     assert (tally.accepted, tally.refused) == (2, 1)
@@ -90,12 +93,12 @@ def test_what_no_client_sends_is_refused():
 
 
 def test_entries_are_clamped_by_the_client():
-    class Loud(SummedHistogram):
+    class Loud(SummationHistogramEncoding):
         @property
         def noise(self):
             return type(super().noise)(super().noise.scale * 1000)
 
-    rows = Loud(categories=3, epsilon=Fraction(1), steps=256).encode([0] * 50, bits=seeded(81))
+    rows = Loud(categories=3, epsilon=Fraction(1), steps=256).encode([0] * 50, bits=seeded_rng(81))
     entries = rows.view("<i2")
     assert entries.min() == -LIMIT
     assert entries.max() == LIMIT
@@ -103,7 +106,7 @@ def test_entries_are_clamped_by_the_client():
 
 def test_the_guaranteed_bound_holds_where_a_fifth_of_it_fails():
     """The exact law of a mean of n, by convolution: the bound misses at most as often as said."""
-    oracle = she(categories=2, epsilon=50, steps=32)
+    oracle = summation_histogram_encoding(categories=2, epsilon=50, steps=32)
     p = np.exp(oracle.noise.log_pmf(np.arange(-60, 61)))
     for n in (1, 4):
         total = np.ones(1)
@@ -118,10 +121,10 @@ def test_the_guaranteed_bound_holds_where_a_fifth_of_it_fails():
 
 
 def test_clients_draw_as_many_words_whatever_they_have():
-    oracle = she(categories=6, epsilon=1)
+    oracle = summation_histogram_encoding(categories=6, epsilon=1)
     drawn = []
     for value in (0, 5):
-        bits = CountedBits(seeded(82))
+        bits = CountedBits(seeded_rng(82))
         oracle.encode(np.full(300, value), bits=bits)
         drawn.append(bits.drawn)
     assert drawn[0] == drawn[1]
@@ -129,10 +132,15 @@ def test_clients_draw_as_many_words_whatever_they_have():
 
 def test_bad_parameters():
     with pytest.raises(InvalidArgument, match="use oue"):
-        she(categories=4, epsilon=0.001)
+        summation_histogram_encoding(categories=4, epsilon=0.001)
     with pytest.raises(InvalidArgument, match="steps"):
-        she(categories=4, epsilon=1, steps=1000)
+        summation_histogram_encoding(categories=4, epsilon=1, steps=1000)
     with pytest.raises(InvalidArgument, match="categories"):
-        she(categories=1, epsilon=1)
-    assert she(categories=2, epsilon=1).encode([]).shape == (0, 4)
-    assert she(categories=2, epsilon=1).tally(np.empty((0, 4), dtype=np.uint8)).accepted == 0
+        summation_histogram_encoding(categories=1, epsilon=1)
+    assert summation_histogram_encoding(categories=2, epsilon=1).encode([]).shape == (0, 4)
+    assert (
+        summation_histogram_encoding(categories=2, epsilon=1)
+        .tally(np.empty((0, 4), dtype=np.uint8))
+        .accepted
+        == 0
+    )

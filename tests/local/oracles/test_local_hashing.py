@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from discreet.core.errors import InvalidArgument, OutOfDomain
-from discreet.local.collection.aggregator import Aggregate
-from discreet.local.oracles.local_hashing import Hashing, _sets, hadamard_response, olh
+from discreet.local.collection.aggregator import Aggregator
+from discreet.local.oracles.local_hashing import LocalHashing, _sets, hadamard_response, olh
 from discreet.local.randomizer import pack, padded, unpack, walsh_hadamard
 from discreet.local.registry import rebuild
-from discreet.noise.random_source import SeededBits, seeded
+from discreet.noise.random_source import SeededRandomSource, seeded_rng
 from discreet.noise.uniform import below, bernoulli_real
 from tests.block_reports import blocks, check_moments, every_report, follow, work
 from tests.choice_tree import enumerate_sampler
@@ -78,12 +78,12 @@ def matrices(oracle):
 
 
 def reports_follow(oracle, value, n=60_000):
-    rows = oracle.encode(np.full(n, value), bits=seeded(11))
+    rows = oracle.encode(np.full(n, value), bits=seeded_rng(11))
     number = matrices(oracle) * math.comb(1 << oracle.hash_digits, oracle.kept)
     return follow(oracle, rows, value, number=number)
 
 
-class LiesToo(Hashing):
+class LiesToo(LocalHashing):
     """The published mistake: a lie is drawn from all hash values, the truth among them."""
 
     def _response(self, size, bits):
@@ -107,15 +107,15 @@ def test_estimates_within_their_error(epsilon):
     """The whole way of 200,000 reports, with chunks, merging and categories short of a power."""
     oracle = olh(categories=100, epsilon=epsilon)
     values = np.minimum(np.arange(200_000) % 150, 99)
-    rows = oracle.encode(values, bits=seeded(5))
-    first, second = Aggregate(oracle).add(rows[:70_001]), Aggregate(oracle).add(rows[70_001:])
+    rows = oracle.encode(values, bits=seeded_rng(5))
+    first, second = Aggregator(oracle).add(rows[:70_001]), Aggregator(oracle).add(rows[70_001:])
     found = first.merge(second).estimate()
     truth = np.bincount(values, minlength=100) / len(values)
     error = (found.shares - truth) / np.sqrt(oracle.variance(truth) / len(values))
     assert np.abs(error).max() < 7  # 100 categories, two sides: 3e-10
     assert 0.5 < np.mean(error**2) < 1.7
     assert found.reports == len(values)
-    whole = Aggregate(oracle).add(rows)
+    whole = Aggregator(oracle).add(rows)
     assert (whole.counts == first.counts).all()
 
 
@@ -123,7 +123,7 @@ def test_estimates_within_their_error(epsilon):
 def test_supports_are_counted_exactly(kept):
     """Against the definition: a report supports what hashes into its set."""
     oracle = olh(categories=21, epsilon=1, hashes=8, kept=kept)
-    rows = oracle.encode(np.arange(300) % 21, bits=seeded(3))
+    rows = oracle.encode(np.arange(300) % 21, bits=seeded_rng(3))
     fields = unpack(rows, oracle._fields)
     expected = np.zeros(21)
     sets = list(itertools.combinations(range(8), kept))
@@ -214,7 +214,7 @@ def test_hadamard_response_is_hashing_to_two_values():
     oracle = hadamard_response(categories=8, epsilon=1)
     assert oracle == olh(categories=8, epsilon=1, hashes=2)
     values = np.arange(5000) % 5
-    rows = oracle.encode(values, bits=seeded(8))
+    rows = oracle.encode(values, bits=seeded_rng(8))
     index, sign = rows[:, 0] & 7, 1 - 2 * (rows[:, 0].astype(int) >> 3)
     assert index.min() == 1
     c = (math.e + 1) / (math.e - 1)
@@ -222,7 +222,7 @@ def test_hadamard_response_is_hashing_to_two_values():
     means = np.bincount(index, weights=sign, minlength=8) * 7 / len(values) * c
     means[0] = 1
     shares = np.array([[(-1) ** (i & j).bit_count() for j in range(8)] for i in range(8)])
-    estimate = Aggregate(oracle).add(rows).estimate()
+    estimate = Aggregator(oracle).add(rows).estimate()
     np.testing.assert_allclose(estimate.shares, shares @ means / 8, atol=1e-12)
     assert oracle.variance(0) < c**2
 
@@ -236,7 +236,7 @@ def test_transform():
 
 @pytest.mark.parametrize(("number", "digits"), [(1, 1), (3, 5), (4, 21), (8, 25), (5, 32)])
 def test_packing(number, digits):
-    fields = below(1 << digits, 50 * number, seeded(1)).reshape(number, 50)
+    fields = below(1 << digits, 50 * number, seeded_rng(1)).reshape(number, 50)
     rows = pack(fields, [digits] * number)
     assert rows.shape == (50, -(-number * digits // 8))
     assert (unpack(rows, [digits] * number) == fields).all()
@@ -250,15 +250,15 @@ def test_padding_and_dependent_forms_are_refused():
     assert oracle.width == 1
     tally = oracle.tally(every_report(oracle))
     assert (tally.accepted, tally.refused) == (14, 242)
-    aggregate = Aggregate(oracle).add(np.zeros((5, 2), dtype=np.uint8))
+    aggregate = Aggregator(oracle).add(np.zeros((5, 2), dtype=np.uint8))
     assert (aggregate.reports, aggregate.refused) == (0, 5)
 
 
 @pytest.mark.parametrize("hashes", [2, 64])
 def test_no_reports(hashes):
     oracle = olh(categories=100, epsilon=1, hashes=hashes)
-    assert oracle.encode([], bits=seeded(1)).shape == (0, oracle.width)
-    estimate = Aggregate(oracle).add(np.empty((0, oracle.width), dtype=np.uint8)).estimate()
+    assert oracle.encode([], bits=seeded_rng(1)).shape == (0, oracle.width)
+    estimate = Aggregator(oracle).add(np.empty((0, oracle.width), dtype=np.uint8)).estimate()
     assert np.isinf(estimate.variance).all()
 
 
@@ -274,8 +274,8 @@ def test_large_domains_have_small_reports():
 def test_short_words_serve_too():
     oracle = olh(categories=8, epsilon=1)
     values = np.arange(4000) % 8
-    rows = oracle.encode(values, bits=SeededBits(4, width=5))
-    found = Aggregate(oracle).add(rows).estimate()
+    rows = oracle.encode(values, bits=SeededRandomSource(4, width=5))
+    found = Aggregator(oracle).add(rows).estimate()
     assert np.abs(found.shares - 1 / 8).max() < 7 * math.sqrt(oracle.variance(0) / 4000)
 
 

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from discreet.core.errors import InvalidArgument, OutOfDomain
-from discreet.local.collection.aggregator import Aggregate
-from discreet.local.oracles.randomized_response import RandomisedResponse, grr, randomised_response
-from discreet.noise.random_source import seeded
+from discreet.local.collection.aggregator import Aggregator
+from discreet.local.oracles.randomized_response import RandomizedResponse, grr, randomized_response
+from discreet.noise.random_source import seeded_rng
 from discreet.noise.uniform import below, bernoulli_real
 from tests.distributions import frequency, mean_of
 from tests.oracle_distributions import CountedBits, every_row, moments, ranges
@@ -72,7 +72,7 @@ def test_published_numbers():
     assert curve[-1] == 0
 
 
-class FromAll(RandomisedResponse):
+class FromAll(RandomizedResponse):
     """The mistake of the thesis's oracle (M3): a lie is drawn from all values, truth included."""
 
     def _answers(self, own, bits):
@@ -83,7 +83,7 @@ class FromAll(RandomisedResponse):
 def consistent(oracle, n=60_000):
     """The real path from value to estimate, against the stated law."""
     truth = np.repeat(np.arange(4), [n // 2, n // 4, n // 8, n // 8])
-    counted = Aggregate(oracle).add(oracle.encode(truth, bits=seeded(60)))
+    counted = Aggregator(oracle).add(oracle.encode(truth, bits=seeded_rng(60)))
     assert (counted.reports, counted.refused) == (n, 0)
     assert counted.counts.sum() == n
     own = np.bincount(truth)
@@ -112,7 +112,7 @@ def test_drawing_from_all_values_is_not_epsilon():
 def test_the_wire_is_the_code_lowest_byte_first(categories, width):
     oracle = grr(categories=categories, epsilon=60)
     last = categories - 1
-    rows = oracle.encode([last, 0], bits=seeded(61))
+    rows = oracle.encode([last, 0], bits=seeded_rng(61))
     assert rows.shape == (2, width)
     assert rows[0].tobytes() == last.to_bytes(width, "little")
     tally = oracle.tally(rows)
@@ -129,10 +129,10 @@ def test_every_byte_string_is_a_code_or_refused(categories, width):
 
 
 def test_clients_draw_as_many_words_whatever_they_have():
-    oracle = randomised_response(categories=7, epsilon=1)
+    oracle = randomized_response(categories=7, epsilon=1)
     drawn = []
     for value in range(7):
-        bits = CountedBits(seeded(62))
+        bits = CountedBits(seeded_rng(62))
         oracle.encode(np.full(100, value), bits=bits)
         drawn.append(bits.drawn)
     assert drawn == [drawn[0]] * 7
@@ -141,7 +141,7 @@ def test_clients_draw_as_many_words_whatever_they_have():
 def test_the_estimate_is_unbiased_over_replicates():
     oracle = grr(categories=3, epsilon=1)
     truth = np.repeat([0, 1, 2], [30, 15, 5])
-    bits = seeded(63)
+    bits = seeded_rng(63)
     means = []
     for _ in range(4000):
         tally = oracle.tally(oracle.encode(truth, bits=bits))
@@ -166,4 +166,4 @@ def test_bad_parameters_and_values():
     assert grr(categories=4, epsilon=1).encode(2).shape == (1, 1)
     huge = grr(categories=4, epsilon=5000)
     assert huge.certify().holds
-    assert frequency(huge.encode(np.full(1000, 2), bits=seeded(64)).sum(), 2000, 1)
+    assert frequency(huge.encode(np.full(1000, 2), bits=seeded_rng(64)).sum(), 2000, 1)

@@ -10,22 +10,22 @@ import pytest
 
 from discreet.core._rational import exp_minus
 from discreet.core.errors import InvalidArgument, NotCertified, OutOfDomain
-from discreet.local.collection.aggregator import Aggregate
+from discreet.local.collection.aggregator import Aggregator
 from discreet.local.oracles import unary_encoding as unary
 from discreet.local.oracles.unary_encoding import (
     ONE,
-    OptimisedUnary,
+    OptimizedUnary,
     best_threshold,
     ones_by_position,
     oue,
     sue,
-    the,
+    threshold_histogram_encoding,
 )
-from discreet.noise.random_source import seeded
+from discreet.noise.random_source import seeded_rng
 from tests.distributions import ALPHA, mean_of
 from tests.oracle_distributions import CountedBits, every_row, moments, ranges
 
-ALL = [sue, oue, the]
+ALL = [sue, oue, threshold_histogram_encoding]
 SHARES = (0.4, 0.3, 0.2, 0.1)
 
 
@@ -58,7 +58,7 @@ def test_epsilon_by_enumeration(build, epsilon):
     _, high = exp_minus(Fraction(epsilon), 200)
     assert worst * high <= 1 << 200  # worst <= e^epsilon
     assert oracle.realised <= epsilon
-    if build is not the:  # what rounding to 32 bits costs
+    if build is not threshold_histogram_encoding:  # what rounding to 32 bits costs
         assert oracle.realised == pytest.approx(float(epsilon), rel=1e-4)
     assert oracle.certify().holds
 
@@ -97,10 +97,12 @@ def test_published_numbers():
         (4, 0.8157, 0.28517),
     ):
         assert best_threshold(epsilon) == pytest.approx(cut, abs=6e-5)
-        oracle = the(categories=4, epsilon=epsilon)
+        oracle = threshold_histogram_encoding(categories=4, epsilon=epsilon)
         assert float(oracle.variance(0)) == pytest.approx(variance, rel=3e-5)
     for epsilon, true in ((1, 0.896), (2, 1.636), (4, 2.859)):
-        assert the(categories=4, epsilon=epsilon).realised == pytest.approx(true, abs=6e-4)
+        assert threshold_histogram_encoding(
+            categories=4, epsilon=epsilon
+        ).realised == pytest.approx(true, abs=6e-4)
     for d, variance in ((2, 4.183), (4, 3.933), (16, 3.745), (64, 3.698)):
         assert oue(categories=d, epsilon=1).contrast_variance() == pytest.approx(variance, rel=2e-4)
 
@@ -116,7 +118,7 @@ def test_what_is_spent_is_never_understated():
 
 
 def test_rounding_to_the_other_side_is_not_certified():
-    class Loose(OptimisedUnary):
+    class Loose(OptimizedUnary):
         @property
         def coins(self):
             keep, other = super().coins
@@ -134,14 +136,14 @@ def test_a_report_is_coins_with_the_own_bit_thrown_anew(monkeypatch):
         monkeypatch.setattr(unary, "packed_bernoulli", lambda *_, **__: patterns.copy())
         monkeypatch.setattr(unary, "bernoulli", lambda _p, n, _b, c=coin: np.full(n, c))
         for value in range(10):
-            rows = oracle.encode(np.full(len(patterns), value), bits=seeded(1))
+            rows = oracle.encode(np.full(len(patterns), value), bits=seeded_rng(1))
             sent = np.unpackbits(rows, axis=1, bitorder="little")
             expected = np.unpackbits(patterns, axis=1, bitorder="little")
             expected[:, value] = coin
             assert np.array_equal(sent, expected)
 
 
-class Swapped(OptimisedUnary):
+class Swapped(OptimizedUnary):
     """Throws the coins for each other."""
 
     def encode(self, value, *, bits=None):
@@ -151,7 +153,7 @@ class Swapped(OptimisedUnary):
 def consistent(oracle, n=40_000):
     """From values to counts: T ~ Bin(x, keep) + Bin(n - x, other) in each category."""
     truth = np.repeat(np.arange(12), np.r_[n // 2, np.full(10, n // 25), n // 10])
-    counted = Aggregate(oracle).add(oracle.encode(truth, bits=seeded(71)))
+    counted = Aggregator(oracle).add(oracle.encode(truth, bits=seeded_rng(71)))
     assert counted.reports == n
     x, p, q = np.bincount(truth), oracle.keep, oracle.other
     variance = x * p * (1 - p) + (n - x) * q * (1 - q)
@@ -172,7 +174,7 @@ def test_variance_of_ranges_over_replicates(build):
     """3,000 collections of 20 clients: the variance of three ranges against the law of sums."""
     oracle = build(categories=9, epsilon=1)
     truth = np.tile(np.repeat(np.arange(9), [6, 5, 4, 3, 2, 0, 0, 0, 0]), 3000)
-    rows = oracle.encode(truth, bits=seeded(74))
+    rows = oracle.encode(truth, bits=seeded_rng(74))
     ones = np.unpackbits(rows, axis=1, bitorder="little", count=9).reshape(3000, 20, 9)
     shares = (ones.mean(axis=1) - oracle.other) / (oracle.keep - oracle.other)
     for high, share in ((0, 0.3), (3, 0.9), (8, 1.0)):
@@ -220,7 +222,7 @@ def test_clients_draw_as_many_words_whatever_they_have():
     oracle = oue(categories=20, epsilon=1)
     drawn = []
     for value in (0, 7, 19):
-        bits = CountedBits(seeded(73))
+        bits = CountedBits(seeded_rng(73))
         oracle.encode(np.full(500, value), bits=bits)
         drawn.append(bits.drawn)
     assert drawn == [drawn[0]] * 3
@@ -245,12 +247,15 @@ def test_the_ends_of_epsilon(build):
 @pytest.mark.parametrize("threshold", [0.4, 1.1, "x", "1/0"])
 def test_bad_thresholds(threshold):
     with pytest.raises(InvalidArgument, match="threshold"):
-        the(categories=4, epsilon=1, threshold=threshold)
+        threshold_histogram_encoding(categories=4, epsilon=1, threshold=threshold)
 
 
 def test_thresholds_at_the_ends():
-    assert the(categories=4, epsilon=1, threshold=1).coins[0] == ONE // 2
-    assert the(categories=4, epsilon=10**9, threshold=0.5).coins == (ONE - 1, 1)
+    assert threshold_histogram_encoding(categories=4, epsilon=1, threshold=1).coins[0] == ONE // 2
+    assert threshold_histogram_encoding(categories=4, epsilon=10**9, threshold=0.5).coins == (
+        ONE - 1,
+        1,
+    )
     # The smallest exponents that are taken as 64 give the same coins.
     assert unary._passing(Fraction(300), Fraction(1, 2)) == (ONE - 1, 1)
     assert unary._odds(Fraction(63)) == unary._odds(Fraction(65)) == 1

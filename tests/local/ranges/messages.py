@@ -3,7 +3,7 @@
 import itertools
 import math
 
-from discreet.local.ranges.haar import Halves
+from discreet.local.ranges.haar import HaarResponse
 
 
 def message_laws(randomiser):
@@ -14,7 +14,7 @@ def message_laws(randomiser):
             zip(randomiser.shares, randomiser.blocks, randomiser.parts, strict=True)
         ):
             code = cell // block
-            if isinstance(part, Halves):
+            if isinstance(part, HaarResponse):
                 keep = 1 / (1 + math.exp(-part.epsilon))
                 for row, sign in itertools.product(range(part.pairs), range(2)):
                     true = ((row & code >> 1).bit_count() + code) & 1

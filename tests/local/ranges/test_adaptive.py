@@ -4,20 +4,20 @@ import numpy as np
 import pytest
 
 from discreet.core.errors import InvalidArgument, OutOfDomain
-from discreet.local.collection.aggregator import Aggregate
+from discreet.local.collection.aggregator import Aggregator
 from discreet.local.ranges import adaptive as module
-from discreet.local.ranges.adaptive import Block, Partition, adaptive
-from discreet.local.registry import from_description
-from discreet.noise.random_source import seeded
-from discreet.ranges.domain import Integers
+from discreet.local.ranges.adaptive import Block, PartitionOracle, adaptive_hierarchy
+from discreet.local.registry import randomizer_from_json
+from discreet.noise.random_source import seeded_rng
+from discreet.ranges.domain import IntegerDomain
 
-DAYS = Integers(lower=0, upper=255)
+DAYS = IntegerDomain(lower=0, upper=255)
 
 
 def collect(state, values, bits):
     for part in np.array_split(values, state.rounds):
         reports = state.randomiser.encode(part, bits=bits)
-        state = state.learn(Aggregate(state.randomiser).add(reports))
+        state = state.learn(Aggregator(state.randomiser).add(reports))
     return state
 
 
@@ -68,7 +68,9 @@ def test_answers_of_a_leaf_are_averaged_by_their_weights():
 
 @pytest.mark.parametrize("branching", [2, 3, 4, 16])
 def test_blocks_are_split_into_all_of_their_cells(branching):
-    state = adaptive(domain=Integers(lower=0, upper=99), epsilon=1, branching=branching)
+    state = adaptive_hierarchy(
+        domain=IntegerDomain(lower=0, upper=99), epsilon=1, branching=branching
+    )
     tree = state.tree
     for _ in range(state.rounds):
         tree = tree.split(branching, {leaf.start for leaf in tree.leaves})
@@ -76,21 +78,23 @@ def test_blocks_are_split_into_all_of_their_cells(branching):
 
 
 def test_a_round_is_private_and_described():
-    randomiser = adaptive(domain=DAYS, epsilon=1).randomiser
+    randomiser = adaptive_hierarchy(domain=DAYS, epsilon=1).randomiser
     assert randomiser.certify().holds
     assert randomiser.guarantee.epsilon(0) == 1
-    assert from_description(randomiser.describe()) == randomiser
+    assert randomizer_from_json(randomiser.describe()) == randomiser
     with pytest.raises(OutOfDomain):
         randomiser.encode([256])
     wrong = randomiser.describe() | {"starts": [0, 300]}
     with pytest.raises(InvalidArgument, match="starts"):
-        from_description(wrong)
+        randomizer_from_json(wrong)
 
 
 def test_reports_count_for_their_own_round():
     """Also if nothing stood out, so that the next round asks about the same blocks."""
-    state = adaptive(domain=DAYS, epsilon=0.1)
-    counted = Aggregate(state.randomiser).add(state.randomiser.encode([0] * 30, bits=seeded(2)))
+    state = adaptive_hierarchy(domain=DAYS, epsilon=0.1)
+    counted = Aggregator(state.randomiser).add(
+        state.randomiser.encode([0] * 30, bits=seeded_rng(2))
+    )
     after = state.learn(counted)
     assert after.randomiser.starts == state.randomiser.starts
     with pytest.raises(InvalidArgument, match="this round"):
@@ -98,7 +102,9 @@ def test_reports_count_for_their_own_round():
 
 
 def mean_square(values, seed):
-    estimate = collect(adaptive(domain=DAYS, epsilon=1), values, seeded(seed)).estimate()
+    estimate = collect(
+        adaptive_hierarchy(domain=DAYS, epsilon=1), values, seeded_rng(seed)
+    ).estimate()
     n = len(values)
     truth = np.concatenate([[0], np.cumsum(np.bincount(values, minlength=256))]) / n
     found = np.concatenate([[0], np.cumsum(estimate.cells)]) / n
@@ -129,24 +135,24 @@ def test_a_tree_that_never_splits_fails_this_test(monkeypatch):
 
 def test_what_is_released_is_a_distribution():
     values = shapes("beta", np.random.default_rng(2))[:20_000]
-    estimate = collect(adaptive(domain=DAYS, epsilon=1), values, seeded(3)).estimate()
+    estimate = collect(adaptive_hierarchy(domain=DAYS, epsilon=1), values, seeded_rng(3)).estimate()
     assert (estimate.cells >= 0).all()
     assert estimate.answer() == pytest.approx(20_000)
     assert estimate.answer(128, 255) == pytest.approx(np.sum(values >= 128), abs=3_000)
 
 
 def test_rounds_are_kept_apart():
-    state = adaptive(domain=DAYS, epsilon=1)
+    state = adaptive_hierarchy(domain=DAYS, epsilon=1)
     with pytest.raises(InvalidArgument, match="No round is over"):
         state.estimate()
     with pytest.raises(InvalidArgument, match="no reports"):
-        state.learn(Aggregate(state.randomiser))
-    other = Partition(epsilon=state.epsilon, domain=DAYS, starts=(0, 7))
+        state.learn(Aggregator(state.randomiser))
+    other = PartitionOracle(epsilon=state.epsilon, domain=DAYS, starts=(0, 7))
     with pytest.raises(InvalidArgument, match="this round"):
-        state.learn(Aggregate(other).add(other.encode([1, 2], bits=seeded(1))))
-    done = collect(state, np.arange(256).repeat(10), seeded(1))
+        state.learn(Aggregator(other).add(other.encode([1, 2], bits=seeded_rng(1))))
+    done = collect(state, np.arange(256).repeat(10), seeded_rng(1))
     assert done.finished
     with pytest.raises(InvalidArgument, match="rounds are over"):
-        done.learn(Aggregate(done.randomiser))
+        done.learn(Aggregator(done.randomiser))
     with pytest.raises(InvalidArgument, match="two cells"):
-        adaptive(domain=Integers(lower=0, upper=0), epsilon=1)
+        adaptive_hierarchy(domain=IntegerDomain(lower=0, upper=0), epsilon=1)

@@ -5,19 +5,19 @@ import pytest
 from scipy import stats
 
 from discreet.core.errors import InvalidArgument, OutOfDomain
-from discreet.local.collection.aggregator import Aggregate
+from discreet.local.collection.aggregator import Aggregator
 from discreet.local.oracles.base import Frequencies
-from discreet.local.ranges._consistency import GridEstimate, Measured
-from discreet.local.ranges.hybrid_grid import granularity, local_grid
-from discreet.local.registry import from_description
-from discreet.noise.random_source import seeded
-from discreet.ranges.domain import Integers
+from discreet.local.ranges._consistency import BlockShares, GridEstimate
+from discreet.local.ranges.hybrid_grid import granularity, hybrid_grid
+from discreet.local.registry import randomizer_from_json
+from discreet.noise.random_source import seeded_rng
+from discreet.ranges.domain import IntegerDomain
 from tests.distributions import ALPHA
 
 DOMAINS = {
-    "age": Integers(lower=0, upper=63),
-    "day": Integers(lower=1, upper=31),
-    "sex": Integers(lower=0, upper=1),
+    "age": IntegerDomain(lower=0, upper=63),
+    "day": IntegerDomain(lower=1, upper=31),
+    "sex": IntegerDomain(lower=0, upper=1),
 }
 
 
@@ -36,7 +36,7 @@ def exact(grid, people):
         edges = tuple(grid.edges(name, group) for name in group)
         table = np.histogramdd([cells[name] for name in group], bins=edges)[0]
         shares = table.ravel() / table.sum()
-        measured[group] = Measured(
+        measured[group] = BlockShares(
             edges=edges,
             shares=Frequencies(shares=shares, reports=1, variance=np.zeros_like(shares)),
         )
@@ -50,23 +50,23 @@ def test_the_granularity_of_the_specification():
 
 
 def test_it_certifies_and_comes_back_from_its_description():
-    grid = local_grid(DOMAINS, epsilon=1, fine=16, coarse=4)
+    grid = hybrid_grid(DOMAINS, epsilon=1, fine=16, coarse=4)
     assert grid.certify().holds
     assert grid.guarantee.epsilon(0) == 1
-    assert from_description(grid.describe()) == grid
+    assert randomizer_from_json(grid.describe()) == grid
 
 
 def test_the_group_does_not_depend_on_the_values():
-    grid = local_grid(DOMAINS, epsilon=1, fine=16, coarse=4)
+    grid = hybrid_grid(DOMAINS, epsilon=1, fine=16, coarse=4)
     ones = {"age": np.zeros(2000, int), "day": np.ones(2000, int), "sex": np.zeros(2000, int)}
     others = {"age": np.full(2000, 63), "day": np.full(2000, 31), "sex": np.ones(2000, int)}
-    first = grid.encode(ones, bits=seeded(1))[:, 0]
-    assert (first == grid.encode(others, bits=seeded(1))[:, 0]).all()
+    first = grid.encode(ones, bits=seeded_rng(1))[:, 0]
+    assert (first == grid.encode(others, bits=seeded_rng(1))[:, 0]).all()
     assert stats.chisquare(np.bincount(first, minlength=len(grid.groups))).pvalue > ALPHA
 
 
 def test_without_noise_aligned_ranges_are_exact():
-    grid = local_grid(DOMAINS, epsilon=1, fine=16, coarse=4)
+    grid = hybrid_grid(DOMAINS, epsilon=1, fine=16, coarse=4)
     people = population(20_000, 1)
     found = exact(grid, people)
     ages = grid.edges("age", ("age", "day"))
@@ -88,9 +88,9 @@ def test_without_noise_aligned_ranges_are_exact():
 
 
 def test_each_group_is_unbiased_with_its_stated_error():
-    grid = local_grid(DOMAINS, epsilon=2, fine=8, coarse=4)
+    grid = hybrid_grid(DOMAINS, epsilon=2, fine=8, coarse=4)
     people = population(60_000, 2)
-    found = Aggregate(grid).add(grid.encode(people, bits=seeded(7))).estimate()
+    found = Aggregator(grid).add(grid.encode(people, bits=seeded_rng(7))).estimate()
     truth = exact(grid, people)
     z = stats.norm.isf(ALPHA / 2)
     for group, one in found.measured.items():
@@ -105,9 +105,9 @@ def test_each_group_is_unbiased_with_its_stated_error():
 
 
 def test_answers_know_that_attributes_depend():
-    grid = local_grid(DOMAINS, epsilon=2, clients=60_000)
+    grid = hybrid_grid(DOMAINS, epsilon=2, clients=60_000)
     people = population(60_000, 3)
-    found = Aggregate(grid).add(grid.encode(people, bits=seeded(9))).estimate()
+    found = Aggregator(grid).add(grid.encode(people, bits=seeded_rng(9))).estimate()
     young = (people["age"] >= 16) & (people["age"] <= 31)
     early = (people["day"] >= 8) & (people["day"] <= 15)
     truth = np.mean(young & early)
@@ -118,7 +118,7 @@ def test_answers_know_that_attributes_depend():
 
 
 def test_hostile_reports_are_counted():
-    grid = local_grid(DOMAINS, epsilon=1, fine=8, coarse=4)
+    grid = hybrid_grid(DOMAINS, epsilon=1, fine=8, coarse=4)
     rows = np.random.default_rng(5).integers(0, 256, (4000, grid.width), dtype=np.uint8)
     tally = grid.tally(rows)
     assert tally.accepted + tally.refused == 4000
@@ -126,17 +126,17 @@ def test_hostile_reports_are_counted():
 
 
 def test_errors_name_what_to_do():
-    grid = local_grid(DOMAINS, epsilon=1, fine=8, coarse=4)
+    grid = hybrid_grid(DOMAINS, epsilon=1, fine=8, coarse=4)
     with pytest.raises(OutOfDomain, match="age, day, sex"):
         grid.encode({"age": [1]})
     with pytest.raises(OutOfDomain, match="equally many"):
         grid.encode({"age": [1, 2], "day": [1], "sex": [0]})
     with pytest.raises(InvalidArgument, match="multiple"):
-        local_grid(DOMAINS, epsilon=1, fine=10, coarse=4)
+        hybrid_grid(DOMAINS, epsilon=1, fine=10, coarse=4)
     with pytest.raises(InvalidArgument, match="expected number"):
-        local_grid(DOMAINS, epsilon=1)
+        hybrid_grid(DOMAINS, epsilon=1)
     with pytest.raises(InvalidArgument, match="2 to 16"):
-        local_grid({"age": DOMAINS["age"]}, epsilon=1, fine=8, coarse=4)
+        hybrid_grid({"age": DOMAINS["age"]}, epsilon=1, fine=8, coarse=4)
     found = exact(grid, population(100, 1))
     with pytest.raises(InvalidArgument, match="height"):
         found.share(height=(1, 2))

@@ -10,14 +10,14 @@ from scipy import stats
 
 from discreet.accounting.shuffle import closed_form
 from discreet.core.errors import InvalidArgument
-from discreet.core.relation import Relation
-from discreet.local.collection.aggregator import Aggregate
-from discreet.local.ranges._variance import BlocksLaw
-from discreet.local.ranges.haar import Halves, haar
-from discreet.local.ranges.hierarchical import flat, tree
-from discreet.local.ranges.plan import optimal_tree, plan_local
-from discreet.local.trust_models import parts_of, shuffled_ranges, trust_ladder
-from discreet.noise.random_source import seeded
+from discreet.core.relation import NeighboringRelation
+from discreet.local.collection.aggregator import Aggregator
+from discreet.local.ranges._variance import HierarchicalVariance
+from discreet.local.ranges.haar import HaarResponse, haar_wavelet
+from discreet.local.ranges.hierarchical import flat_histogram, hierarchical_histogram
+from discreet.local.ranges.plan import optimal_hierarchical_histogram, plan_collection
+from discreet.local.trust_models import compare_trust_models, parts_of, shuffled_ranges
+from discreet.noise.random_source import seeded_rng
 from discreet.query.budget import budget
 from discreet.ranges import workload as w
 from discreet.ranges._strategy_design import RangeDesign
@@ -35,12 +35,12 @@ DOMAIN = integers(0, SIZE - 1)
 
 @pytest.fixture(scope="module", name="plan")
 def fixture_plan():
-    return plan_local(DOMAIN, ALL, epsilon=1, clients=CLIENTS)
+    return plan_collection(DOMAIN, ALL, epsilon=1, clients=CLIENTS)
 
 
 @pytest.fixture(scope="module", name="ladder")
 def fixture_ladder():
-    return trust_ladder(DOMAIN, ALL, epsilon=1, delta=1e-6, clients=CLIENTS)
+    return compare_trust_models(DOMAIN, ALL, epsilon=1, delta=1e-6, clients=CLIENTS)
 
 
 def test_candidates_are_ranked_by_their_law(plan):
@@ -62,19 +62,19 @@ def test_the_choice_is_short_and_within_a_percent(plan):
 
 
 def test_short_reports_are_respected():
-    plan = plan_local(DOMAIN, ALL, epsilon=1, clients=CLIENTS, report_bits=24)
+    plan = plan_collection(DOMAIN, ALL, epsilon=1, clients=CLIENTS, report_bits=24)
     assert {one.bits for one in plan.candidates} <= {8, 16, 24}
-    assert plan.chosen.mean < haar(domain=DOMAIN, epsilon=1).law.mean(ALL)
-    plan = plan_local(DOMAIN, ALL, epsilon=1, clients=CLIENTS, report_bits=16)
+    assert plan.chosen.mean < haar_wavelet(domain=DOMAIN, epsilon=1).law.mean(ALL)
+    plan = plan_collection(DOMAIN, ALL, epsilon=1, clients=CLIENTS, report_bits=16)
     assert {one.bits for one in plan.candidates} == {16}  # too short for most trees
     with pytest.raises(InvalidArgument, match="report_bits must be more than 3"):
-        plan_local(DOMAIN, ALL, epsilon=1, clients=CLIENTS, report_bits=3)
+        plan_collection(DOMAIN, ALL, epsilon=1, clients=CLIENTS, report_bits=3)
 
 
 def test_single_cells_are_left_flat():
-    assert plan_local(integers(0, 255), w.points(), epsilon=1, clients=1000).chosen.name.startswith(
-        "flat"
-    )
+    assert plan_collection(
+        integers(0, 255), w.points(), epsilon=1, clients=1000
+    ).chosen.name.startswith("flat")
 
 
 def test_what_is_shown(plan):
@@ -90,9 +90,9 @@ def test_malformed_questions_are_refused():
     for wrong in ({"epsilon": 0}, {"clients": 0}, {"report_bits": 0}):
         given = {"domain": DOMAIN, "workload": ALL, "epsilon": 1, "clients": 10, **wrong}
         with pytest.raises(InvalidArgument, match=next(iter(wrong))):
-            plan_local(**given)
+            plan_collection(**given)
     with pytest.raises(InvalidArgument, match="two cells"):
-        plan_local(integers(1, 1), ALL, epsilon=1, clients=10)
+        plan_collection(integers(1, 1), ALL, epsilon=1, clients=10)
 
 
 @pytest.mark.parametrize("pairs", [1, 2, 4])
@@ -104,17 +104,17 @@ def test_halves_hide_each_other_as_described(pairs):
     ]
     mass = Fraction(1, 2 * pairs)
     differ = max(len(a - b) * mass for a in likelier for b in likelier)
-    part = haar(domain=integers(0, 2 * pairs - 1), epsilon=1)
-    assert isinstance(part.parts[0], Halves)
+    part = haar_wavelet(domain=integers(0, 2 * pairs - 1), epsilon=1)
+    assert isinstance(part.parts[0], HaarResponse)
     assert {(share, apart) for _, share, apart in parts_of(part)} == {(Fraction(1, 2), differ)}
     assert all(len(one) * mass == Fraction(1, 2) for one in likelier)
 
 
 def test_parts_are_those_of_the_levels():
-    grr = tree(domain=integers(0, 3), epsilon=1, oracle="grr")
+    grr = hierarchical_histogram(domain=integers(0, 3), epsilon=1, oracle="grr")
     expected = ((Fraction(1, 2), Fraction(1, 4), Fraction(1, 4)), (Fraction(1, 2),) * 3)
     assert parts_of(grr) == expected
-    assert parts_of(flat(domain=DOMAIN, epsilon=1, oracle="oue")) == ()
+    assert parts_of(flat_histogram(domain=DOMAIN, epsilon=1, oracle="oue")) == ()
 
 
 def histograms(laws):
@@ -132,10 +132,10 @@ def histograms(laws):
 @pytest.mark.parametrize(
     "randomiser",
     [
-        haar(domain=integers(0, 3), epsilon=1),
-        haar(domain=integers(0, 2), epsilon=2),
-        tree(domain=integers(0, 3), epsilon=1, oracle="grr"),
-        flat(domain=integers(0, 2), epsilon=2, oracle="grr"),
+        haar_wavelet(domain=integers(0, 3), epsilon=1),
+        haar_wavelet(domain=integers(0, 2), epsilon=2),
+        hierarchical_histogram(domain=integers(0, 3), epsilon=1, oracle="grr"),
+        flat_histogram(domain=integers(0, 2), epsilon=2, oracle="grr"),
     ],
 )
 def test_no_shuffle_of_few_reports_is_worse_than_stated(randomiser):
@@ -163,10 +163,10 @@ def test_no_shuffle_of_few_reports_is_worse_than_stated(randomiser):
 @pytest.mark.parametrize(("epsilon", "n"), [(1, 10_000), (3, 500), (1e-5, 3)])
 def test_shuffled_reports_keep_the_target(epsilon, n):
     found = shuffled_ranges(integers(0, 15), ALL, epsilon=epsilon, delta=1e-6, clients=n)
-    assert found.guarantee.relation is Relation.REPLACE_ONE or n == 500
+    assert found.guarantee.relation is NeighboringRelation.REPLACE_ONE or n == 500
     assert 0.98 * epsilon < found.guarantee.epsilon(delta=1e-6) <= epsilon
     assert found.randomiser.epsilon >= epsilon * Fraction(99, 100)
-    alone = plan_local(integers(0, 15), ALL, epsilon=epsilon, clients=n).chosen
+    alone = plan_collection(integers(0, 15), ALL, epsilon=epsilon, clients=n).chosen
     assert found.mean <= n * alone.mean * 1.02
 
 
@@ -182,15 +182,17 @@ def test_the_ladder(ladder):
 
 
 def test_fewer_honest_clients_hide_less():
-    whole = trust_ladder(integers(0, 15), ALL, epsilon=1, delta=1e-6, clients=10_000)
-    half = trust_ladder(integers(0, 15), ALL, epsilon=1, delta=1e-6, clients=10_000, honest=0.5)
+    whole = compare_trust_models(integers(0, 15), ALL, epsilon=1, delta=1e-6, clients=10_000)
+    half = compare_trust_models(
+        integers(0, 15), ALL, epsilon=1, delta=1e-6, clients=10_000, honest=0.5
+    )
     assert half["secure sum"].mean == pytest.approx(2 * whole["central"].mean)
     assert half["shuffle"].local_epsilon < whole["shuffle"].local_epsilon
     assert half["shuffle"].mean > whole["shuffle"].mean
     assert half["local"].mean == whole["local"].mean
     assert half["central"].mean == whole["central"].mean
     with pytest.raises(InvalidArgument, match="honest"):
-        trust_ladder(integers(0, 15), ALL, epsilon=1, delta=1e-6, clients=10_000, honest=0)
+        compare_trust_models(integers(0, 15), ALL, epsilon=1, delta=1e-6, clients=10_000, honest=0)
 
 
 def test_the_published_ladder():
@@ -200,7 +202,7 @@ def test_the_published_ladder():
         SIZE,
         workload=ALL,
         price=price(cost, family="laplace"),
-        relation=Relation.REPLACE_ONE,
+        relation=NeighboringRelation.REPLACE_ONE,
         contribution=Contribution(),
     )
     central = RangeDesign(
@@ -208,25 +210,25 @@ def test_the_published_ladder():
         strategy=blocks,
         budget=cost,
         family="laplace",
-        relation=Relation.REPLACE_ONE,
+        relation=NeighboringRelation.REPLACE_ONE,
     )
     assert math.sqrt(central.mean_variance(ALL)) == pytest.approx(24.9, rel=0.03)
     assert closed_form(5.7, delta=1e-6, reports=CLIENTS) == pytest.approx(1, abs=1e-3)
-    shuffle = plan_local(DOMAIN, ALL, epsilon=5.7, clients=CLIENTS)
+    shuffle = plan_collection(DOMAIN, ALL, epsilon=5.7, clients=CLIENTS)
     assert shuffle.candidates[0].mean == pytest.approx(0.273, abs=5e-4)
     assert shuffle.chosen.rmse == pytest.approx(165, abs=1)
-    oue = optimal_tree(domain=DOMAIN, epsilon=5.7, workload=ALL, oracle="oue")
+    oue = optimal_hierarchical_histogram(domain=DOMAIN, epsilon=5.7, workload=ALL, oracle="oue")
     assert oue.law.mean(ALL) == pytest.approx(0.584, abs=5e-4)
-    assert flat(domain=DOMAIN, epsilon=5.7, oracle="subset_selection").law.mean(
+    assert flat_histogram(domain=DOMAIN, epsilon=5.7, oracle="subset_selection").law.mean(
         ALL
     ) == pytest.approx(2.14, abs=0.005)
-    local = optimal_tree(domain=DOMAIN, epsilon=1, workload=ALL, oracle="oue")
+    local = optimal_hierarchical_histogram(domain=DOMAIN, epsilon=1, workload=ALL, oracle="oue")
     assert math.sqrt(CLIENTS * local.law.mean(ALL)) == pytest.approx(2403, abs=1)
 
 
 def covariance(law, shares):
     """Of the cells, times n, by matrices."""
-    assert isinstance(law, BlocksLaw)
+    assert isinstance(law, HierarchicalVariance)
     size = law.padded
     sizes = (*law.sizes, size)
     p = [np.kron(np.eye(size // block), np.full((block, block), 1 / block)) for block in sizes]
@@ -249,10 +251,10 @@ def test_the_ladder_is_as_high_as_simulated(ladder, model):
     counts = np.random.default_rng(31).multinomial(CLIENTS, shares)
     values = np.repeat(np.arange(SIZE), counts)
     gram = w.gram(ALL, SIZE)
-    bits = seeded(32)
+    bits = seeded_rng(32)
     squares = []
     for _ in range(rounds):
-        release = Aggregate(randomiser).add(randomiser.encode(values, bits=bits)).estimate()
+        release = Aggregator(randomiser).add(randomiser.encode(values, bits=bits)).estimate()
         error = release.cells - counts
         squares.append(error @ gram @ error)
     spread = CLIENTS * covariance(randomiser.law, counts / CLIENTS) @ gram
@@ -271,7 +273,7 @@ def test_the_central_rung_is_as_high_as_simulated(ladder):
     rung, rounds = ladder["central"], 2000
     counts = np.random.default_rng(33).multinomial(CLIENTS, np.full(SIZE, 1 / SIZE))
     gram = w.gram(ALL, SIZE)
-    bits = seeded(34)
+    bits = seeded_rng(34)
     errors = np.array(
         [rung.design.release(counts, bits=bits).cells - counts for _ in range(rounds)]
     )
@@ -282,7 +284,7 @@ def test_the_central_rung_is_as_high_as_simulated(ladder):
     assert np.mean(squares) == pytest.approx(rung.mean, rel=z * math.sqrt(4 / rounds))
 
 
-@pytest.mark.parametrize("build", [haar, optimal_tree])
+@pytest.mark.parametrize("build", [haar_wavelet, optimal_hierarchical_histogram])
 @pytest.mark.parametrize(
     ("words", "meant"),
     [("short", WORKLOADS["short"]()), ([(1, 4), (9, 12)], w.ranges([(0, 3), (8, 11)]))],
@@ -293,7 +295,7 @@ def test_a_workload_may_be_told_in_words(build, words, meant):
     assert one == other
 
 
-@pytest.mark.parametrize("build", [haar, optimal_tree])
+@pytest.mark.parametrize("build", [haar_wavelet, optimal_hierarchical_histogram])
 def test_an_unknown_workload_is_refused_by_name(build):
     with pytest.raises(InvalidArgument, match="workload must be one of all, points"):
         build(domain=integers(1, 12), epsilon=1, workload="x")

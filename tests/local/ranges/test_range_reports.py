@@ -11,12 +11,18 @@ import pytest
 from scipy import stats
 
 from discreet.core.errors import InvalidArgument, OutOfDomain
-from discreet.local.collection.aggregator import Aggregate
-from discreet.local.ranges.haar import HaarTree, haar
-from discreet.local.ranges.hierarchical import Tree, blocks, flat, place, tree
+from discreet.local.collection.aggregator import Aggregator
+from discreet.local.ranges.haar import LocalHaar, haar_wavelet
+from discreet.local.ranges.hierarchical import (
+    LocalHierarchicalHistogram,
+    blocks,
+    flat_histogram,
+    hierarchical_histogram,
+    place,
+)
 from discreet.local.ranges.release import LocalRanges
-from discreet.local.registry import from_description
-from discreet.noise.random_source import seeded
+from discreet.local.registry import randomizer_from_json
+from discreet.noise.random_source import seeded_rng
 from discreet.noise.uniform import below
 from discreet.ranges._range_answers import RangeAnswers
 from discreet.ranges.domain import bins, dates, integers, ordered
@@ -26,9 +32,9 @@ from tests.local.ranges.messages import message_laws
 
 SIXTEEN = integers(0, 15)
 MADE = {
-    "flat": flat(domain=SIXTEEN, epsilon=2, oracle="oue"),
-    "tree, best": tree(domain=SIXTEEN, epsilon=2),
-    "tree, oue": tree(domain=SIXTEEN, epsilon=2, oracle="oue"),
+    "flat": flat_histogram(domain=SIXTEEN, epsilon=2, oracle="oue"),
+    "tree, best": hierarchical_histogram(domain=SIXTEEN, epsilon=2),
+    "tree, oue": hierarchical_histogram(domain=SIXTEEN, epsilon=2, oracle="oue"),
     "mixed radix": blocks(
         domain=integers(10, 33),
         epsilon=4,
@@ -37,7 +43,7 @@ MADE = {
         oracle="grr",
     ),
     "padded": blocks(domain=integers(0, 12), epsilon=2, sizes=(1, 4), oracle="grr"),
-    "haar": haar(domain=SIXTEEN, epsilon=2, workload=all_ranges()),
+    "haar": haar_wavelet(domain=SIXTEEN, epsilon=2, workload=all_ranges()),
 }
 
 
@@ -69,10 +75,10 @@ def test_levels_are_drawn_with_exactly_their_shares(made):
 @pytest.mark.parametrize(
     "randomiser",
     [
-        tree(domain=integers(0, 3), epsilon=1, oracle="grr"),
+        hierarchical_histogram(domain=integers(0, 3), epsilon=1, oracle="grr"),
         blocks(domain=integers(0, 5), epsilon=Fraction(1, 2), sizes=(1, 3), oracle="grr"),
-        haar(domain=integers(0, 3), epsilon=1),
-        haar(domain=integers(0, 4), epsilon=2),
+        haar_wavelet(domain=integers(0, 3), epsilon=1),
+        haar_wavelet(domain=integers(0, 4), epsilon=2),
     ],
 )
 def test_a_message_costs_epsilon_and_is_drawn_so(randomiser):
@@ -82,7 +88,7 @@ def test_a_message_costs_epsilon_and_is_drawn_so(randomiser):
     trials = 20_000
     for cell, law in enumerate(laws):
         assert sum(law.values()) == pytest.approx(1)
-        rows = randomiser.encode(np.full(trials, cell), bits=seeded(cell))
+        rows = randomiser.encode(np.full(trials, cell), bits=seeded_rng(cell))
         sent = [tuple(row) for row in rows[:, :2].tolist()]
         for message, chance in law.items():
             assert frequency(sent.count(message), trials, chance)
@@ -102,8 +108,8 @@ def test_the_guarantee_is_certified(made):
 def test_hostile_bytes_are_refused_or_are_a_report(name):
     randomiser = {
         "padded": blocks(domain=integers(0, 5), epsilon=1, sizes=(1, 3), oracle="grr"),
-        "haar": haar(domain=integers(0, 3), epsilon=1),
-        "tree": tree(domain=integers(0, 7), epsilon=1, oracle="oue"),
+        "haar": haar_wavelet(domain=integers(0, 3), epsilon=1),
+        "tree": hierarchical_histogram(domain=integers(0, 7), epsilon=1, oracle="oue"),
     }[name]
     assert randomiser.width == 2
     every = np.array(list(itertools.product(range(256), repeat=2)), dtype=np.uint8)
@@ -121,13 +127,15 @@ def test_hostile_bytes_are_refused_or_are_a_report(name):
     honest = randomiser.tally(np.array(sent, dtype=np.uint8))
     assert (honest.accepted, honest.refused) == (len(sent), 0)
     assert np.array_equal(tally.counts, honest.counts)
-    drawn = randomiser.encode(np.repeat(np.arange(randomiser.domain.size), 3000), bits=seeded(5))
+    drawn = randomiser.encode(
+        np.repeat(np.arange(randomiser.domain.size), 3000), bits=seeded_rng(5)
+    )
     assert {tuple(row) for row in drawn.tolist()} <= {tuple(row) for row in sent}
 
 
 def test_what_stands_behind_a_report_must_be_zero():
     randomiser = blocks(domain=integers(0, 31), epsilon=1, sizes=(1, 8), oracle="oue")
-    rows = randomiser.encode(np.zeros(2000, dtype=int), bits=seeded(1))
+    rows = randomiser.encode(np.zeros(2000, dtype=int), bits=seeded_rng(1))
     upper = rows[rows[:, 0] == 1]
     assert upper[:, 2:].max() == 0
     assert randomiser.tally(upper).accepted == len(upper)
@@ -139,19 +147,19 @@ def test_what_stands_behind_a_report_must_be_zero():
 
 def test_aggregates_merge_and_come_back(made):
     values = lower(made) + np.random.default_rng(3).integers(0, made.domain.size, 5000)
-    rows = made.encode(values, bits=seeded(4))
-    whole = Aggregate(made).add(rows)
-    split = Aggregate(made).add(rows[:1234]) + Aggregate(made).add(rows[1234:])
+    rows = made.encode(values, bits=seeded_rng(4))
+    whole = Aggregator(made).add(rows)
+    split = Aggregator(made).add(rows[:1234]) + Aggregator(made).add(rows[1234:])
     assert whole == split
     assert whole.reports == 5000
-    assert Aggregate.from_bytes(whole.to_bytes()) == whole
-    assert from_description(json.dumps(made.describe())) == made
+    assert Aggregator.from_bytes(whole.to_bytes()) == whole
+    assert randomizer_from_json(json.dumps(made.describe())) == made
     assert sum(state[-1] for state in made.states(whole.counts)) == 5000
 
 
 def test_a_release_stands_alone(made):
     values = lower(made) + np.random.default_rng(3).integers(0, made.domain.size, 5000)
-    release = Aggregate(made).add(made.encode(values, bits=seeded(4))).estimate()
+    release = Aggregator(made).add(made.encode(values, bits=seeded_rng(4))).estimate()
     again = LocalRanges.from_json(release.to_json())
     assert np.array_equal(again.cells, release.cells)
     ends = lower(made) + np.array([0, 2, 5]), lower(made) + np.array([3, 2, 11])
@@ -190,7 +198,9 @@ def test_a_release_stands_alone(made):
 )
 def test_a_damaged_release_is_refused(change):
     randomiser = MADE["tree, oue"]
-    release = Aggregate(randomiser).add(randomiser.encode(np.arange(16), bits=seeded(1))).estimate()
+    release = (
+        Aggregator(randomiser).add(randomiser.encode(np.arange(16), bits=seeded_rng(1))).estimate()
+    )
     content = json.loads(release.to_json())
     change(content)
     with pytest.raises(InvalidArgument):
@@ -198,12 +208,12 @@ def test_a_damaged_release_is_refused(change):
 
 
 def test_no_report_says_nothing(made):
-    release = Aggregate(made).estimate()
+    release = Aggregator(made).estimate()
     assert release.answer() == 0
     assert np.isfinite(release.cells).all()
     assert release.std(lower(made), lower(made) + 1) == math.inf
     # One report, on one level: the others are unknown, and nothing breaks.
-    one = Aggregate(made).add(made.encode([lower(made)], bits=seeded(2))).estimate()
+    one = Aggregator(made).add(made.encode([lower(made)], bits=seeded_rng(2))).estimate()
     assert one.answer() == pytest.approx(1)
     assert np.isfinite(one.cells).all()
     if len(made.shares) > 1:
@@ -221,7 +231,7 @@ def test_no_report_says_nothing(made):
 )
 def test_labels_find_their_cells(domain, value, cells):
     assert place(domain, value).tolist() == cells
-    assert len(flat(domain=domain, epsilon=1).encode(value)) == len(value)
+    assert len(flat_histogram(domain=domain, epsilon=1).encode(value)) == len(value)
 
 
 @pytest.mark.parametrize(
@@ -243,7 +253,7 @@ def test_labels_find_their_cells(domain, value, cells):
 )
 def test_other_values_are_refused_and_not_shown(domain, value):
     with pytest.raises(OutOfDomain) as refusal:
-        flat(domain=domain, epsilon=1).encode(value)
+        flat_histogram(domain=domain, epsilon=1).encode(value)
     assert str(value[0]) not in str(refusal.value)
 
 
@@ -257,9 +267,9 @@ def test_malformed_structures_are_refused():
         with pytest.raises(InvalidArgument, match="share"):
             blocks(domain=SIXTEEN, epsilon=1, sizes=(1, 4), shares=shares)
     with pytest.raises(InvalidArgument, match="oracle"):
-        flat(domain=SIXTEEN, epsilon=1, oracle="olh2")
+        flat_histogram(domain=SIXTEEN, epsilon=1, oracle="olh2")
     with pytest.raises(InvalidArgument, match="oracles"):
-        Tree(
+        LocalHierarchicalHistogram(
             domain=SIXTEEN,
             epsilon=made.epsilon,
             sizes=made.sizes,
@@ -267,7 +277,7 @@ def test_malformed_structures_are_refused():
             oracles=made.oracles[::-1],
         )
     with pytest.raises(InvalidArgument, match="epsilon"):
-        Tree(
+        LocalHierarchicalHistogram(
             domain=made.domain,
             epsilon=Fraction(3),
             sizes=made.sizes,
@@ -275,11 +285,11 @@ def test_malformed_structures_are_refused():
             oracles=made.oracles,
         )
     with pytest.raises(InvalidArgument, match="two cells"):
-        haar(domain=integers(1, 1), epsilon=1)
+        haar_wavelet(domain=integers(1, 1), epsilon=1)
     with pytest.raises(InvalidArgument, match="halved"):
-        HaarTree(domain=SIXTEEN, epsilon=Fraction(1), shares=(Fraction(1),))
+        LocalHaar(domain=SIXTEEN, epsilon=Fraction(1), shares=(Fraction(1),))
     with pytest.raises(InvalidArgument, match="bits"):
-        flat(domain=SIXTEEN, epsilon=1, oracle="oue", report_bits=8)
+        flat_histogram(domain=SIXTEEN, epsilon=1, oracle="oue", report_bits=8)
 
 
 ROUNDS, CLIENTS = 150, 3000
@@ -296,13 +306,13 @@ def whitened(randomiser, laws, client=None):
     p, q = np.meshgrid(points, points, indexing="ij")
     low, high = np.minimum(p, q), np.maximum(p, q)
     apart = high > low
-    bits = seeded(12)
+    bits = seeded_rng(12)
     sums = np.zeros(len(laws))
     for _ in range(ROUNDS):
         sent = (client or type(randomiser).encode)(
             randomiser, lower(randomiser) + values, bits=bits
         )
-        release = Aggregate(randomiser).add(sent).estimate()
+        release = Aggregator(randomiser).add(sent).estimate()
         error = np.cumsum(release.cells - truth)[:-1]
         for place_, law in enumerate(laws):
             v = np.where(
@@ -361,10 +371,10 @@ def test_intervals_hold_as_often_as_they_say(name):
     values = rng.binomial(15, 0.4, size=4000)
     truth = np.concatenate([[0], np.cumsum(np.bincount(values, minlength=16))])
     median = int(np.searchsorted(truth[1:], 2000))
-    bits = seeded(22)
+    bits = seeded_rng(22)
     held = np.zeros(3, dtype=int)
     for _ in range(150):
-        release = Aggregate(randomiser).add(randomiser.encode(values, bits=bits)).estimate()
+        release = Aggregator(randomiser).add(randomiser.encode(values, bits=bits)).estimate()
         low, high = release.interval(3, 9, level=0.9)
         held[0] += low <= truth[10] - truth[3] <= high
         curve = release.cdf(level=0.9)

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from discreet.core.errors import InvalidArgument
-from discreet.local.collection.aggregator import Aggregate
-from discreet.local.ranges.square_wave_error import simulated_error, unbiased_variance
+from discreet.local.collection.aggregator import Aggregator
 from discreet.local.distribution import square_wave
-from discreet.noise.random_source import seeded
+from discreet.local.ranges.square_wave_error import simulate_square_wave_error, unbiased_variance
+from discreet.noise.random_source import seeded_rng
 
 RANGES = np.array([(a, b) for a, b in itertools.combinations_with_replacement(range(4), 2)])
 
@@ -33,14 +33,14 @@ def test_the_simulation_agrees_with_real_reports():
     made = square_wave(cells=24, epsilon=1.5)
     shares = np.linspace(1, 3, 24) / 48
     for smooth in (True, False):
-        expected = simulated_error(
-            made, reports=4000, shares=shares, smooth=smooth, runs=20, bits=seeded(1)
+        expected = simulate_square_wave_error(
+            made, reports=4000, shares=shares, smooth=smooth, runs=20, bits=seeded_rng(1)
         )
         rng, errors = np.random.default_rng(2), []
         for run in range(20):
             clients = rng.choice(24, size=4000, p=shares)
-            reports = made.encode(clients, bits=seeded(100 + run))
-            told = made.estimate(Aggregate(made).add(reports).counts, 4000, smooth=smooth).shares
+            reports = made.encode(clients, bits=seeded_rng(100 + run))
+            told = made.estimate(Aggregator(made).add(reports).counts, 4000, smooth=smooth).shares
             gap = np.concatenate(([0], np.cumsum(told - np.bincount(clients, minlength=24) / 4000)))
             errors.append(np.mean([(y - x) ** 2 for x, y in itertools.combinations(gap, 2)]))
         spread = np.hypot(expected.std, np.std(errors) / len(errors) ** 0.5)
@@ -53,7 +53,9 @@ def test_estimates_beat_what_is_unbiased_by_far():
     a, b = np.triu_indices(64)
     bound = unbiased_variance(made, a, b).mean() / 20_000
     for smooth in (True, False):
-        seen = simulated_error(made, reports=20_000, smooth=smooth, runs=5, bits=seeded(3))
+        seen = simulate_square_wave_error(
+            made, reports=20_000, smooth=smooth, runs=5, bits=seeded_rng(3)
+        )
         assert seen.error < bound / 3
 
 
@@ -61,6 +63,6 @@ def test_what_cannot_be_simulated_is_refused():
     made = square_wave(cells=4, epsilon=1)
     for bad in ([1, 2, 3], [1, 1, 1, -1], [0, 0, 0, 0], [np.nan] * 4):
         with pytest.raises(InvalidArgument, match="shares must be"):
-            simulated_error(made, reports=10, shares=bad)
+            simulate_square_wave_error(made, reports=10, shares=bad)
     with pytest.raises(InvalidArgument, match="at most 4096 cells"):
         unbiased_variance(square_wave(cells=5000, epsilon=1), np.array([0]), np.array([1]))

@@ -9,7 +9,7 @@ from discreet.core.errors import InvalidArgument, OutOfDomain, Unsupported
 from discreet.models.blackbox.certificate import certify_all, certify_drawn
 from discreet.models.blackbox.lipschitz_fit import fit_centres
 from discreet.models.blackbox.metrics import ONE, Records, Truncated, UnitCount, WindowGroups
-from discreet.models.blackbox.output_ranges import LooClip
+from discreet.models.blackbox.output_ranges import LeaveOneOutRange
 from discreet.models.blackbox.surrogates import AdditiveClip
 
 
@@ -102,7 +102,9 @@ def test_a36_independent_records_are_where_anchors_fail():
     metric = Truncated(width=0.5)
     fit = fit_centres(y, metric.distances(public, public) / ONE, width)
     centres = np.rint(fit.centres).astype(np.int64)
-    anchors = LooClip(anchors=public, centres=centres, slope=width, width=width, metric=metric)
+    anchors = LeaveOneOutRange(
+        anchors=public, centres=centres, slope=width, width=width, metric=metric
+    )
     by_anchors = np.abs(anchors.clip(truth, asked) - truth).mean()
     assert errors[True] <= errors[False] < by_anchors / 2
 

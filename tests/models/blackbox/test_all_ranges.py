@@ -10,8 +10,8 @@ from discreet.models.blackbox.certificate import certify_drawn
 from discreet.models.blackbox.choose import Summed, sums
 from discreet.models.blackbox.interval_fit import IntervalClip
 from discreet.models.blackbox.lipschitz_fit import TubeClip
-from discreet.models.blackbox.metrics import Cells, Records, Truncated, UnitCount, WindowGroups
-from discreet.models.blackbox.output_ranges import LooClip
+from discreet.models.blackbox.metrics import CellMetric, Records, Truncated, UnitCount, WindowGroups
+from discreet.models.blackbox.output_ranges import LeaveOneOutRange
 from discreet.models.blackbox.surrogates import AdditiveClip, CountTube
 
 
@@ -20,7 +20,7 @@ def drawn_metric(rng, scale, n):
     missing = float(rng.normal() * scale)
     metric = [
         Records(level=level, missing=missing),
-        Cells(cuts=(-0.5 * scale, 0.5 * scale), level=level, missing=missing),
+        CellMetric(cuts=(-0.5 * scale, 0.5 * scale), level=level, missing=missing),
         Truncated(
             width=float(rng.random() * scale + 1e-9),
             combine="sum" if rng.random() < 0.5 else "largest",
@@ -60,7 +60,9 @@ def drawn_ranges(kind, rng):
     return inputs, metric, fitted
 
 
-@pytest.mark.parametrize("kind", [LooClip, TubeClip, AdditiveClip, CountTube, IntervalClip])
+@pytest.mark.parametrize(
+    "kind", [LeaveOneOutRange, TubeClip, AdditiveClip, CountTube, IntervalClip]
+)
 def test_a44_drawn_models_of_every_kind_keep_their_width(kind):
     rng = np.random.default_rng(11)
     tight = tried = 0

@@ -14,13 +14,13 @@ from discreet.core.errors import InvalidArgument, OutOfDomain
 from discreet.models.blackbox import Truncated
 from discreet.models.blackbox.mechanism import (
     BlackBox,
-    Expected,
-    LearnedMechanism,
-    Shape,
+    BlackBoxMechanism,
+    ExpectedError,
+    InputShape,
     make_noise,
 )
 from discreet.models.blackbox.metrics import Adjacency
-from discreet.models.blackbox.output_ranges import LooClip
+from discreet.models.blackbox.output_ranges import LeaveOneOutRange
 
 N = 5
 WIDTH = 16
@@ -38,11 +38,11 @@ class Quiet:
         return value
 
 
-def mechanism(function: object, *, seconds: float | None = None) -> LearnedMechanism:
+def mechanism(function: object, *, seconds: float | None = None) -> BlackBoxMechanism:
     """A small one, with centres that no function asked for."""
-    shape = Shape.of(PUBLIC, bounds=(0, 4))
+    shape = InputShape.of(PUBLIC, bounds=(0, 4))
     centres = np.random.default_rng(1).integers(-50, 50, size=len(PUBLIC))
-    model = LooClip(
+    model = LeaveOneOutRange(
         anchors=PUBLIC,
         centres=centres,
         slope=12,
@@ -50,12 +50,12 @@ def mechanism(function: object, *, seconds: float | None = None) -> LearnedMecha
         metric=Truncated(width=1.0),
         step=Fraction(1, 4),
     )
-    made = LearnedMechanism(
+    made = BlackBoxMechanism(
         box=BlackBox.of(function, shape=shape, seconds=seconds),
         model=model,
         noise=make_noise(WIDTH, epsilon=1),
         posterior=None,
-        expected=Expected(error=1, bias=1, noise=1, constant=1),
+        expected=ExpectedError(error=1, bias=1, noise=1, constant=1),
         chosen="by hand",
         adjacency=Adjacency.of("record"),
     )

@@ -19,9 +19,9 @@ from discreet.models.blackbox.certificate import (
 )
 from discreet.models.blackbox.interval_fit import IntervalClip
 from discreet.models.blackbox.lipschitz_fit import TubeClip
-from discreet.models.blackbox.metrics import Cells, Records, Truncated, UnitCount, WindowGroups
-from discreet.models.blackbox.output_ranges import LooClip, Ranges
-from discreet.noise.random_source import seeded
+from discreet.models.blackbox.metrics import CellMetric, Records, Truncated, UnitCount, WindowGroups
+from discreet.models.blackbox.output_ranges import LeaveOneOutRange, OutputRanges
+from discreet.noise.random_source import seeded_rng
 
 
 def prototype(centres, width):
@@ -108,7 +108,7 @@ def test_a16_a_path_is_no_clique():
     assert not found.holds
 
 
-class Claimed(Ranges):
+class Claimed(OutputRanges):
     """Ranges that claim less than they have."""
 
     def __init__(self, ranges, *, width):
@@ -122,10 +122,10 @@ class Claimed(Ranges):
 
 
 MODELS = [
-    (Records(), LooClip),
-    (Cells(cuts=(0.5,)), LooClip),
-    (Truncated(width=1.6), LooClip),
-    (WindowGroups(length=2, parts_of=Truncated(width=1.6)), LooClip),
+    (Records(), LeaveOneOutRange),
+    (CellMetric(cuts=(0.5,)), LeaveOneOutRange),
+    (Truncated(width=1.6), LeaveOneOutRange),
+    (WindowGroups(length=2, parts_of=Truncated(width=1.6)), LeaveOneOutRange),
     (UnitCount(), TubeClip),
     (Truncated(width=1.6), TubeClip),
 ]
@@ -152,7 +152,7 @@ def test_a44_lazy_models_by_all_inputs_and_by_drawn_ones(metric, kind):
 
 def test_a44_ranges_of_areas_lazily_as_in_a_table():
     rng = np.random.default_rng(4)
-    metric = Cells(cuts=(0.5, 1.5))
+    metric = CellMetric(cuts=(0.5, 1.5))
     clip = IntervalClip.fitted(
         anchors=rng.integers(0, 3, (6, 3)), y=rng.integers(-30, 30, 6), width=8, metric=metric
     )
@@ -194,18 +194,23 @@ def lower_bound(one, other, event):
 
 
 def test_a44_a_million_releases_do_not_show_more_than_epsilon():
-    clip = LooClip(anchors=[[0, 0], [1, 1]], centres=[0, 30], slope=4, width=5, metric=Records())
+    clip = LeaveOneOutRange(
+        anchors=[[0, 0], [1, 1]], centres=[0, 30], slope=4, width=5, metric=Records()
+    )
     worst = certify_all(clip, clip.metric, [0, 1], positions=2).witness
     # The worst pair, and the worst function for it.
     high, low = clip.clip([1e300], [worst[0]]), clip.clip([-1e300], [worst[1]])
     assert (high - low).item() == 5
     mechanism = laplace(sensitivity=clip.width, epsilon=1)
     noise = mechanism.integers.noise
-    one = high + noise.sample(500_000, seeded(1))
-    other = low + noise.sample(500_000, seeded(2))
+    one = high + noise.sample(500_000, seeded_rng(1))
+    other = low + noise.sample(500_000, seeded_rng(2))
     found = lower_bound(one, other, lambda y: y >= high)
     assert 0.97 < found <= 1
     # Noise for four steps only would be caught.
     weak = laplace(sensitivity=4, epsilon=1).integers.noise
-    one, other = high + weak.sample(500_000, seeded(3)), low + weak.sample(500_000, seeded(4))
+    one, other = (
+        high + weak.sample(500_000, seeded_rng(3)),
+        low + weak.sample(500_000, seeded_rng(4)),
+    )
     assert lower_bound(one, other, lambda y: y >= high) > 1

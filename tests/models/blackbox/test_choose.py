@@ -14,7 +14,7 @@ from discreet.models.blackbox.choose import (
     ConstantWindow,
     Fitted,
     Learned,
-    Task,
+    SelectionTask,
     Trees,
     baselines,
     choose,
@@ -23,10 +23,10 @@ from discreet.models.blackbox.choose import (
     starters,
     trees_of,
 )
-from discreet.models.blackbox.examples import Posterior, constant_error, noise_nodes
+from discreet.models.blackbox.examples import NoisyValuePosterior, constant_error, noise_nodes
 from discreet.models.blackbox.mechanism import law_of, make_noise
-from discreet.models.blackbox.metrics import Adjacency, Cells, Truncated
-from discreet.models.blackbox.output_ranges import Window, to_steps
+from discreet.models.blackbox.metrics import Adjacency, CellMetric, Truncated
+from discreet.models.blackbox.output_ranges import ConstantRange, to_steps
 from discreet.noise.laplace import DiscreteLaplace
 
 DRAW = np.random.default_rng(0)
@@ -34,15 +34,15 @@ INPUTS = np.clip(DRAW.uniform(1, 9, (40, 1, 1)) + DRAW.normal(0, 1, (40, 5, 1)),
 SAID = INPUTS.mean(axis=(1, 2)) - 5
 
 
-def task(**changed) -> Task:
+def task(**changed) -> SelectionTask:
     given = {"inputs": INPUTS, "said": SAID, "adjacency": Adjacency.of("record"), "epsilon": 1}
-    return Task(**(given | changed))
+    return SelectionTask(**(given | changed))
 
 
 def test_a47_the_estimate_is_the_weighted_median_by_hand() -> None:
     law = DiscreteLaplace(3)
     clipped, said = DRAW.integers(-10, 10, size=15), DRAW.normal(size=15)
-    found = Posterior(clipped=clipped, said=said, law=law).estimate(np.arange(-20, 21))
+    found = NoisyValuePosterior(clipped=clipped, said=said, law=law).estimate(np.arange(-20, 21))
     for noisy, one in zip(range(-20, 21), found, strict=True):
         weights = np.exp(-np.abs(noisy - clipped) / 3)
         losses = [float(weights @ np.abs(said - x)) for x in said]
@@ -51,14 +51,14 @@ def test_a47_the_estimate_is_the_weighted_median_by_hand() -> None:
 
 def test_a47_noise_of_bounded_reach_falls_back_to_the_median() -> None:
     law = law_of(make_noise(4, epsilon=1, delta=0.1))
-    far = Posterior(clipped=np.array([0, 1, 2]), said=np.array([3.0, 5.0, 4.0]), law=law)
+    far = NoisyValuePosterior(clipped=np.array([0, 1, 2]), said=np.array([3.0, 5.0, 4.0]), law=law)
     assert law.log_pmf(10**9) == -np.inf
     assert far.estimate(np.array([10**9])).tolist() == [4.0]
 
 
 def test_a47_pairs_must_match() -> None:
     with pytest.raises(InvalidArgument):
-        Posterior(clipped=np.array([1]), said=np.array([]), law=DiscreteLaplace(1))
+        NoisyValuePosterior(clipped=np.array([1]), said=np.array([]), law=DiscreteLaplace(1))
 
 
 def test_the_expected_error_is_that_of_a_simulation() -> None:
@@ -66,7 +66,7 @@ def test_the_expected_error_is_that_of_a_simulation() -> None:
     said = DRAW.uniform(-3000, 3000, size=400)
     clipped = np.clip(np.floor(said), -2000, 2000).astype(np.int64)
     known, new = slice(0, 300), slice(300, 400)
-    made = Posterior(clipped=clipped[known], said=said[known], law=law)
+    made = NoisyValuePosterior(clipped=clipped[known], said=said[known], law=law)
     nodes = DRAW.permutation(np.concatenate([noise_nodes(law)] * 10))
     noisy = clipped[new, None] + nodes[None, :]
     errors = np.abs(made.estimate(noisy.ravel()).reshape(noisy.shape) - said[new, None])
@@ -76,7 +76,7 @@ def test_the_expected_error_is_that_of_a_simulation() -> None:
 
 def test_noise_so_large_that_nothing_is_heard_costs_what_a_constant_costs() -> None:
     law = law_of(make_noise(1 << 20, epsilon=Fraction(1, 100)))
-    made = Posterior(clipped=to_steps(SAID, Fraction(1, 64)), said=SAID, law=law)
+    made = NoisyValuePosterior(clipped=to_steps(SAID, Fraction(1, 64)), said=SAID, law=law)
     assert made.expected_error() == pytest.approx(constant_error(SAID), rel=0.03)
 
 
@@ -91,12 +91,12 @@ def test_the_nodes_are_the_law() -> None:
 
 def test_windows_cut_off_least() -> None:
     said = np.array([0.0, 1.0, 2.0, 10.0])
-    window = Window.fit(said, width=2, step=Fraction(1))
+    window = ConstantRange.fit(said, width=2, step=Fraction(1))
     assert (window.low, window.high) in ((0, 2), (1, 3))
     best = min(np.abs(said - np.clip(said, low, low + 2)).mean() for low in np.arange(-3, 12, 0.5))
     assert np.abs(said - np.clip(said, window.low, window.high)).mean() == best
     with pytest.raises(InvalidArgument):
-        Window(low=1, high=0, step=Fraction(1))
+        ConstantRange(low=1, high=0, step=Fraction(1))
 
 
 def test_a42_constants_always_take_part_and_the_choice_is_repeated_exactly() -> None:
@@ -130,7 +130,7 @@ def test_a42_a_fold_is_not_judged_by_itself() -> None:
         Learned(
             metric=Truncated(width=2.0), slope=256, width=512, step=Fraction(1, 256), describes="x"
         ),
-        Fitted(metric=Cells(cuts=(3.0, 6.0)), width=512, step=Fraction(1, 256), describes="x"),
+        Fitted(metric=CellMetric(cuts=(3.0, 6.0)), width=512, step=Fraction(1, 256), describes="x"),
         ConstantWindow(width=512, step=Fraction(1, 256)),
         Constant(step=Fraction(1, 256)),
     ],

@@ -13,7 +13,7 @@ from discreet.models.blackbox.interval_fit import (
     certify_intervals,
     fit_intervals,
 )
-from discreet.models.blackbox.metrics import ONE, Cells, Records, Truncated
+from discreet.models.blackbox.metrics import ONE, CellMetric, Records, Truncated
 
 
 def programme(cells, y, *, width=None, epsilon=None):
@@ -95,7 +95,7 @@ def test_a33_every_area_and_every_neighbour_in_integers(n):
     for turn in range(60):
         cells, y, width = instance(rng, n=n)
         # Records have values that no anchor has; cells are three, and often all taken.
-        metric, values = (Records(), 4) if turn % 2 else (Cells(cuts=(0.5, 1.5)), 3)
+        metric, values = (Records(), 4) if turn % 2 else (CellMetric(cuts=(0.5, 1.5)), 3)
         clip = IntervalClip.fitted(anchors=cells, y=y, width=width, metric=metric)
         inputs = np.array(list(itertools.product(range(values), repeat=n)), dtype=float)
         near = (inputs[:, None] != inputs[None]).sum(axis=-1) <= 1
@@ -166,7 +166,7 @@ def test_a33_a_disturbed_linear_programme_is_refused_or_sound():
 
 def test_a22_more_areas_than_atoms():
     rng = np.random.default_rng(7)
-    metric = Cells.even(low=0, high=1, cells=10)
+    metric = CellMetric.even(low=0, high=1, cells=10)
     public = rng.random((100, 50, 1))  # 10^50 areas
     y = np.rint(public.mean(axis=(1, 2)) * 4096).astype(int)
     clip = IntervalClip.fitted(anchors=public, y=y, width=60, metric=metric)
@@ -181,7 +181,7 @@ def test_a22_more_areas_than_atoms():
 
 def test_several_attributes_of_a_record_are_one_position():
     rng = np.random.default_rng(8)
-    metric = Cells(cuts=((0.5,), (0.5,)))
+    metric = CellMetric(cuts=((0.5,), (0.5,)))
     values = np.array(list(itertools.product((0.0, 1.0), repeat=4))).reshape(-1, 2, 2)
     public = values[rng.choice(len(values), 6, replace=False)]
     clip = IntervalClip.fitted(anchors=public, y=rng.integers(-20, 20, 6), width=9, metric=metric)

@@ -11,14 +11,14 @@ from discreet.models.blackbox.lipschitz_fit import Extension, fit_centres
 from discreet.models.blackbox.metrics import (
     FINE,
     ONE,
-    Cells,
+    CellMetric,
     Metric,
     Records,
     Truncated,
     UnitCount,
     WindowGroups,
 )
-from discreet.models.blackbox.output_ranges import LooClip, clipped
+from discreet.models.blackbox.output_ranges import LeaveOneOutRange, clipped
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,7 +45,7 @@ def random_model(rng, *, n, values, metric=None):
     many = int(rng.integers(1, 5))
     width = int(rng.integers(0, 12))
     parts = rng.integers(0, ONE + 1, (n, values, values))
-    return LooClip(
+    return LeaveOneOutRange(
         anchors=rng.integers(0, values, (many, n, 1)),
         centres=rng.integers(-30, 30, many),
         slope=int(rng.integers(0, width + 1)) if rng.random() < 0.6 else width,
@@ -100,7 +100,7 @@ def test_a35_the_claim_is_checked_by_a_test_that_can_fail():
 def test_a35_one_hundred_thousand_pairs_of_neighbours_and_hostile_functions():
     rng = np.random.default_rng(7)
     metric = Truncated(width=0.4)
-    model = LooClip(
+    model = LeaveOneOutRange(
         anchors=rng.random((12, 6, 2)),
         centres=rng.integers(-5000, 5000, 12),
         slope=700,
@@ -131,7 +131,9 @@ def test_a35_the_range_holds_the_tube_around_the_surrogate():
     rng = np.random.default_rng(8)
     for metric in (Records(), Truncated(width=0.3), WindowGroups(length=2, parts_of=Records())):
         anchors, centres = rng.integers(0, 3, (9, 5, 1)) / 2, rng.integers(-900, 900, 9)
-        model = LooClip(anchors=anchors, centres=centres, slope=90, width=200, metric=metric)
+        model = LeaveOneOutRange(
+            anchors=anchors, centres=centres, slope=90, width=200, metric=metric
+        )
         surrogate = Extension(anchors=anchors, centres=centres, slope=90, metric=metric)
         inputs = rng.integers(0, 3, (500, 5, 1)) / 2
         low, high = model.ranges(inputs)
@@ -159,12 +161,16 @@ def test_a37_groups_of_consecutive_records_exhaustively(length):
 
 
 def test_a43_whole_steps_first_then_the_clip():
-    model = LooClip(anchors=[[0]], centres=[0], slope=0, width=3, metric=Records(), step=2.0**-3)
+    model = LeaveOneOutRange(
+        anchors=[[0]], centres=[0], slope=0, width=3, metric=Records(), step=2.0**-3
+    )
     low, high = model.ranges([[5]])
     assert (low.item(), high.item()) == (-2, 1)  # floors at both ends, three steps apart
     values = [0.1, 0.125, -0.01, 1e300, -1e300, float("nan"), float("inf")]
     assert model.clip(values, [[0]] * 7).tolist() == [0, 1, -1, 1, -2, -1, -1]
-    tiny = LooClip(anchors=[[0]], centres=[0], slope=0, width=3, metric=Records(), step=2.0**-1000)
+    tiny = LeaveOneOutRange(
+        anchors=[[0]], centres=[0], slope=0, width=3, metric=Records(), step=2.0**-1000
+    )
     assert tiny.clip([1e300, -5.0, 0.0], [[0]] * 3).tolist() == [1, -2, 0]
 
 
@@ -177,7 +183,7 @@ def test_a36_a_mean_of_twenty_is_followed_where_a_constant_window_fails():
     metric, steps = Truncated(width=1.0), 1 << 12
     apart = metric.distances(public, public) / ONE
     fit = fit_centres(np.rint(y * steps), apart, 0.5 * steps, loss="tube", tube=steps / 4)
-    learned = LooClip(
+    learned = LeaveOneOutRange(
         anchors=public,
         centres=np.rint(fit.centres).astype(np.int64),
         slope=steps // 2,
@@ -194,11 +200,11 @@ def test_a36_a_mean_of_twenty_is_followed_where_a_constant_window_fails():
 
 def test_a22_more_areas_than_atoms():
     rng = np.random.default_rng(10)
-    metric = Cells.even(low=0, high=1, cells=10)  # 10^50 areas
+    metric = CellMetric.even(low=0, high=1, cells=10)  # 10^50 areas
     public = rng.random((300, 50, 1))
     y = np.rint(public.mean(axis=(1, 2)) * 4096).astype(np.int64)
     fit = fit_centres(y, metric.distances(public, public) / ONE, 64)
-    model = LooClip(
+    model = LeaveOneOutRange(
         anchors=public,
         centres=np.rint(fit.centres).astype(np.int64),
         slope=64,
@@ -215,7 +221,7 @@ def test_a22_more_areas_than_atoms():
 
 
 def test_a_width_of_zero_is_a_public_constant():
-    model = LooClip(anchors=[[0], [4]], centres=[3, 9], slope=0, width=0, metric=Records())
+    model = LeaveOneOutRange(anchors=[[0], [4]], centres=[3, 9], slope=0, width=0, metric=Records())
     assert model.clip([100.0, float("nan")], [[1], [4]]).tolist() == [6, 6]
 
 
@@ -239,21 +245,21 @@ def test_a35_what_would_break_the_proof_is_refused():
         ("step", 0),
     ]:
         with pytest.raises(InvalidArgument):
-            LooClip(**(good | {name: value}))
+            LeaveOneOutRange(**(good | {name: value}))
     # A function may return a whole number that no double holds.
-    assert LooClip(**good).clip([10**400], [[0.0]]).tolist() == [1]
+    assert LeaveOneOutRange(**good).clip([10**400], [[0.0]]).tolist() == [1]
     with pytest.raises(OutOfDomain, match="must be numbers"):
-        LooClip(**good).ranges([[10**400]])
+        LeaveOneOutRange(**good).ranges([[10**400]])
     with pytest.raises(OutOfDomain, match=r"\(inputs, 1, 1\)"):
-        LooClip(**good).ranges([[1.0, 2.0]])
+        LeaveOneOutRange(**good).ranges([[1.0, 2.0]])
     with pytest.raises(OutOfDomain, match="one for each input"):
-        LooClip(**good).clip([1.0, 2.0], [[1.0]])
+        LeaveOneOutRange(**good).clip([1.0, 2.0], [[1.0]])
 
 
 def test_a35_parts_beyond_their_bounds_are_held_there():
     # Anchors look harmless, an input does not: the parts are forced into [0, 1].
     table = (((0, 0, 0), (0, 0, 0), (9 * ONE, -9 * ONE, 0)),) * 2
-    model = LooClip(
+    model = LeaveOneOutRange(
         anchors=[[0, 0], [1, 0]],
         centres=[0, 40],
         slope=10,
@@ -269,7 +275,7 @@ def test_a35_parts_beyond_their_bounds_are_held_there():
 
 def test_what_was_proved_cannot_be_changed_by_who_made_it():
     anchors, centres = np.zeros((1, 2, 1)), np.array([4])
-    model = LooClip(anchors=anchors, centres=centres, slope=1, width=2, metric=Records())
+    model = LeaveOneOutRange(anchors=anchors, centres=centres, slope=1, width=2, metric=Records())
     before = model.ranges([[0, 1]])
     anchors[:], centres[:] = 9, 99
     assert model.ranges([[0, 1]]) == before

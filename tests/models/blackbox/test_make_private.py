@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy.stats import beta
 
-from discreet import Ledger, NotCertified, gaussian, laplace, private_quantile, pure, seeded
+from discreet import Ledger, NotCertified, gaussian, laplace, private_quantile, pure_dp, seeded_rng
 from discreet.core.errors import (
     BudgetExceeded,
     InvalidArgument,
@@ -15,11 +15,18 @@ from discreet.core.errors import (
     RelationMismatch,
     Unsupported,
 )
-from discreet.core.relation import Relation
-from discreet.models.blackbox import Metric, Records, Truncated, UnitCount, WindowGroups, wrap
+from discreet.core.relation import NeighboringRelation
+from discreet.models.blackbox import (
+    Metric,
+    Records,
+    Truncated,
+    UnitCount,
+    WindowGroups,
+    make_private,
+)
 from discreet.models.blackbox.mechanism import law_of, make_noise
 from discreet.models.blackbox.metrics import ONE, Adjacency
-from discreet.models.blackbox.output_ranges import Window
+from discreet.models.blackbox.output_ranges import ConstantRange
 from discreet.models.blackbox.surrogates import AdditiveClip
 
 N = 8
@@ -30,24 +37,26 @@ PRIVATE = np.clip(DRAW.uniform(1, 9, (60, 1)) + DRAW.normal(0, 1, (60, N)), 0, 1
 
 @pytest.fixture(scope="module")
 def mean():
-    return wrap(np.mean, public_inputs=PUBLIC[:50], metric="record", epsilon=1, bounds=(0, 10))
+    return make_private(
+        np.mean, public_inputs=PUBLIC[:50], metric="record", epsilon=1, bounds=(0, 10)
+    )
 
 
 @pytest.fixture
 def account(tmp_path):
     with Ledger(f"sqlite:///{tmp_path}/ledger.db") as ledger:
-        yield ledger.account("answers", limit=pure(2, relation=Relation.REPLACE_ONE))
+        yield ledger.account("answers", limit=pure_dp(2, relation=NeighboringRelation.REPLACE_ONE))
 
 
 def test_a50_public_data_and_neighbours_must_be_named() -> None:
     with pytest.raises(TypeError):
-        wrap(np.mean, PUBLIC, metric="record", epsilon=1)
+        make_private(np.mean, PUBLIC, metric="record", epsilon=1)
     with pytest.raises(TypeError):
-        wrap(np.mean, public_inputs=PUBLIC, epsilon=1)
+        make_private(np.mean, public_inputs=PUBLIC, epsilon=1)
     with pytest.raises(TypeError):
-        wrap(np.mean, metric="record", epsilon=1)
+        make_private(np.mean, metric="record", epsilon=1)
     with pytest.raises(InvalidArgument, match="'record', 'attribute', 'count'"):
-        wrap(np.mean, public_inputs=PUBLIC, metric="person", epsilon=1)
+        make_private(np.mean, public_inputs=PUBLIC, metric="person", epsilon=1)
 
 
 def test_a_distance_with_neighbours_of_its_own_is_refused() -> None:
@@ -64,7 +73,7 @@ def test_a_distance_with_neighbours_of_its_own_is_refused() -> None:
             return np.abs(queries[:, None] - anchors[None]).sum(axis=-1)
 
     with pytest.raises(InvalidArgument, match="under Moved is not known"):
-        wrap(np.mean, public_inputs=PUBLIC, metric=Moved(), epsilon=1)
+        make_private(np.mean, public_inputs=PUBLIC, metric=Moved(), epsilon=1)
 
     class Own(Truncated):
         """Another distance of whole records."""
@@ -82,14 +91,14 @@ def test_a50_what_is_and_is_not_protected_is_said(mean) -> None:
 
 
 def test_the_error_on_private_inputs_is_as_expected(mean) -> None:
-    bits = seeded(1)
+    bits = seeded_rng(1)
     errors = [abs(mean.release(x, bits=bits) - x.mean()) for x in PRIVATE for _ in range(10)]
     assert np.mean(errors) == pytest.approx(mean.expected.error, rel=0.25)
     assert mean.expected.error < 0.6 * mean.expected.constant
 
 
 def test_a47_the_estimate_is_better_than_the_noisy_number_and_costs_nothing(mean) -> None:
-    bits = seeded(2)
+    bits = seeded_rng(2)
     answers = [(mean.answer(x, bits=bits), x.mean()) for x in PRIVATE for _ in range(10)]
     raw = np.mean([abs(found.noisy - said) for found, said in answers])
     refined = np.mean([abs(found.value - said) for found, said in answers])
@@ -97,7 +106,8 @@ def test_a47_the_estimate_is_better_than_the_noisy_number_and_costs_nothing(mean
     plain = replace(mean, posterior=None)
     assert plain.guarantee == mean.guarantee
     assert (
-        plain.release(PRIVATE[0], bits=seeded(3)) == mean.answer(PRIVATE[0], bits=seeded(3)).noisy
+        plain.release(PRIVATE[0], bits=seeded_rng(3))
+        == mean.answer(PRIVATE[0], bits=seeded_rng(3)).noisy
     )
     said = [x.mean() for x in PUBLIC]
     assert all(min(said) - 1 <= found.value <= max(said) + 1 for found, _ in answers)
@@ -115,9 +125,9 @@ def test_a43_the_law_of_the_noise_keeps_epsilon_at_every_shift(mean) -> None:
 
 def test_a44_the_certificate_recomputes_noise_and_ranges(mean) -> None:
     assert mean.certify().holds
-    wide = Window(low=0, high=mean.model.width, step=mean.model.step)
+    wide = ConstantRange(low=0, high=mean.model.width, step=mean.model.step)
 
-    class Wrong(Window):
+    class Wrong(ConstantRange):
         """Ranges that follow the first record."""
 
         def ranges(self, inputs):
@@ -130,7 +140,7 @@ def test_a44_the_certificate_recomputes_noise_and_ranges(mean) -> None:
     with pytest.raises(NotCertified):
         replace(mean, model=wrong).certify()
 
-    class Empty(Window):
+    class Empty(ConstantRange):
         def ranges(self, inputs):
             low, high = super().ranges(inputs)
             return high + 1, low
@@ -144,7 +154,7 @@ def test_a44_what_is_seen_at_the_worst_pair_is_within_epsilon(mean) -> None:
     width, many = mean.model.width, 100_000
 
     def seen(law) -> float:
-        draws = law.sample(2 * many, seeded(8))
+        draws = law.sample(2 * many, seeded_rng(8))
         hits = [int((draws[:many] <= 0).sum()), int((draws[many:] + width <= 0).sum())]
         low = beta.ppf(0.0005, hits[0], many - hits[0] + 1)
         high = beta.ppf(0.9995, hits[1] + 1, many - hits[1])
@@ -170,7 +180,7 @@ def test_numbers_too_small_are_not_told_where_they_are_errors(mean) -> None:
 
 
 def test_intervals_hold_the_clipped_answer(mean) -> None:
-    bits, held = seeded(4), 0
+    bits, held = seeded_rng(4), 0
     for x in PRIVATE:
         low, high = mean.model.ranges(x[None, :, None])
         step = float(mean.step)
@@ -191,7 +201,7 @@ def test_each_answer_is_charged_before_the_function_is_asked(mean, account) -> N
         seen.append(float(account.remaining))
         return x.mean()
 
-    spy = wrap(
+    spy = make_private(
         function,
         public_inputs=PUBLIC,
         public_outputs=PUBLIC.mean(axis=1),
@@ -218,7 +228,7 @@ def test_each_answer_is_charged_before_the_function_is_asked(mean, account) -> N
 def test_seeded_bits_are_refused_with_an_account(mean, account) -> None:
     charged = mean.charged_to(account)
     with pytest.raises(NotCertified):
-        charged.release(PRIVATE[0], bits=seeded(1))
+        charged.release(PRIVATE[0], bits=seeded_rng(1))
     with pytest.raises(OutOfDomain):
         charged.release(PRIVATE[0][:3])
     assert account.remaining == 2
@@ -226,14 +236,14 @@ def test_seeded_bits_are_refused_with_an_account(mean, account) -> None:
 
 def test_accounts_of_another_relation_are_refused(mean, tmp_path) -> None:
     with Ledger(f"sqlite:///{tmp_path}/other.db") as ledger:
-        other = ledger.account("answers", limit=pure(2))
+        other = ledger.account("answers", limit=pure_dp(2))
         with pytest.raises(RelationMismatch):
             mean.charged_to(other).release(PRIVATE[0])
 
 
 def test_a42_only_public_inputs_are_asked_about() -> None:
     asked = []
-    wrap(
+    make_private(
         lambda x: asked.append(x.copy()) or float(x.sum()),
         public_inputs=PUBLIC[:40],
         metric="record",
@@ -245,7 +255,7 @@ def test_a42_only_public_inputs_are_asked_about() -> None:
 
 def test_a42_a_fast_sine_of_twelve_numbers_gets_a_constant() -> None:
     public = np.random.default_rng(5).uniform(0, 1, size=(150, 12))
-    made = wrap(
+    made = make_private(
         lambda x: float(np.sin(4 * np.pi * np.linalg.norm(x))),
         public_inputs=public,
         metric="record",
@@ -258,7 +268,7 @@ def test_a42_a_fast_sine_of_twelve_numbers_gets_a_constant() -> None:
 
 def test_a33_for_a_tiny_epsilon_the_answer_is_a_public_constant_and_free(account) -> None:
     asked = []
-    made = wrap(
+    made = make_private(
         lambda x: asked.append(1) or float(x.mean()),
         public_inputs=PUBLIC,
         public_outputs=PUBLIC.mean(axis=1),
@@ -276,28 +286,28 @@ def test_a33_for_a_tiny_epsilon_the_answer_is_a_public_constant_and_free(account
 
 
 def test_a_function_without_spread_is_a_constant() -> None:
-    made = wrap(lambda x: 7.25, public_inputs=PUBLIC[:30], metric="record", epsilon=1)
+    made = make_private(lambda x: 7.25, public_inputs=PUBLIC[:30], metric="record", epsilon=1)
     assert made.release(PRIVATE[0]) == 7.25
     assert made.guarantee.epsilon() == 0
 
 
 @pytest.mark.parametrize("offset", [1e9, -1e12])
 def test_far_from_zero_is_as_good(offset: float) -> None:
-    made = wrap(
+    made = make_private(
         lambda x: float(x.mean()) + offset, public_inputs=PUBLIC[:50], metric="record", epsilon=1
     )
     assert made.expected.error < 0.6 * made.expected.constant
-    assert abs(made.release(PRIVATE[0], bits=seeded(1)) - offset) < 20
+    assert abs(made.release(PRIVATE[0], bits=seeded_rng(1)) - offset) < 20
 
 
 def test_a37_attributes_counts_and_runs_have_their_own_words_and_pass_their_certificates() -> None:
     draw = np.random.default_rng(6)
     table = np.floor(draw.uniform(0, 50, size=(40, 4, 2)))
-    fine = wrap(np.sum, public_inputs=table, metric="attribute", epsilon=1)
+    fine = make_private(np.sum, public_inputs=table, metric="attribute", epsilon=1)
     assert "one attribute" in fine.protects
-    runs = wrap(np.sum, public_inputs=table, metric="record", group=2, epsilon=1)
+    runs = make_private(np.sum, public_inputs=table, metric="record", group=2, epsilon=1)
     assert "2 consecutive" in runs.protects
-    cars = wrap(np.sum, public_inputs=table[:, :, 0], metric="count", epsilon=1)
+    cars = make_private(np.sum, public_inputs=table[:, :, 0], metric="count", epsilon=1)
     assert "one event" in cars.protects
     for made in (fine, runs, cars):
         assert made.certify().holds
@@ -307,15 +317,15 @@ def test_a37_attributes_counts_and_runs_have_their_own_words_and_pass_their_cert
 
 def test_a_given_metric_is_used() -> None:
     counts = np.floor(PUBLIC[:40] * 10)
-    made = wrap(np.sum, public_inputs=counts, metric=UnitCount(), epsilon=1)
+    made = make_private(np.sum, public_inputs=counts, metric=UnitCount(), epsilon=1)
     assert "one event" in made.protects
     runs = WindowGroups(length=3, parts_of=Records())
-    made = wrap(np.sum, public_inputs=counts, metric=runs, epsilon=1)
+    made = make_private(np.sum, public_inputs=counts, metric=runs, epsilon=1)
     assert "3 consecutive" in made.protects
     with pytest.raises(InvalidArgument, match="group"):
-        wrap(np.sum, public_inputs=counts, metric=runs, group=2, epsilon=1)
+        make_private(np.sum, public_inputs=counts, metric=runs, group=2, epsilon=1)
     with pytest.raises(InvalidArgument, match="group"):
-        wrap(np.sum, public_inputs=counts, metric="count", group=2, epsilon=1)
+        make_private(np.sum, public_inputs=counts, metric="count", group=2, epsilon=1)
 
 
 @pytest.mark.slow
@@ -328,7 +338,9 @@ def test_regressors_of_scikit_learn_are_wrapped_as_they_are() -> None:
         DecisionTreeRegressor(max_depth=4, random_state=0),
         RandomForestRegressor(5, max_depth=4, random_state=0),
     ):
-        made = wrap(model.fit(PUBLIC, target), public_inputs=PUBLIC, metric="record", epsilon=3)
+        made = make_private(
+            model.fit(PUBLIC, target), public_inputs=PUBLIC, metric="record", epsilon=3
+        )
         assert made.certify().holds
         assert made.expected.error < 0.5 * made.expected.constant
         assert np.isfinite(made.release(PRIVATE[0]))
@@ -336,7 +348,9 @@ def test_regressors_of_scikit_learn_are_wrapped_as_they_are() -> None:
 
 @pytest.mark.slow
 def test_delta_is_passed_on() -> None:
-    made = wrap(np.mean, public_inputs=PUBLIC[:40], metric="record", epsilon=0.5, delta=1e-3)
+    made = make_private(
+        np.mean, public_inputs=PUBLIC[:40], metric="record", epsilon=0.5, delta=1e-3
+    )
     assert made.guarantee.epsilon(1e-3) <= 0.5 * (1 + 1e-9)
 
 
@@ -344,15 +358,15 @@ def test_delta_is_passed_on() -> None:
     "noise",
     [
         None,
-        laplace(sensitivity=1, epsilon=1, on="integers", relation=Relation.REPLACE_ONE),
-        gaussian(sensitivity=1, rho=1, on="integers", relation=Relation.REPLACE_ONE),
+        laplace(sensitivity=1, epsilon=1, on="integers", relation=NeighboringRelation.REPLACE_ONE),
+        gaussian(sensitivity=1, rho=1, on="integers", relation=NeighboringRelation.REPLACE_ONE),
         make_noise(1, epsilon=1),
     ],
     ids=["none", "laplace", "gaussian", "best"],
 )
 def test_noise_for_narrower_ranges_is_not_certified(noise) -> None:
     """Sound by itself, and so are the ranges: but not for each other."""
-    made = wrap(np.mean, public_inputs=PUBLIC[:40], metric="record", epsilon=1)
+    made = make_private(np.mean, public_inputs=PUBLIC[:40], metric="record", epsilon=1)
     assert made.certify().holds
     with pytest.raises(NotCertified, match="ranges of"):
         replace(made, noise=noise).certify()
@@ -364,8 +378,10 @@ class TestAlternatives:
     median = staticmethod(lambda x: float(np.median(x)))
 
     def test_a_better_one_answers(self, account) -> None:
-        exact = private_quantile(lower=0, upper=10, epsilon=200, relation=Relation.REPLACE_ONE)
-        made = wrap(
+        exact = private_quantile(
+            lower=0, upper=10, epsilon=200, relation=NeighboringRelation.REPLACE_ONE
+        )
+        made = make_private(
             self.median,
             public_inputs=PUBLIC[:40, :7],
             metric="record",
@@ -382,7 +398,7 @@ class TestAlternatives:
             made.interval(0.9)
 
     def test_one_that_is_perfect_is_chosen_and_charged(self, tmp_path) -> None:
-        noise = laplace(sensitivity=1, epsilon=1, relation=Relation.REPLACE_ONE)
+        noise = laplace(sensitivity=1, epsilon=1, relation=NeighboringRelation.REPLACE_ONE)
 
         class Cheat(type(noise)):
             """Says the truth: what it promises is its own business."""
@@ -391,7 +407,7 @@ class TestAlternatives:
                 return float(np.median(value))
 
         cheat = Cheat(**{name: getattr(noise, name) for name in noise.__dataclass_fields__})
-        made = wrap(
+        made = make_private(
             self.median,
             public_inputs=PUBLIC[:40],
             metric="record",
@@ -401,27 +417,31 @@ class TestAlternatives:
         assert made.chosen == "cheat"
         assert made.release(PRIVATE[0]) == np.median(PRIVATE[0])
         with Ledger(f"sqlite:///{tmp_path}/l.db") as ledger:
-            account = ledger.account("a", limit=pure(1, relation=Relation.REPLACE_ONE))
+            account = ledger.account(
+                "a", limit=pure_dp(1, relation=NeighboringRelation.REPLACE_ONE)
+            )
             made.charged_to(account).release(PRIVATE[0])
             with pytest.raises(BudgetExceeded):
                 made.charged_to(account).release(PRIVATE[0])
 
     def test_a_weaker_promise_is_refused(self) -> None:
         public = {"public_inputs": PUBLIC[:20], "metric": "record", "epsilon": 1}
-        weak = private_quantile(lower=0, upper=10, epsilon=2, relation=Relation.REPLACE_ONE)
+        weak = private_quantile(
+            lower=0, upper=10, epsilon=2, relation=NeighboringRelation.REPLACE_ONE
+        )
         with pytest.raises(InvalidArgument, match="promises less"):
-            wrap(self.median, **public, alternatives={"weak": weak})
+            make_private(self.median, **public, alternatives={"weak": weak})
         other = private_quantile(lower=0, upper=10, epsilon=1)
         with pytest.raises(RelationMismatch):
-            wrap(self.median, **public, alternatives={"other": other})
+            make_private(self.median, **public, alternatives={"other": other})
         with pytest.raises(InvalidArgument, match="group"):
-            wrap(self.median, **public, group=2, alternatives={"weak": weak})
+            make_private(self.median, **public, group=2, alternatives={"weak": weak})
 
     @pytest.mark.parametrize("positions", [1, 3])
     def test_noise_for_each_entry_is_no_alternative(self, positions: int) -> None:
-        noise = laplace(sensitivity=1, epsilon=1, relation=Relation.REPLACE_ONE)
+        noise = laplace(sensitivity=1, epsilon=1, relation=NeighboringRelation.REPLACE_ONE)
         with pytest.raises(InvalidArgument, match="one number"):
-            wrap(
+            make_private(
                 self.median,
                 public_inputs=PUBLIC[:20, :positions],
                 metric="record",
@@ -452,9 +472,9 @@ class TestAlternatives:
 def test_wrong_arguments_are_named(wrong: dict, match: str) -> None:
     right = {"public_inputs": PUBLIC[:20], "metric": "record", "epsilon": 1}
     with pytest.raises(InvalidArgument, match=match):
-        wrap(np.mean, **(right | wrong))
+        make_private(np.mean, **(right | wrong))
 
 
 def test_a_function_that_answers_no_public_input_is_refused() -> None:
     with pytest.raises(InvalidArgument, match="at least 10"):
-        wrap(lambda x: float("nan"), public_inputs=PUBLIC[:50], metric="record", epsilon=1)
+        make_private(lambda x: float("nan"), public_inputs=PUBLIC[:50], metric="record", epsilon=1)

@@ -7,14 +7,21 @@ import numpy as np
 import pytest
 
 from discreet.core.errors import InvalidArgument, OutOfDomain, Unsupported
-from discreet.models.blackbox.metrics import ONE, Cells, Records, Truncated, UnitCount, WindowGroups
-from discreet.models.blackbox.surrogates import Boxes
+from discreet.models.blackbox.metrics import (
+    ONE,
+    CellMetric,
+    Records,
+    Truncated,
+    UnitCount,
+    WindowGroups,
+)
+from discreet.models.blackbox.surrogates import TreeLeaves
 
 METRICS = [
     Records(),
     Records(level="attribute"),
-    Cells(cuts=(0.5, 1.5)),
-    Cells(cuts=((0.5,), (1.5, 2.5))),
+    CellMetric(cuts=(0.5, 1.5)),
+    CellMetric(cuts=((0.5,), (1.5, 2.5))),
     Truncated(width=1.7),
     Truncated(width=(0.3, 2.0), combine="sum"),
     Truncated(width=0.9, level="attribute"),
@@ -65,7 +72,7 @@ def test_a20_changing_all_attributes_of_a_record_is_one_change():
     other[:, 2] += 17.0
     assert Records().distance(one[0], other[0]) == 1
     assert Records(level="attribute").distance(one[0], other[0]) == 2
-    assert Cells.even(low=0, high=4, cells=4).distance(one[0], other[0]) == 1
+    assert CellMetric.even(low=0, high=4, cells=4).distance(one[0], other[0]) == 1
     assert Truncated(width=1.0).distance(one[0], other[0]) == 1
 
 
@@ -74,7 +81,7 @@ def test_a1_boxes_are_as_far_apart_as_their_nearest_points():
     points = np.array(list(itertools.product(range(4), repeat=3)))
     ends = np.sort(rng.choice([-0.5, 0.5, 1.5, 2.5, 3.5], size=(300, 3, 1, 2)), axis=-1)
     ends = ends[(ends[..., 0] < ends[..., 1]).all(axis=(1, 2))][:40]
-    found = Boxes(low=ends[..., 0], high=ends[..., 1]).apart()
+    found = TreeLeaves(low=ends[..., 0], high=ends[..., 1]).apart()
     inside = [points[((points > e[:, 0, 0]) & (points <= e[:, 0, 1])).all(axis=1)] for e in ends]
     for a, b in itertools.product(range(len(ends)), repeat=2):
         nearest = min((p != q).sum() for p in inside[a] for q in inside[b])
@@ -82,17 +89,17 @@ def test_a1_boxes_are_as_far_apart_as_their_nearest_points():
 
 
 def test_a1_on_a_grid_the_distance_is_that_of_the_indices():
-    metric = Cells.even(low=0, high=3, cells=3)
+    metric = CellMetric.even(low=0, high=3, cells=3)
     cells = np.array(list(itertools.product(range(3), repeat=3)))
     apart = metric.distances(cells + 0.4, cells + 0.9)
     assert (apart == (cells[:, None] != cells[None]).sum(axis=-1) * ONE).all()
 
 
 def test_a4_cells_take_everything_and_a_threshold_lies_below():
-    metric = Cells.even(low=0, high=3, cells=3)
+    metric = CellMetric.even(low=0, high=3, cells=3)
     odd = np.array([[-1e300], [0.0], [1.0], [np.nextafter(1.0, 2)], [3.0], [1e300]])
     assert metric.coordinates(odd).ravel().tolist() == [0, 0, 0, 1, 2, 2]
-    assert Cells(cuts=(0.1,), single=True).coordinates([[0.1]]).item() == 1  # 0.1f > 0.1
+    assert CellMetric(cuts=(0.1,), single=True).coordinates([[0.1]]).item() == 1  # 0.1f > 0.1
 
 
 def test_entries_that_are_no_numbers_become_a_public_one():
@@ -152,8 +159,8 @@ def test_what_makes_no_metric_is_refused():
         lambda: Truncated(width=(1.0, float("inf"))),
         lambda: Truncated(width=1.0, combine="product"),
         lambda: Records(level="row"),
-        lambda: Cells(cuts=(1.0, 1.0)),
-        lambda: Cells.even(low=1, high=1, cells=2),
+        lambda: CellMetric(cuts=(1.0, 1.0)),
+        lambda: CellMetric.even(low=1, high=1, cells=2),
         lambda: WindowGroups(length=2, parts_of=UnitCount()),
         lambda: WindowGroups(length=0, parts_of=Records()),
         lambda: Records(missing=float("nan")),
@@ -161,7 +168,7 @@ def test_what_makes_no_metric_is_refused():
         with pytest.raises(InvalidArgument):
             wrong()
     with pytest.raises(OutOfDomain, match="cuts do not fit"):
-        Cells(cuts=((0.5,), (1.5,))).coordinates(np.zeros((1, 3, 1)))
+        CellMetric(cuts=((0.5,), (1.5,))).coordinates(np.zeros((1, 3, 1)))
     with pytest.raises(OutOfDomain, match="width does not fit"):
         Truncated(width=(1.0, 2.0, 3.0)).coordinates(np.zeros((1, 3, 1)))
     assert WindowGroups(length=2, parts_of=Records(missing=3.0)).missing == 3.0

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from discreet import Ledger, NotCertified, pure, seeded
+from discreet import Ledger, NotCertified, pure_dp, seeded_rng
 from discreet.core.errors import BudgetExceeded, InvalidArgument, OutOfDomain
-from discreet.models.blackbox import Truncated, private_outputs, wrap
+from discreet.models.blackbox import Truncated, make_private, release_examples
 
 ANCHORS = np.linspace(0, 10, 21)[:, None]
 METRIC = Truncated(width=10)
@@ -13,14 +13,14 @@ METRIC = Truncated(width=10)
 
 def asked(inputs, outputs, **changes):
     given = {"anchors": ANCHORS, "metric": METRIC, "bounds": (0, 100), "epsilon": 1}
-    return private_outputs(inputs, outputs, **{"bits": seeded(3), **given, **changes})
+    return release_examples(inputs, outputs, **{"bits": seeded_rng(3), **given, **changes})
 
 
 def test_a50_one_example_moves_one_count_by_one_and_one_sum_by_half_the_steps(monkeypatch):
     seen = []
 
     class Silent:
-        guarantee = pure(1)
+        guarantee = pure_dp(1)
 
         def release(self, value, *, bits):
             seen.append(np.array(value))
@@ -56,7 +56,7 @@ def test_what_comes_out_follows_the_examples_and_can_be_wrapped():
     # About a thousand examples an anchor; noise of a mean: 100 * sqrt(2) * 2 / 1000, ten of them.
     assert np.abs(made.outputs[1:-1] - 10 * ANCHORS[1:-1, 0]).max() < 3.0
     assert made.guarantee.epsilon() == 1.0
-    private = wrap(
+    private = make_private(
         lambda x: float(10 * x[0]),
         public_inputs=made.anchors[:, :, 0],
         public_outputs=made.outputs,
@@ -77,7 +77,7 @@ def test_few_examples_are_drawn_to_the_mean_of_all():
 
 def test_it_is_charged_before_anything_is_read(tmp_path):
     with Ledger(f"sqlite:///{tmp_path}/ledger.db") as ledger:
-        account = ledger.account("examples", limit=pure(1.5))
+        account = ledger.account("examples", limit=pure_dp(1.5))
         with pytest.raises(NotCertified):
             asked([[1]], [1], account=account)  # seeded
         made = asked([[1]], [1], account=account, bits=None)

@@ -11,8 +11,8 @@ from sklearn.tree import DecisionTreeRegressor
 from discreet.core.errors import InvalidArgument
 from discreet.models.blackbox.lipschitz_fit import TubeClip
 from discreet.models.blackbox.metrics import Records, UnitCount
-from discreet.models.blackbox.output_ranges import LooClip
-from discreet.models.blackbox.surrogates import Boxes, SumClip, TreeClip, leaves_of
+from discreet.models.blackbox.output_ranges import LeaveOneOutRange
+from discreet.models.blackbox.surrogates import SumClip, TreeClip, TreeLeaves, leaves_of
 
 INPUTS = np.array(list(itertools.product(range(4), repeat=4)), dtype=float)
 APART = (INPUTS[:, None] != INPUTS[None]).sum(axis=-1)
@@ -94,7 +94,7 @@ def test_a5_leaves_hold_what_the_tree_says_also_at_thresholds():
 
 
 def test_a38_boxes_outside_the_domain_are_left_out():
-    boxes = Boxes(low=[[[-np.inf]], [[5.0]]], high=[[[5.0]], [[np.inf]]])
+    boxes = TreeLeaves(low=[[[-np.inf]], [[5.0]]], high=[[[5.0]], [[np.inf]]])
     kept, which = boxes.within((0.0, 4.0))
     assert which.tolist() == [0]
     assert (kept.low.item() < 0.0, kept.high.item()) == (True, 4.0)
@@ -108,14 +108,14 @@ def test_what_is_no_tree_of_these_inputs_is_refused():
     with pytest.raises(InvalidArgument, match="features"):
         leaves_of(tree(), (3, 1))
     with pytest.raises(InvalidArgument, match="one for each box"):
-        TreeClip(boxes=Boxes(low=[[[0.0]]], high=[[[1.0]]]), centres=[1, 2], slope=0, width=1)
+        TreeClip(boxes=TreeLeaves(low=[[[0.0]]], high=[[[1.0]]]), centres=[1, 2], slope=0, width=1)
     with pytest.raises(InvalidArgument, match="shape"):
-        Boxes(low=[[0.0]], high=[[1.0]])
+        TreeLeaves(low=[[0.0]], high=[[1.0]])
     with pytest.raises(InvalidArgument, match="numbers"):
-        Boxes(low=[[[np.nan]]], high=[[[1.0]]])
+        TreeLeaves(low=[[[np.nan]]], high=[[[1.0]]])
     with pytest.raises(InvalidArgument, match="too small"):
         TreeClip.of(tree(), shape=(4, 1), slope=0, width=1, step=2.0**-60)
-    records = LooClip(anchors=[[0]], centres=[0], slope=0, width=1, metric=Records())
+    records = LeaveOneOutRange(anchors=[[0]], centres=[0], slope=0, width=1, metric=Records())
     cars = TubeClip(anchors=[[0]], centres=[0], slope=0, width=1, metric=UnitCount())
     with pytest.raises(InvalidArgument, match="one relation"):
         SumClip([records, cars])

@@ -8,10 +8,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from discreet import Ledger, NotCertified, gaussian, pure, seeded
+from discreet import Ledger, NotCertified, gaussian, pure_dp, seeded_rng
 from discreet.core.errors import BudgetExceeded, InvalidArgument, OutOfDomain
-from discreet.core.relation import Relation
-from discreet.models.blackbox import WindowPlan, wrap
+from discreet.core.relation import NeighboringRelation
+from discreet.models.blackbox import WindowPlan, make_private
 from discreet.models.blackbox.mechanism import law_of
 
 N = 4
@@ -20,12 +20,12 @@ PUBLIC = np.random.default_rng(0).uniform(0, 10, size=(30, N))
 
 @pytest.fixture(scope="module")
 def single():
-    return wrap(np.mean, public_inputs=PUBLIC, metric="record", epsilon=2)
+    return make_private(np.mean, public_inputs=PUBLIC, metric="record", epsilon=2)
 
 
 @pytest.fixture(scope="module")
 def runs():
-    return wrap(np.mean, public_inputs=PUBLIC, metric="record", group=3, epsilon=2)
+    return make_private(np.mean, public_inputs=PUBLIC, metric="record", group=3, epsilon=2)
 
 
 def met(run: int, stride: int) -> int:
@@ -66,7 +66,9 @@ def test_a46_runs_behind_a_mechanism_for_runs(runs, stride: int) -> None:
 
 def test_a46_the_whole_stream_is_paid_for_before_the_first_reading(single, tmp_path) -> None:
     with Ledger(f"sqlite:///{tmp_path}/ledger.db") as ledger:
-        account = ledger.account("readings", limit=pure(10, relation=Relation.REPLACE_ONE))
+        account = ledger.account(
+            "readings", limit=pure_dp(10, relation=NeighboringRelation.REPLACE_ONE)
+        )
         plan = WindowPlan(mechanism=single)
         assert "charged 4 times, epsilon 2 each, 8 in all" in plan.explain()
         stream = plan.start(account=account, label="forecasts")
@@ -75,7 +77,7 @@ def test_a46_the_whole_stream_is_paid_for_before_the_first_reading(single, tmp_p
         assert [found is None for found in answers] == [True] * 3 + [False] * 9
         assert account.remaining == 2, "paid at the start"
         with pytest.raises(NotCertified):
-            stream.feed(1.0, bits=seeded(1))
+            stream.feed(1.0, bits=seeded_rng(1))
         with pytest.raises(BudgetExceeded):
             plan.start(account=account)
         disjoint = WindowPlan(mechanism=single, stride=N).start(account=account)
@@ -90,7 +92,7 @@ def test_a46_the_whole_stream_is_paid_for_before_the_first_reading(single, tmp_p
 
 def test_windows_are_the_last_readings_in_order() -> None:
     asked = []
-    made = wrap(
+    made = make_private(
         lambda x: asked.append(x.tolist()) or float(x.mean()),
         public_inputs=PUBLIC,
         public_outputs=PUBLIC.mean(axis=1),
@@ -129,8 +131,10 @@ def test_a_run_behind_single_readings_is_no_composition(single, group: int) -> N
 
 
 def test_a_run_behind_single_readings_with_a_delta_is_refused() -> None:
-    made = wrap(np.mean, public_inputs=PUBLIC, metric="record", epsilon=1, delta=1e-2)
-    loose = replace(made, noise=gaussian(sensitivity=1, rho=1, relation=Relation.REPLACE_ONE))
+    made = make_private(np.mean, public_inputs=PUBLIC, metric="record", epsilon=1, delta=1e-2)
+    loose = replace(
+        made, noise=gaussian(sensitivity=1, rho=1, relation=NeighboringRelation.REPLACE_ONE)
+    )
     with pytest.raises(InvalidArgument, match="group=2"):
         WindowPlan(mechanism=loose, group=2)
     assert WindowPlan(mechanism=loose).uses == N
@@ -138,7 +142,9 @@ def test_a_run_behind_single_readings_with_a_delta_is_refused() -> None:
 
 def test_the_account_of_the_mechanism_pays_for_a_stream(single, tmp_path) -> None:
     with Ledger(f"sqlite:///{tmp_path}/ledger.db") as ledger:
-        account = ledger.account("readings", limit=pure(10, relation=Relation.REPLACE_ONE))
+        account = ledger.account(
+            "readings", limit=pure_dp(10, relation=NeighboringRelation.REPLACE_ONE)
+        )
         plan = WindowPlan(mechanism=single.charged_to(account))
         plan.start()
         assert account.remaining == 2
@@ -155,7 +161,7 @@ def test_a_stream_is_not_copied(single, way) -> None:
 
 @pytest.mark.parametrize(("metric", "words"), [("attribute", "attribute"), ("count", "event")])
 def test_what_is_less_than_a_reading_is_named_and_makes_no_runs(metric: str, words: str) -> None:
-    made = wrap(np.mean, public_inputs=np.floor(PUBLIC), metric=metric, epsilon=50)
+    made = make_private(np.mean, public_inputs=np.floor(PUBLIC), metric=metric, epsilon=50)
     assert f"each {words} of a reading" in WindowPlan(mechanism=made).explain()
     with pytest.raises(InvalidArgument, match="whole records"):
         WindowPlan(mechanism=made, group=2)

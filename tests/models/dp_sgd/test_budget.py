@@ -8,22 +8,33 @@ from dp_accounting import pld
 
 from discreet.core import events
 from discreet.core.errors import InvalidArgument, RelationMismatch, Unsupported
-from discreet.core.relation import Relation
-from discreet.models.dp_sgd.budget import Budget, Plan, Wishes, cost, make_plan, noise_for
+from discreet.core.relation import NeighboringRelation
+from discreet.models.dp_sgd.budget import (
+    TrainingBudget,
+    TrainingOptions,
+    TrainingPlan,
+    cost,
+    make_plan,
+    noise_for,
+)
 from discreet.models.dp_sgd.losses import Logistic
 
-ADD, REPLACE = Relation.ADD_REMOVE, Relation.REPLACE_ONE
+ADD, REPLACE = NeighboringRelation.ADD_REMOVE, NeighboringRelation.REPLACE_ONE
 
 
-def budget(relation: Relation = ADD, epsilon: float = 1.0, delta: float = 1e-6) -> Budget:
-    return Budget.of(relation=relation, epsilon=epsilon, delta=delta, rho=None, mu=None)
+def budget(
+    relation: NeighboringRelation = ADD, epsilon: float = 1.0, delta: float = 1e-6
+) -> TrainingBudget:
+    return TrainingBudget.of(relation=relation, epsilon=epsilon, delta=delta, rho=None, mu=None)
 
 
-def plan(rows: int | None = 1000, spend: Budget | None = None, **wishes: object) -> Plan:
+def plan(
+    rows: int | None = 1000, spend: TrainingBudget | None = None, **wishes: object
+) -> TrainingPlan:
     return make_plan(
         Logistic(),
         budget=spend or budget(),
-        wishes=Wishes(**wishes),
+        wishes=TrainingOptions(**wishes),
         dimension=11,
         clip=0.75,
         smoothness=0.56,
@@ -69,7 +80,9 @@ def test_a_run_on_all_rows_is_plain_gaussian_composition() -> None:
 
 @pytest.mark.parametrize("relation", [ADD, REPLACE])
 @pytest.mark.parametrize("epsilon", [0.2, 1.0, 6.0])
-def test_the_noise_keeps_the_budget_and_less_would_not(relation: Relation, epsilon: float) -> None:
+def test_the_noise_keeps_the_budget_and_less_would_not(
+    relation: NeighboringRelation, epsilon: float
+) -> None:
     spend = budget(relation, epsilon)
     rate, counting = Fraction(1, 16), Fraction(100)
     noise = noise_for(spend, rate=rate, steps=120, counting=counting)
@@ -90,7 +103,7 @@ def test_people_with_several_rows_are_groups() -> None:
         )
         one = cost(relation=ADD, rate=Fraction(1), steps=9, noise=Fraction(18, factor))
         assert several.epsilon(1e-6) == pytest.approx(one.epsilon(1e-6), rel=1e-9)
-        spend = Budget.of(
+        spend = TrainingBudget.of(
             relation=relation, epsilon=1, delta=1e-6, rho=None, mu=None, rows_per_unit=3
         )
         noise = noise_for(spend, rate=Fraction(1, 16), steps=100)
@@ -104,10 +117,10 @@ def test_people_with_several_rows_are_groups() -> None:
 
 
 def test_concentrated_and_gaussian_budgets_are_exact_on_all_rows() -> None:
-    rho = Budget.of(relation=ADD, epsilon=None, delta=None, rho=0.02, mu=None)
+    rho = TrainingBudget.of(relation=ADD, epsilon=None, delta=None, rho=0.02, mu=None)
     noise = noise_for(rho, rate=Fraction(1), steps=50)
     assert float(50 / (2 * noise**2)) == pytest.approx(0.02, rel=1e-7)
-    mu = Budget.of(relation=REPLACE, epsilon=None, delta=None, rho=None, mu=0.5)
+    mu = TrainingBudget.of(relation=REPLACE, epsilon=None, delta=None, rho=None, mu=0.5)
     assert float(noise_for(mu, rate=Fraction(1), steps=16)) == pytest.approx(16.0, rel=1e-7)
     with pytest.raises(Unsupported, match="rate=1"):
         noise_for(rho, rate=Fraction(1, 2), steps=50)
@@ -117,18 +130,18 @@ def test_bad_budgets_are_refused() -> None:
     plain = {"epsilon": None, "delta": None, "rho": None, "mu": None}
     for wrong in ({}, {"epsilon": 1}, {"epsilon": 1, "delta": 1e-6, "rho": 1}, {"rho": 1, "mu": 1}):
         with pytest.raises(InvalidArgument, match="Give one of"):
-            Budget.of(relation=ADD, **{**plain, **wrong})
+            TrainingBudget.of(relation=ADD, **{**plain, **wrong})
     with pytest.raises(InvalidArgument, match="delta"):
         budget(delta=0.0)
     with pytest.raises(RelationMismatch, match="LOCAL"):
-        budget(Relation.LOCAL)
+        budget(NeighboringRelation.LOCAL)
 
 
 def test_a_plan_with_a_secret_number_of_rows_pays_for_the_count() -> None:
     secret, known = plan(rows=None), plan(rows=10_000)
     assert known.counting is None
     assert secret.counting is not None
-    count = events.GaussianNoise(secret.counting)
+    count = events.GaussianEvent(secret.counting)
     assert count in [part for part, _ in secret.guarantee.event.parts]
     assert secret.guarantee.delta(1.0) <= 1e-6
     # The count takes about a hundredth of the budget.
@@ -190,6 +203,6 @@ def test_wishes_are_kept_and_checked() -> None:
         {"average": 2},
     ):
         with pytest.raises(InvalidArgument, match=next(iter(wrong))):
-            Wishes(**wrong)
+            TrainingOptions(**wrong)
     with pytest.raises(InvalidArgument, match="rate"):
         plan(rate=2.0**-40)

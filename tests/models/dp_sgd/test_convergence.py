@@ -11,7 +11,7 @@ from discreet.models.dp_sgd._laplace_rates import (
     noise_scales,
 )
 from discreet.models.dp_sgd.convergence import (
-    Problem,
+    ConvergenceProblem,
     bound,
     excess,
     gradient_descent,
@@ -101,7 +101,7 @@ def test_the_excess_stays_below_the_bound(case, numbers):
 
 
 def test_each_rate_goes_with_the_noise_of_its_own_step():
-    facts = Problem(dimension=1, smoothness=0.1, variance=0.0, distance=0.0)
+    facts = ConvergenceProblem(dimension=1, smoothness=0.1, variance=0.0, distance=0.0)
     # Two steps, noise in the second only: its rate is the second one.
     found = bound(facts, rates=[1.0, 2.0], scales=[0.0, 3.0])
     assert found.total == pytest.approx(2 * (2.0 * 3.0) ** 2 / 3)
@@ -111,7 +111,7 @@ def test_each_rate_goes_with_the_noise_of_its_own_step():
 
 
 def test_rates_above_a_quarter_of_the_smoothness_are_refused():
-    facts = Problem(dimension=1, smoothness=1.0, variance=0.0, distance=1.0)
+    facts = ConvergenceProblem(dimension=1, smoothness=1.0, variance=0.0, distance=1.0)
     with pytest.raises(InvalidArgument, match="1/\\(4L\\)"):
         bound(facts, rates=PowerSchedule().rates(3), scales=None)
     with pytest.raises(Unsupported):

@@ -29,15 +29,15 @@ from discreet.core.errors import (
     RelationMismatch,
     Unsupported,
 )
-from discreet.core.relation import Relation
+from discreet.core.relation import NeighboringRelation
 from discreet.models.dp_sgd import (
-    PerturbedLogisticRegression,
+    OutputPerturbationLogisticRegression,
     PrivateHuberRegressor,
     PrivateLogisticRegression,
     PrivateRidge,
 )
-from discreet.models.dp_sgd._estimator_base import PrivateDescent
-from discreet.noise.random_source import seeded
+from discreet.models.dp_sgd._estimator_base import GradientDescentEstimator
+from discreet.noise.random_source import seeded_rng
 
 BUDGET = {"epsilon": 1.0, "delta": 1e-6}
 RNG = np.random.default_rng(11)
@@ -48,12 +48,12 @@ Y = X @ TRUTH + 0.3 + RNG.normal(0, 0.3, 3000)
 
 
 def classifier(seed: int = 1, **changes: Any) -> PrivateLogisticRegression:
-    plain = {**BUDGET, "bounds": (-1, 1), "classes": (0, 1), "bits": seeded(seed)}
+    plain = {**BUDGET, "bounds": (-1, 1), "classes": (0, 1), "bits": seeded_rng(seed)}
     return PrivateLogisticRegression(**{**plain, **changes})
 
 
 def regressor(kind: type[Any] = PrivateRidge, seed: int = 1, **changes: Any) -> Any:
-    plain = {**BUDGET, "bounds": (-1, 1), "target_bounds": (-5, 5), "bits": seeded(seed)}
+    plain = {**BUDGET, "bounds": (-1, 1), "target_bounds": (-5, 5), "bits": seeded_rng(seed)}
     return kind(**{**plain, **changes})
 
 
@@ -61,7 +61,7 @@ def regressor(kind: type[Any] = PrivateRidge, seed: int = 1, **changes: Any) -> 
 def account(tmp_path: Path) -> Iterator[Callable[..., Any]]:
     with discreet.Ledger(f"sqlite:///{tmp_path}/ledger.db") as ledger:
         yield lambda epsilon, **terms: ledger.account(
-            "models", limit=discreet.approx(epsilon, 1e-6, **terms)
+            "models", limit=discreet.approx_dp(epsilon, 1e-6, **terms)
         )
 
 
@@ -76,7 +76,7 @@ def test_two_classes_are_learnt_without_tuning() -> None:
     direction = model.coef_[0] / np.linalg.norm(model.coef_[0])
     assert direction @ TRUTH / np.linalg.norm(TRUTH) > 0.97
     assert model.guarantee_.delta(1.0) <= 1e-6
-    assert model.guarantee_.relation is Relation.ADD_REMOVE
+    assert model.guarantee_.relation is NeighboringRelation.ADD_REMOVE
     chances = model.predict_proba(X)
     assert np.allclose(chances.sum(axis=1), 1)
     assert ((chances[:, 1] > 0.5) == (model.decision_function(X) > 0)).all()
@@ -153,7 +153,7 @@ def test_the_guarantee_is_charged_before_values_are_read(account: Callable[..., 
     model = classifier(account=held, bits=None).fit(X, LABELS)
     assert model.receipt_.guarantee == model.guarantee_
     assert outcomes(held) == ["failed", "released"]
-    model.set_params(account=None, bits=seeded(1)).fit(X, LABELS)
+    model.set_params(account=None, bits=seeded_rng(1)).fit(X, LABELS)
     assert model.receipt_ is None  # that of an earlier fit says nothing of this one
     with pytest.raises(BudgetExceeded):
         classifier(account=held, bits=None, epsilon=1.4).fit(X, LABELS)
@@ -186,7 +186,7 @@ def test_what_can_be_known_before_reading_costs_nothing(account: Callable[..., A
     with pytest.raises(InvalidArgument, match="target_bounds"):
         regressor(account=held, bits=None, target_bounds=None).fit(X, Y)
     with pytest.raises(RelationMismatch):
-        classifier(account=held, bits=None, relation=Relation.REPLACE_ONE).fit(X, LABELS)
+        classifier(account=held, bits=None, relation=NeighboringRelation.REPLACE_ONE).fit(X, LABELS)
     assert not outcomes(held)
 
 
@@ -218,17 +218,19 @@ def test_rows_are_counted_with_noise_unless_they_are_known() -> None:
     assert abs(counted.rows_ - 3000) < 6 * float(counted.plan_.counting)
     declared = classifier(rows=2500).fit(X, LABELS)
     assert (declared.rows_, declared.plan_.counting) == (2500, None)
-    public = classifier(relation=Relation.REPLACE_ONE).fit(X, LABELS)
+    public = classifier(relation=NeighboringRelation.REPLACE_ONE).fit(X, LABELS)
     assert (public.rows_, public.plan_.counting) == (3000, None)
-    assert public.guarantee_.relation is Relation.REPLACE_ONE
+    assert public.guarantee_.relation is NeighboringRelation.REPLACE_ONE
     assert public.guarantee_.delta(1.0) <= 1e-6
 
 
 def test_several_rows_a_person_cost_more_and_hide_their_number() -> None:
-    several = classifier(relation=Relation.REPLACE_ONE, rows_per_unit=4, steps=50).fit(X, LABELS)
+    several = classifier(relation=NeighboringRelation.REPLACE_ONE, rows_per_unit=4, steps=50).fit(
+        X, LABELS
+    )
     assert several.plan_.counting is not None
     assert several.guarantee_.delta(1.0) <= 1e-6
-    one = classifier(relation=Relation.REPLACE_ONE, steps=50).fit(X, LABELS)
+    one = classifier(relation=NeighboringRelation.REPLACE_ONE, steps=50).fit(X, LABELS)
     assert several.plan_.effective_noise > 3.5 * one.plan_.effective_noise
 
 
@@ -329,8 +331,8 @@ def test_a_fit_that_fails_leaves_no_model() -> None:
         (classifier(steps=3), {"classes": (7, 8)}, LABELS),
         (regressor(steps=3), {"target_bounds": (0, 1000)}, Y),
         (
-            PerturbedLogisticRegression(
-                bounds=(-1, 1), classes=(0, 1), rows=3000, steps=3, bits=seeded(1)
+            OutputPerturbationLogisticRegression(
+                bounds=(-1, 1), classes=(0, 1), rows=3000, steps=3, bits=seeded_rng(1)
             ),
             {"classes": (7, 8)},
             LABELS,
@@ -381,7 +383,7 @@ EXEMPT_REGRESSORS = {
 }
 
 
-def exempt(estimator: PrivateDescent) -> dict[str, str]:
+def exempt(estimator: GradientDescentEstimator) -> dict[str, str]:
     return EXEMPT if isinstance(estimator, PrivateLogisticRegression) else EXEMPT_REGRESSORS
 
 

@@ -9,16 +9,25 @@ import pytest
 from scipy.optimize import minimize
 
 from discreet.audit._attack import Finding, attack
-from discreet.core.relation import Relation
+from discreet.core.relation import NeighboringRelation
 from discreet.mechanisms.additive import gaussian
 from discreet.models.dp_sgd import PrivateLogisticRegression, train
-from discreet.models.dp_sgd.budget import Budget, cost, noise_for
+from discreet.models.dp_sgd.budget import TrainingBudget, cost, noise_for
 from discreet.models.dp_sgd.losses import Floats, Logistic
-from discreet.models.dp_sgd.train import FEATURE_BITS, Descent, FeatureMap, Grid, Steps, descend
-from discreet.noise.random_source import seeded
+from discreet.models.dp_sgd.train import (
+    FEATURE_BITS,
+    FeatureMap,
+    SlopeGrid,
+    Steps,
+    TrainingRun,
+    descend,
+)
+from discreet.noise.random_source import seeded_rng
 
 RATE = Fraction(round(0.05 * 2**32), 2**32)
-BUDGET = Budget.of(relation=Relation.ADD_REMOVE, epsilon=1, delta=1e-6, rho=None, mu=None)
+BUDGET = TrainingBudget.of(
+    relation=NeighboringRelation.ADD_REMOVE, epsilon=1, delta=1e-6, rho=None, mu=None
+)
 
 
 def e11() -> tuple[Floats, Floats, Logistic, float]:
@@ -45,7 +54,7 @@ def excess(runs: int, *, pace: float, times: int = 1, average: float = 0.0) -> F
     """Excess loss of fresh runs with the budget's noise, or a multiple of it."""
     x, y, loss, best = e11()
     mapped = FeatureMap.of((-1, 1), columns=10, names=None, intercept=False, row_norm=1.0)
-    run = Descent(
+    run = TrainingRun(
         objective=loss,
         rate=RATE,
         steps=200,
@@ -58,7 +67,7 @@ def excess(runs: int, *, pace: float, times: int = 1, average: float = 0.0) -> F
     rows = mapped.steps(x)
     return np.array(
         [
-            loss.mean_loss(descend(rows, y, run=run, bits=seeded(seed)), x, y) - best
+            loss.mean_loss(descend(rows, y, run=run, bits=seeded_rng(seed)), x, y) - best
             for seed in range(runs)
         ]
     )
@@ -85,7 +94,7 @@ def test_without_any_choice_it_is_as_good() -> None:
                 classes=(0, 1),
                 l2=1e-3,
                 fit_intercept=False,
-                bits=seeded(seed),
+                bits=seeded_rng(seed),
             )
             .fit(x, y)
             .theta_,
@@ -98,7 +107,7 @@ def test_without_any_choice_it_is_as_good() -> None:
     assert np.mean(found) < 0.005
 
 
-TINY = Descent(
+TINY = TrainingRun(
     objective=Logistic(),
     rate=Fraction(1),
     steps=1,
@@ -112,26 +121,30 @@ ROW = np.full((1, 1), 2**FEATURE_BITS, dtype=np.int16)
 NONE = (ROW[:0], np.zeros(0))
 
 
-def audited(run: Descent) -> Finding:
+def audited(run: TrainingRun) -> Finding:
     """Try to refute the claimed cost of a run from its outputs."""
-    bits = seeded(7)
+    bits = seeded_rng(7)
 
     def draw(data: tuple[Steps, Floats], n: int) -> Any:
         return np.array([descend(*data, run=run, bits=bits)[0] for _ in range(n)])
 
-    claim = cost(relation=Relation.ADD_REMOVE, rate=run.rate, steps=run.steps, noise=run.noise)
+    claim = cost(
+        relation=NeighboringRelation.ADD_REMOVE, rate=run.rate, steps=run.steps, noise=run.noise
+    )
     return attack(draw, (ROW, np.ones(1)), NONE, claimed=claim, samples=700, failure=1e-9)
 
 
-def half_the_noise(run: Descent) -> Any:
-    return gaussian(sensitivity=Grid(clip=run.clip).sensitivity, mu=2 / run.noise, on="integers")
+def half_the_noise(run: TrainingRun) -> Any:
+    return gaussian(
+        sensitivity=SlopeGrid(clip=run.clip).sensitivity, mu=2 / run.noise, on="integers"
+    )
 
 
 def everyone(*_: object, rows: int, columns: int, bits: object) -> Any:
     return np.full((rows, columns), 1, dtype=np.uint8)
 
 
-def unclipped(_: Grid, steps: Steps) -> Floats:
+def unclipped(_: SlopeGrid, steps: Steps) -> Floats:
     return np.full(len(steps), 2.0**40)
 
 
@@ -139,14 +152,14 @@ def unclipped(_: Grid, steps: Steps) -> Floats:
 @pytest.mark.parametrize(
     ("run", "owner", "name", "mistake"),
     [
-        (TINY, Descent, "mechanism", property(half_the_noise)),
+        (TINY, TrainingRun, "mechanism", property(half_the_noise)),
         (replace(TINY, rate=Fraction(1, 8)), train, "packed_bernoulli", everyone),
-        (replace(TINY, clip=0.1), Grid, "caps", unclipped),
+        (replace(TINY, clip=0.1), SlopeGrid, "caps", unclipped),
     ],
     ids=["half the noise", "everyone in every sample", "no clipping"],
 )
 def test_samples_refute_mistakes_and_nothing_else(
-    monkeypatch: pytest.MonkeyPatch, run: Descent, owner: Any, name: str, mistake: Any
+    monkeypatch: pytest.MonkeyPatch, run: TrainingRun, owner: Any, name: str, mistake: Any
 ) -> None:
     assert not audited(run).broken
     monkeypatch.setattr(owner, name, mistake)

@@ -19,17 +19,17 @@ from discreet.core.errors import (
     OutOfDomain,
     RelationMismatch,
 )
-from discreet.core.relation import Relation
+from discreet.core.relation import NeighboringRelation
 from discreet.mechanisms.additive import laplace
 from discreet.models.dp_sgd._laplace_rates import PowerSchedule
 from discreet.models.dp_sgd.laplace_gradient_descent import laplace_descent
 from discreet.models.dp_sgd.losses import Huber, Logistic, Softmax, Squared
-from discreet.models.dp_sgd.output_perturbation_logistic import PerturbedLogisticRegression
+from discreet.models.dp_sgd.output_perturbation_logistic import OutputPerturbationLogisticRegression
 from discreet.models.dp_sgd.train import FEATURE_BITS, clipped_rows
-from discreet.noise.random_source import seeded
+from discreet.noise.random_source import seeded_rng
 from tests import distributions as laws
 
-BOTH = (Relation.ADD_REMOVE, Relation.REPLACE_ONE)
+BOTH = (NeighboringRelation.ADD_REMOVE, NeighboringRelation.REPLACE_ONE)
 OBJECTIVES = (Logistic(), Huber(), Softmax(classes=4))
 
 
@@ -77,9 +77,9 @@ def test_what_a_record_contributes_does_not_depend_on_the_others(objective):
 @pytest.mark.parametrize(
     "changes",
     [
-        {"relation": Relation.ADD_REMOVE},
-        {"relation": Relation.REPLACE_ONE},
-        {"relation": Relation.REPLACE_ONE, "batch": 1, "rows": 100},
+        {"relation": NeighboringRelation.ADD_REMOVE},
+        {"relation": NeighboringRelation.REPLACE_ONE},
+        {"relation": NeighboringRelation.REPLACE_ONE, "batch": 1, "rows": 100},
     ],
 )
 def test_a_run_spends_its_epsilon_and_no_more(changes, decay):
@@ -95,7 +95,7 @@ def test_released_parameters_have_the_stated_spread():
     # Beyond the knee gradients are constant: the noise of all steps adds up.
     mechanism = descent(Huber(), epsilon=3, features=1)
     x, y = np.ones((3, 1)), np.full(3, 100.0)
-    drawn = np.array([mechanism.release(x, y, bits=seeded(i))[0] for i in range(400)])
+    drawn = np.array([mechanism.release(x, y, bits=seeded_rng(i))[0] for i in range(400)])
     assert laws.mean_of(drawn, 3.0, mechanism.std**2)
     assert not laws.mean_of(drawn, 3.0 + mechanism.std, mechanism.std**2)
     squares = ((drawn - 3.0) / mechanism.std) ** 2
@@ -107,40 +107,40 @@ def test_released_parameters_have_the_stated_spread():
 def test_the_average_is_one_of_the_iterates_functions():
     mechanism = descent(average=True)
     x, y = np.array([r for r, _ in RECORDS[:3]]), np.array([t for _, t in RECORDS[:3]])
-    seen = list(mechanism.iterates(x, y, bits=seeded(5)))
+    seen = list(mechanism.iterates(x, y, bits=seeded_rng(5)))
     path = [np.zeros(2), *(theta for theta, _ in seen[:-1])]
-    assert mechanism.release(x, y, bits=seeded(5)) == pytest.approx(np.mean(path, axis=0))
+    assert mechanism.release(x, y, bits=seeded_rng(5)) == pytest.approx(np.mean(path, axis=0))
     last = replace(mechanism, average=False)
-    assert last.release(x, y, bits=seeded(5)) == pytest.approx(seen[-1][0])
+    assert last.release(x, y, bits=seeded_rng(5)) == pytest.approx(seen[-1][0])
 
 
 def test_no_warning_tells_of_a_huge_target():
     x, y = np.array([[0.5, 0.5], [1.0, 0.0], [0.0, -1.0]]), np.array([1.0, 1.7e308, -1.7e308])
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        descent(Huber(knee=0.5)).release(x, y, bits=seeded(1))
+        descent(Huber(knee=0.5)).release(x, y, bits=seeded_rng(1))
 
 
 def test_hardly_any_noise_is_fine():
     x, y = np.zeros((3, 2)), np.zeros(3)
-    mechanism = descent(epsilon=1000, steps=2, relation=Relation.REPLACE_ONE, batch=2)
-    assert np.abs(mechanism.release(x, y, bits=seeded(1))).max() < 0.1
+    mechanism = descent(epsilon=1000, steps=2, relation=NeighboringRelation.REPLACE_ONE, batch=2)
+    assert np.abs(mechanism.release(x, y, bits=seeded_rng(1))).max() < 0.1
     assert mechanism.guarantee.epsilon() <= 1000
 
 
 def test_nothing_stops_a_run_early():
     # At the minimum from the start, and all steps are taken all the same.
     mechanism = descent(Huber(), steps=7)
-    assert len(list(mechanism.iterates(np.zeros((3, 2)), np.zeros(3), bits=seeded(1)))) == 7
+    assert len(list(mechanism.iterates(np.zeros((3, 2)), np.zeros(3), bits=seeded_rng(1)))) == 7
 
 
 @pytest.mark.parametrize(
     ("objective", "changes", "error"),
     [
         (Squared(), {}, InvalidArgument),
-        (None, {"batch": 4, "relation": Relation.REPLACE_ONE}, InvalidArgument),
+        (None, {"batch": 4, "relation": NeighboringRelation.REPLACE_ONE}, InvalidArgument),
         (None, {"batch": 2}, RelationMismatch),
-        (None, {"relation": Relation.LOCAL}, RelationMismatch),
+        (None, {"relation": NeighboringRelation.LOCAL}, RelationMismatch),
         (None, {"epsilon": 0}, InvalidArgument),
         (None, {"steps": 0}, InvalidArgument),
     ],
@@ -153,9 +153,9 @@ def test_contradictions_are_refused(objective, changes, error):
 def test_the_number_of_rows_is_checked_where_it_is_public():
     x, y = np.zeros((2, 2)), np.zeros(2)
     with pytest.raises(OutOfDomain):
-        descent(relation=Relation.REPLACE_ONE).release(x, y, bits=seeded(1))
-    assert descent().release(x, y, bits=seeded(1)).shape == (2,)
-    assert descent().release(np.empty((0, 2)), np.empty(0), bits=seeded(1)).shape == (2,)
+        descent(relation=NeighboringRelation.REPLACE_ONE).release(x, y, bits=seeded_rng(1))
+    assert descent().release(x, y, bits=seeded_rng(1)).shape == (2,)
+    assert descent().release(np.empty((0, 2)), np.empty(0), bits=seeded_rng(1)).shape == (2,)
 
 
 def outputs(mechanism):
@@ -163,7 +163,9 @@ def outputs(mechanism):
         start = outputs.seed
         outputs.seed += size
         x, y = np.ones((1, 1)), np.array([target])
-        return np.array([mechanism.release(x, y, bits=seeded(start + i))[0] for i in range(size)])
+        return np.array(
+            [mechanism.release(x, y, bits=seeded_rng(start + i))[0] for i in range(size)]
+        )
 
     return run
 
@@ -179,7 +181,7 @@ def test_an_audit_finds_missing_noise_and_nothing_else():
         features=1,
         rows=1,
         steps=1,
-        relation=Relation.REPLACE_ONE,
+        relation=NeighboringRelation.REPLACE_ONE,
     )
     asked = {"claimed": (1.5, 0.0), "samples": 1500, "failure": 1e-9}
     assert not attack(outputs(sound), -100.0, 100.0, **asked).broken
@@ -205,21 +207,21 @@ def model(**changes):
         "bounds": (-1, 1),
         "classes": ("no", "yes"),
         "rows": 2000,
-        "bits": seeded(1),
+        "bits": seeded_rng(1),
         **changes,
     }
-    return PerturbedLogisticRegression(**asked)
+    return OutputPerturbationLogisticRegression(**asked)
 
 
 METHODS = [
     {},
-    {"relation": Relation.REPLACE_ONE, "rows": None},
+    {"relation": NeighboringRelation.REPLACE_ONE, "rows": None},
     {"method": "output"},
     {"method": "output", "delta": 1e-6},
     {
         "method": "last iterate",
         "delta": 1e-6,
-        "relation": Relation.REPLACE_ONE,
+        "relation": NeighboringRelation.REPLACE_ONE,
         "steps": 60,
     },
 ]
@@ -231,7 +233,7 @@ def test_every_method_learns_and_keeps_its_budget(changes):
     fitted = model(**changes).fit(x, y)
     assert fitted.score(x, y) > 0.72 > max((y == "yes").mean(), (y == "no").mean())
     assert fitted.guarantee_.epsilon(changes.get("delta", 0)) <= 2
-    assert fitted.guarantee_.relation is changes.get("relation", Relation.ADD_REMOVE)
+    assert fitted.guarantee_.relation is changes.get("relation", NeighboringRelation.ADD_REMOVE)
     assert fitted.certify().holds
     assert fitted.predict_proba(x[:4]).sum(axis=1) == pytest.approx(1)
     short = x[np.linalg.norm(x, axis=1) < 0.5]  # longer rows are shrunk
@@ -251,7 +253,7 @@ def test_several_classes():
 def test_a_fit_is_paid_for_before_it_reads(tmp_path):
     x, y = people()
     ledger = discreet.Ledger(f"sqlite:///{tmp_path}/budget.db")
-    account = ledger.account("survey", limit=discreet.pure(3))
+    account = ledger.account("survey", limit=discreet.pure_dp(3))
     fitted = model(account=account, bits=None).fit(x, y)
     assert float(account.remaining) == pytest.approx(1, abs=1e-5)
     assert fitted.receipt_.account == "survey"
@@ -275,9 +277,9 @@ def test_a_fit_is_paid_for_before_it_reads(tmp_path):
         ({"method": "none"}, InvalidArgument),
         ({"delta": 1e-6}, InvalidArgument),
         ({"method": "last iterate", "delta": 1e-6}, RelationMismatch),
-        ({"method": "last iterate", "relation": Relation.REPLACE_ONE}, InvalidArgument),
+        ({"method": "last iterate", "relation": NeighboringRelation.REPLACE_ONE}, InvalidArgument),
         ({"classes": ("yes", "maybe")}, OutOfDomain),
-        ({"relation": Relation.REPLACE_ONE, "rows": 1999}, InvalidArgument),
+        ({"relation": NeighboringRelation.REPLACE_ONE, "rows": 1999}, InvalidArgument),
         ({"learning_rate": 0}, InvalidArgument),
         ({"l2": -1.0, "method": "output"}, InvalidArgument),
     ],

@@ -11,11 +11,11 @@ from discreet.models.dp_sgd.losses import (
     Floats,
     Huber,
     Logistic,
+    Loss,
     Norm,
-    Objective,
     Softmax,
     Squared,
-    faults,
+    check_objective,
 )
 
 RNG = np.random.default_rng(7)
@@ -33,17 +33,17 @@ OBJECTIVES = [
 ]
 
 
-def points(objective: Objective) -> Floats:
+def points(objective: Loss) -> Floats:
     return 2 * np.random.default_rng(1).standard_normal((8, objective.dimension(X.shape[1])))
 
 
 @pytest.mark.parametrize(("objective", "y"), OBJECTIVES)
-def test_claims_hold(objective: Objective, y: Floats) -> None:
-    assert faults(objective, x=X, y=y, points=points(objective)) == ()
+def test_claims_hold(objective: Loss, y: Floats) -> None:
+    assert check_objective(objective, x=X, y=y, points=points(objective)) == ()
 
 
 @dataclass(frozen=True, kw_only=True)
-class Wavy(Objective):
+class Wavy(Loss):
     """Not convex, though it says so."""
 
     @property
@@ -81,18 +81,18 @@ class Miscoded(Logistic):
 
 
 def test_a_planted_loss_that_is_not_convex_is_found() -> None:
-    found = faults(Wavy(), x=X, y=Y, points=points(Wavy()))
+    found = check_objective(Wavy(), x=X, y=Y, points=points(Wavy()))
     assert found == ("convex", "co-coercive")
 
 
 def test_false_constants_and_derivatives_are_found() -> None:
     near = 0.3 * points(Logistic())
-    assert set(faults(Flattered(), x=X, y=LABELS, points=near)) >= {"smooth", "Lipschitz"}
-    assert "derivative" in faults(Miscoded(), x=X, y=LABELS, points=near)
+    assert set(check_objective(Flattered(), x=X, y=LABELS, points=near)) >= {"smooth", "Lipschitz"}
+    assert "derivative" in check_objective(Miscoded(), x=X, y=LABELS, points=near)
 
 
 @pytest.mark.parametrize(("objective", "y"), OBJECTIVES)
-def test_mean_gradient_is_the_mean_of_gradients(objective: Objective, y: Floats) -> None:
+def test_mean_gradient_is_the_mean_of_gradients(objective: Loss, y: Floats) -> None:
     theta = points(objective)[0]
     mean = objective.gradient(theta, X, y).mean(axis=0)
     assert np.allclose(objective.mean_gradient(theta, X, y), mean, atol=1e-14)
@@ -142,4 +142,4 @@ def test_bad_parameters_are_refused() -> None:
     with pytest.raises(InvalidArgument, match="classes"):
         Softmax(classes=1)
     with pytest.raises(InvalidArgument, match="points"):
-        faults(Logistic(), x=X, y=LABELS, points=np.zeros((2, 7)))
+        check_objective(Logistic(), x=X, y=LABELS, points=np.zeros((2, 7)))

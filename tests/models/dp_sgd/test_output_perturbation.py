@@ -8,9 +8,7 @@ import pytest
 from scipy import optimize
 
 from discreet.core.errors import InvalidArgument, OutOfDomain, Unsupported
-from discreet.core.relation import Relation
-from discreet.models.dp_sgd.convergence import record_gradients
-from discreet.models.dp_sgd.losses import Huber, Logistic, Softmax, Squared
+from discreet.core.relation import NeighboringRelation
 from discreet.models.dp_sgd._output_perturbation import (
     constant_rate_limit,
     contraction,
@@ -20,11 +18,13 @@ from discreet.models.dp_sgd._output_perturbation import (
     pass_sensitivity,
     with_replacement_sensitivity,
 )
-from discreet.noise.random_source import seeded
+from discreet.models.dp_sgd.convergence import record_gradients
+from discreet.models.dp_sgd.losses import Huber, Logistic, Softmax, Squared
+from discreet.noise.random_source import seeded_rng
 from discreet_studies.private_inference.published_sgd import pass_sensitivity_as_published
 from tests import distributions as laws
 
-BOTH = (Relation.ADD_REMOVE, Relation.REPLACE_ONE)
+BOTH = (NeighboringRelation.ADD_REMOVE, NeighboringRelation.REPLACE_ONE)
 
 
 def last_iterate(objective, x, y, rates):
@@ -168,7 +168,7 @@ def moves(objective, records, size, rows, relation):
     for chosen in itertools.combinations_with_replacement(range(len(records)), size):
         for extra in range(len(records)):
             more = tuple(sorted((*chosen, extra)))
-            if relation is Relation.ADD_REMOVE:
+            if relation is NeighboringRelation.ADD_REMOVE:
                 yield float(np.linalg.norm(best(chosen) - best(more)))
                 continue
             for other in range(extra):
@@ -194,7 +194,9 @@ def test_what_a_solver_leaves_is_paid_for():
     sloppy = minimiser_sensitivity(lipschitz=1, strong_convexity=0.5, rows=10, tolerance=0.01)
     assert sloppy == pytest.approx(exact + 2 * 0.01 / 0.5)
     with pytest.raises(InvalidArgument):
-        minimiser_sensitivity(lipschitz=1, strong_convexity=1, rows=1, relation=Relation.LOCAL)
+        minimiser_sensitivity(
+            lipschitz=1, strong_convexity=1, rows=1, relation=NeighboringRelation.LOCAL
+        )
 
 
 # ── the mechanism ─────────────────────────────────────────────────────────────────────────────
@@ -229,7 +231,7 @@ def test_released_parameters_are_the_minimiser_with_noise():
     x, y = sample()
     mechanism = perturbed(epsilon=20)
     best = brute_minimiser(Logistic(l2=0.1), x, y, 50)
-    drawn = np.array([mechanism.release(x, y, bits=seeded(i)) for i in range(400)])
+    drawn = np.array([mechanism.release(x, y, bits=seeded_rng(i)) for i in range(400)])
     # Scale b: variance 2 b^2, and the solver stops within a hundredth of the noise.
     for column, middle in zip(drawn.T, best, strict=True):
         room = 0.01 * mechanism.std
@@ -245,20 +247,20 @@ def test_far_more_records_than_declared_are_solved_within_the_ball():
     # The slow solver: the minimiser lies outside of the ball, and the best point on it is known.
     x, y = np.tile([[1.0, 0.0]], (4000, 1)), np.full(4000, 1e6)
     mechanism = perturbed(Huber(l2=0.1), rows=50, epsilon=1000)
-    released = mechanism.release(x, y, bits=seeded(1))
+    released = mechanism.release(x, y, bits=seeded_rng(1))
     assert released == pytest.approx([mechanism.radius, 0], abs=20 * mechanism.std)
 
 
 def test_rows_are_shrunk_and_the_order_is_forgotten():
     x, y = sample()
     mechanism = perturbed(epsilon=1000)
-    short = mechanism.release(x, y, bits=seeded(1))
+    short = mechanism.release(x, y, bits=seeded_rng(1))
     order = np.random.default_rng(1).permutation(50)
-    assert mechanism.release(x[order], y[order], bits=seeded(1)) == pytest.approx(
+    assert mechanism.release(x[order], y[order], bits=seeded_rng(1)) == pytest.approx(
         short, abs=1e-3 * mechanism.std + 2 * mechanism.noise.grid.step
     )
     long = np.where(np.linalg.norm(x, axis=1, keepdims=True) > 0.999, 1e200 * x, x)
-    assert mechanism.release(long, y, bits=seeded(1)) == pytest.approx(short, abs=1e-2)
+    assert mechanism.release(long, y, bits=seeded_rng(1)) == pytest.approx(short, abs=1e-2)
 
 
 @pytest.mark.parametrize(
@@ -282,12 +284,12 @@ def test_losses_without_a_bound_are_refused(objective):
 )
 def test_bad_records_are_refused_without_a_word_of_them(x, y, error):
     with pytest.raises(error):
-        perturbed().release(x, y, bits=seeded(1))
+        perturbed().release(x, y, bits=seeded_rng(1))
 
 
 def test_no_records_are_fine_where_their_number_is_secret():
-    assert perturbed().release(np.empty((0, 2)), np.empty(0), bits=seeded(1)).shape == (2,)
+    assert perturbed().release(np.empty((0, 2)), np.empty(0), bits=seeded_rng(1)).shape == (2,)
     with pytest.raises(OutOfDomain):
-        perturbed(relation=Relation.REPLACE_ONE).release(
-            np.empty((0, 2)), np.empty(0), bits=seeded(1)
+        perturbed(relation=NeighboringRelation.REPLACE_ONE).release(
+            np.empty((0, 2)), np.empty(0), bits=seeded_rng(1)
         )

@@ -6,11 +6,11 @@ from sklearn.base import clone
 
 import discreet
 from discreet.core.errors import InvalidArgument, NotCertified, RelationMismatch
-from discreet.core.relation import Relation
-from discreet.models.dp_sgd import PersonalLogisticRegression, PrivateLogisticRegression
-from discreet.noise.random_source import seeded
+from discreet.core.relation import NeighboringRelation
+from discreet.models.dp_sgd import PersonalizedLogisticRegression, PrivateLogisticRegression
+from discreet.noise.random_source import seeded_rng
 
-LIMITS = {"open": discreet.approx(3, 1e-6), "strict": discreet.approx(0.3, 1e-6)}
+LIMITS = {"open": discreet.approx_dp(3, 1e-6), "strict": discreet.approx_dp(0.3, 1e-6)}
 
 
 def data(n=2000, seed=0):
@@ -27,9 +27,9 @@ def model(**changes):
         "bounds": (-1, 1),
         "classes": (0, 1),
         "steps": 40,
-        "bits": seeded(3),
+        "bits": seeded_rng(3),
     }
-    return PersonalLogisticRegression(**{**usual, **changes})
+    return PersonalizedLogisticRegression(**{**usual, **changes})
 
 
 @pytest.mark.parametrize("way", ["sampling", "clipping"])
@@ -49,8 +49,8 @@ def test_personal_budgets_beat_the_strictest_for_all():
     x, y, levels = data()
     own, strictest = [], []
     for seed in range(5):
-        limits = {**LIMITS, "strict": discreet.approx(0.03, 1e-6)}
-        own.append(model(limits=limits, bits=seeded(seed)).fit(x, y, levels=levels).score(x, y))
+        limits = {**LIMITS, "strict": discreet.approx_dp(0.03, 1e-6)}
+        own.append(model(limits=limits, bits=seeded_rng(seed)).fit(x, y, levels=levels).score(x, y))
         plain = PrivateLogisticRegression(
             epsilon=0.03,
             delta=1e-6,
@@ -58,7 +58,7 @@ def test_personal_budgets_beat_the_strictest_for_all():
             classes=(0, 1),
             rows=2000,
             steps=40,
-            bits=seeded(seed),
+            bits=seeded_rng(seed),
         )
         strictest.append(plain.fit(x, y).score(x, y))
     assert np.mean(own) > np.mean(strictest) + 0.01
@@ -67,7 +67,7 @@ def test_personal_budgets_beat_the_strictest_for_all():
 def test_the_account_is_charged_for_the_most_generous(tmp_path):
     x, y, levels = data(200)
     with discreet.Ledger(f"sqlite:///{tmp_path}/b.db") as ledger:
-        account = ledger.account("fit", limit=discreet.approx(4, 1e-5))
+        account = ledger.account("fit", limit=discreet.approx_dp(4, 1e-5))
         people = {"open": 100, "strict": 100}
         with pytest.raises(NotCertified):
             model(account=account, people=people).fit(x, y, levels=levels)
@@ -94,7 +94,7 @@ def test_what_is_refused():
     with pytest.raises(InvalidArgument, match="rows_per_unit"):
         model(rows_per_unit=2).fit(x, y, levels=levels)
     with pytest.raises(RelationMismatch):
-        model(relation=Relation.REPLACE_ONE).fit(x, y, levels=levels)
+        model(relation=NeighboringRelation.REPLACE_ONE).fit(x, y, levels=levels)
 
 
 def test_a_clone_is_unfitted_and_has_the_same_parameters():

@@ -15,8 +15,12 @@ from discreet.models.dp_sgd._laplace_rates import (
     noise_scales,
     sums,
 )
-from discreet.models.dp_sgd.convergence import Problem
-from discreet.models.dp_sgd.schedule_analysis import analyse, drawn_epsilons, undrawn_epsilons
+from discreet.models.dp_sgd.convergence import ConvergenceProblem
+from discreet.models.dp_sgd.schedule_analysis import (
+    analyze_schedule,
+    drawn_epsilons,
+    undrawn_epsilons,
+)
 from discreet_studies.private_inference.published_sgd import noise_vanishes_as_published
 
 # (decay, growth): the slopes of distance, variance and noise between 1e5 and 1e6 steps (E9).
@@ -30,7 +34,7 @@ SLOPES = {
     (0, 1.1): (-1, 0, -0.20),
     (0, 1.5): (-1, 0, -0.92),
 }
-FACTS = Problem(dimension=10, smoothness=0.25, variance=0.2, distance=5.0)
+FACTS = ConvergenceProblem(dimension=10, smoothness=0.25, variance=0.2, distance=5.0)
 
 
 @pytest.mark.parametrize(("powers", "slopes"), SLOPES.items())
@@ -144,7 +148,7 @@ def test_what_the_best_gaussian_schedule_saves(decay, share):
 
 def test_the_best_number_of_steps_is_the_closed_form():
     schedule = PowerSchedule(start=0.01)
-    found = analyse(FACTS, schedule=schedule, sensitivity=2, epsilon=1000, steps=100_000)
+    found = analyze_schedule(FACTS, schedule=schedule, sensitivity=2, epsilon=1000, steps=100_000)
     wanted = best_steps(distance=5, epsilon=1000, dimension=10, rate=0.01, diameter=2)
     assert abs(found.best.steps - wanted) <= 1
     assert found.verdict == "diverges"
@@ -152,7 +156,7 @@ def test_the_best_number_of_steps_is_the_closed_form():
 
 
 def test_a_table_states_privacy_and_the_terms():
-    found = analyse(
+    found = analyze_schedule(
         FACTS,
         schedule=PowerSchedule(decay=0.5, growth=0.75),
         sensitivity=2,
@@ -171,8 +175,8 @@ def test_a_table_states_privacy_and_the_terms():
 def test_secret_records_make_a_fixed_budget_go_further():
     schedule = PowerSchedule(start=0.03)
     asked = {"schedule": schedule, "sensitivity": 2, "epsilon": 1, "budget": "run"}
-    open_run = analyse(FACTS, **asked, steps=3000)
-    secret = analyse(FACTS, **asked, steps=3000, rows=5000)
+    open_run = analyze_schedule(FACTS, **asked, steps=3000)
+    secret = analyze_schedule(FACTS, **asked, steps=3000, rows=5000)
     assert secret.best.bound.total < open_run.best.bound.total / 4
     assert secret.best.steps > open_run.best.steps
     # What a step may spend is what amplification gives back.
@@ -186,7 +190,7 @@ def test_secret_records_make_a_fixed_budget_go_further():
 
 
 def test_a_gaussian_run():
-    found = analyse(
+    found = analyze_schedule(
         FACTS, schedule=PowerSchedule(start=0.03), sensitivity=2, rho=0.1, steps=300, budget="run"
     )
     # The noise term is p D^2 / (2 rho) times the sum of the rates.
@@ -211,4 +215,4 @@ def test_a_gaussian_run():
 def test_contradictions_are_refused(wrong):
     asked = {"schedule": PowerSchedule(start=0.1), "sensitivity": 1, "steps": 10, **wrong}
     with pytest.raises(InvalidArgument):
-        analyse(FACTS, **asked)
+        analyze_schedule(FACTS, **asked)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from discreet.core.errors import InvalidArgument, Unsupported
-from discreet.core.relation import Relation
+from discreet.core.relation import NeighboringRelation
 from discreet.models.dp_sgd._laplace_rates import (
     GradientBound,
     PowerSchedule,
@@ -211,7 +211,7 @@ def test_what_a_run_costs(steps, basic, composed, sampled):
 
 def test_a_step_on_a_secret_record_is_amplified_exactly():
     found = trajectory([2.0], sensitivity=2, batch=3, rows=10)
-    assert found.relation is Relation.REPLACE_ONE
+    assert found.relation is NeighboringRelation.REPLACE_ONE
     assert found.epsilon() == pytest.approx(math.log(1 + 0.3 * math.expm1(1)))
     with pytest.raises(InvalidArgument):
         trajectory([2.0], sensitivity=2, batch=3)

@@ -10,18 +10,18 @@ import pytest
 
 from discreet.core.errors import InvalidArgument, NotCertified, Unsupported
 from discreet.models.dp_sgd import train
-from discreet.models.dp_sgd.losses import Floats, Huber, Logistic, Objective, Softmax, Squared
+from discreet.models.dp_sgd.losses import Floats, Huber, Logistic, Loss, Softmax, Squared
 from discreet.models.dp_sgd.train import (
     FEATURE_BITS,
-    Descent,
     FeatureMap,
-    Grid,
+    SlopeGrid,
     Steps,
+    TrainingRun,
     descend,
     squared_norms,
     whole_slopes,
 )
-from discreet.noise.random_source import seeded
+from discreet.noise.random_source import seeded_rng
 from tests.distributions import ALPHA, follows, frequency
 from tests.models.dp_sgd.test_losses import Wavy
 
@@ -39,8 +39,8 @@ def mapped(columns: int = 4, *, row_norm: float = 1.3, intercept: bool = True) -
     )
 
 
-def run_of(objective: Objective, **changes: object) -> Descent:
-    plain = Descent(
+def run_of(objective: Loss, **changes: object) -> TrainingRun:
+    plain = TrainingRun(
         objective=objective,
         rate=Fraction(1),
         steps=1,
@@ -52,7 +52,7 @@ def run_of(objective: Objective, **changes: object) -> Descent:
     return replace(plain, **changes)
 
 
-def batch(rows: Steps, targets: Floats, run: Descent) -> train.Batch:
+def batch(rows: Steps, targets: Floats, run: TrainingRun) -> train.Batch:
     return train.Batch(steps=rows, targets=targets, run=run)
 
 
@@ -107,7 +107,7 @@ def test_caps_hold_in_integers(clip: float) -> None:
             np.zeros((1, 10)),
         ]
     )
-    grid = Grid(clip=clip)
+    grid = SlopeGrid(clip=clip)
     assert Fraction(grid.sensitivity) * Fraction(grid.unit) <= Fraction(clip)
     assert grid.sensitivity > 2**16
     for row, cap in zip(rows, grid.caps(rows), strict=True):
@@ -119,14 +119,14 @@ def test_caps_hold_in_integers(clip: float) -> None:
 
 @pytest.mark.parametrize("objective", OBJECTIVES)
 def test_sums_are_exact_and_a_record_moves_them_by_its_own_short_share(
-    objective: Objective,
+    objective: Loss,
 ) -> None:
     """Brute force over all removals and additions, at many parameters, in integers."""
     rows, targets = data(41)
     spare, others = data(5, seed=9)
     rng = np.random.default_rng(2)
     run = run_of(objective)
-    limit = Grid(clip=run.clip).sensitivity
+    limit = SlopeGrid(clip=run.clip).sensitivity
     reached = 0
     for _ in range(12):
         theta = 4 * rng.standard_normal(objective.dimension(5))
@@ -147,7 +147,7 @@ def test_sums_are_exact_and_a_record_moves_them_by_its_own_short_share(
 
 @pytest.mark.parametrize("objective", OBJECTIVES)
 def test_sums_of_samples_and_of_many_chunks(
-    objective: Objective, monkeypatch: pytest.MonkeyPatch
+    objective: Loss, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rows, targets = data(100)
     theta = np.random.default_rng(8).standard_normal(objective.dimension(5))
@@ -160,29 +160,29 @@ def test_sums_of_samples_and_of_many_chunks(
 
 
 @pytest.mark.parametrize("objective", OBJECTIVES)
-def test_without_clipping_sums_are_gradients(objective: Objective) -> None:
+def test_without_clipping_sums_are_gradients(objective: Loss) -> None:
     rows, targets = data(200)
     theta = 0.5 * np.random.default_rng(6).standard_normal(objective.dimension(5))
     run = run_of(objective, clip=16.0)
     units = rows / 2**FEATURE_BITS
     exact = objective.mean_gradient(theta, units, targets) - objective.penalty_gradient(theta)
-    own = batch(rows, targets, run).sum(theta, None) * Grid(clip=16.0).unit / 200
+    own = batch(rows, targets, run).sum(theta, None) * SlopeGrid(clip=16.0).unit / 200
     # Slopes are read off every 2**-11, and lie on a grid of 2**-13.
     assert np.abs(own - exact).max() < 3e-4
 
 
 def test_an_objective_without_whole_slopes_is_refused() -> None:
     with pytest.raises(Unsupported, match="Wavy"):
-        whole_slopes(Wavy(), Grid(clip=1.0))
+        whole_slopes(Wavy(), SlopeGrid(clip=1.0))
     with pytest.raises(InvalidArgument, match="clip"):
-        Grid(clip=2.0**30)
+        SlopeGrid(clip=2.0**30)
 
 
-def one_step(run: Descent, rows: Steps, targets: Floats, seeds: range) -> Floats:
+def one_step(run: TrainingRun, rows: Steps, targets: Floats, seeds: range) -> Floats:
     """Noisy sums in steps, recovered from the parameters after one step."""
-    unit = Grid(clip=run.clip).unit / float(run.rate)
+    unit = SlopeGrid(clip=run.clip).unit / float(run.rate)
     return np.concatenate(
-        [-descend(rows, targets, run=run, bits=seeded(seed)) / unit for seed in seeds]
+        [-descend(rows, targets, run=run, bits=seeded_rng(seed)) / unit for seed in seeds]
     )
 
 
@@ -190,7 +190,7 @@ def test_noise_is_rounded_gaussian_of_the_stated_size() -> None:
     run = run_of(Logistic(), noise=Fraction(3, 2))
     drawn = one_step(run, np.zeros((0, 2000), np.int16), np.zeros(0), range(60))
     assert np.allclose(drawn, np.rint(drawn), atol=1e-3)
-    sigma = 1.5 * Grid(clip=run.clip).sensitivity
+    sigma = 1.5 * SlopeGrid(clip=run.clip).sensitivity
 
     def cdf(k: Floats, spread: float = sigma) -> Floats:
         from scipy.special import ndtr
@@ -207,7 +207,7 @@ def test_every_row_is_drawn_independently_with_the_rate() -> None:
     rate = Fraction(3, 2**4) + Fraction(1, 2**32)
     run = run_of(Logistic(), rate=rate, steps=4000)
     chosen = np.zeros((4000, 9), dtype=bool)
-    for step, (rows, _) in enumerate(train._draws(9, 1, run, seeded(5))):
+    for step, (rows, _) in enumerate(train._draws(9, 1, run, seeded_rng(5))):
         chosen[step, rows] = True
     for i, j in itertools.combinations(range(9), 2):
         assert frequency((chosen[:, i] & chosen[:, j]).sum(), 4000, float(rate) ** 2)
@@ -236,9 +236,9 @@ def test_steps_follow_momentum_penalty_and_average() -> None:
         velocity = 0.5 * velocity + objective.mean_gradient(theta, rows / 2**FEATURE_BITS, targets)
         theta = theta - 0.3 * velocity
         seen.append(theta)
-    ours = descend(rows, targets, run=run, bits=seeded(1))
+    ours = descend(rows, targets, run=run, bits=seeded_rng(1))
     assert np.allclose(ours, np.mean(seen[15:], axis=0), atol=1e-3)
-    last = descend(rows, targets, run=replace(run, average=0.0), bits=seeded(1))
+    last = descend(rows, targets, run=replace(run, average=0.0), bits=seeded_rng(1))
     assert np.allclose(last, seen[-1], atol=1e-3)
     assert not np.allclose(last, ours, atol=1e-3)
 
@@ -253,7 +253,7 @@ def test_mean_of_sampled_gradients_is_the_full_gradient() -> None:
     sums = np.array(
         [
             held.sum(theta, chosen)
-            for chosen, _ in train._draws(50, 5, replace(run, steps=20000), seeded(3))
+            for chosen, _ in train._draws(50, 5, replace(run, steps=20000), seeded_rng(3))
         ]
     )
     variance = (shares**2).sum(axis=0) * 3 / 16
@@ -269,7 +269,7 @@ def test_a_run_that_diverges_is_an_error() -> None:
     rows, targets = data(60)
     run = run_of(Squared(), steps=200, rows=0.01, clip=8.0, learning_rate=2.0**30)
     with pytest.raises(NotCertified, match="learning_rate"):
-        descend(rows, targets, run=run, bits=seeded(1))
+        descend(rows, targets, run=run, bits=seeded_rng(1))
 
 
 @pytest.mark.parametrize("rows", [100, 101])
@@ -280,5 +280,5 @@ def test_noise_that_leaves_64_bits_shows_nothing_of_the_sum(
     monkeypatch.setattr("discreet.mechanisms.additive.LARGEST_SQUARE", 1 << 130)
     run = run_of(Logistic(), clip=1.0, noise=Fraction(1 << 31))
     steps = np.full((rows, 64), 1 << (FEATURE_BITS - 3), dtype=np.int16)
-    found = descend(steps, np.zeros(rows), run=run, bits=seeded(5))
+    found = descend(steps, np.zeros(rows), run=run, bits=seeded_rng(5))
     assert np.abs(found).max() == 2.0**31

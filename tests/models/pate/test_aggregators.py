@@ -10,15 +10,15 @@ import pytest
 from discreet.core.errors import InvalidArgument
 from discreet.models.pate import aggregators as laplace
 from discreet.models.pate import aggregators as old
-from discreet.models.pate.aggregators import UNANSWERED, Confident
+from discreet.models.pate.aggregators import UNANSWERED, ConfidentGNMax
 from discreet.models.pate.label_plan import LabelPlan
-from discreet.models.pate.teacher_assignment import UNITS, weighting
+from discreet.models.pate.teacher_assignment import UNITS, assign_weighting
 from discreet.noise.laplace import DiscreteLaplace
-from discreet.noise.random_source import seeded
+from discreet.noise.random_source import seeded_rng
 from discreet_studies.personalized_pate.exact_divergence import divergence
 from discreet_studies.personalized_pate.interactive_gnmax import reinforced
 
-MADE = weighting(100, people={"a": 1, "b": 1}, sensitivities={"a": 1, "b": 2})
+MADE = assign_weighting(100, people={"a": 1, "b": 1}, sensitivities={"a": 1, "b": 2})
 
 
 def winner(first, second, scale):
@@ -68,22 +68,22 @@ def test_laplace_costs_hold_in_both_directions():
 
 
 def test_laplace_answers():
-    rule = laplace.LaplaceMax(scale=20)
+    rule = laplace.LNMax(scale=20)
     counts = np.tile([[55 * UNITS, 25 * UNITS]], (20_000, 1))
-    lost = (rule.answers(counts, bits=seeded(1)) == 1).mean()
+    lost = (rule.answers(counts, bits=seeded_rng(1)) == 1).mean()
     assert lost == pytest.approx(0.195239, abs=5 * math.sqrt(0.16 / 20_000))
     cost = rule.answer(MADE)
     assert cost["b"].epsilon() == pytest.approx(2 * MADE.shares["b"] / UNITS / 20, rel=1e-6)
     assert (laplace.answer_cost([-3.0], scale=20, share=0, orders=[2]) == 0).all()
     with pytest.raises(InvalidArgument, match="scale"):
-        laplace.LaplaceMax(scale=0)
+        laplace.LNMax(scale=0)
 
 
 # ── a student who asks ─────────────────────────────────────────────────────────────────────────
 
 
 def plan(questions=60, answers=60):
-    rule = Confident(threshold=40, sigma_threshold=2, sigma_votes=2)
+    rule = ConfidentGNMax(threshold=40, sigma_threshold=2, sigma_votes=2)
     return LabelPlan(assignment=MADE, rule=rule, classes=3, questions=questions, answers=answers)
 
 
@@ -93,14 +93,14 @@ def test_a_student_is_corrected_where_wrong():
     known[:20, 1] = 1  # right, and sure
     known[20:40, 2] = 1  # wrong, and sure
     known[40:] = [0.2, 0.7, 0.1]  # right, and not sure
-    found = reinforced(counts, known, plan=plan(), sure=0.9, bits=seeded(1))
+    found = reinforced(counts, known, plan=plan(), sure=0.9, bits=seeded_rng(1))
     assert (found.labels[:40] == 1).all()
     assert (found.labels[40:] == UNANSWERED).all()
     # Right labels of a sure student came without votes: nobody was asked more than for the wrong.
-    few = reinforced(counts, known, plan=plan(answers=5), sure=0.9, bits=seeded(1))
+    few = reinforced(counts, known, plan=plan(answers=5), sure=0.9, bits=seeded_rng(1))
     assert few.asked == 25
     assert found.guarantee == plan().guarantee
-    short = reinforced(counts, known, plan=plan(questions=10), sure=0.9, bits=seeded(1))
+    short = reinforced(counts, known, plan=plan(questions=10), sure=0.9, bits=seeded_rng(1))
     assert short.asked == 10
 
 
@@ -119,7 +119,7 @@ def test_what_a_student_may_say():
 
 def test_an_auditor_with_a_teacher_of_each_level():
     """A teacher who votes one way or another: the leak is below the claim, and larger for b."""
-    rule = Confident(threshold=1, sigma_threshold=1, sigma_votes=2)
+    rule = ConfidentGNMax(threshold=1, sigma_threshold=1, sigma_votes=2)
     trials = 40_000
     found = {}
     for level in ("a", "b"):
@@ -127,7 +127,7 @@ def test_an_auditor_with_a_teacher_of_each_level():
         claim = rule.answer(MADE, classes=2)[level].epsilon(1e-5)
         wins = []
         for votes in ([5 * UNITS + share, 5 * UNITS], [5 * UNITS, 5 * UNITS + share]):
-            labels = rule.answers(np.tile([votes], (trials, 1)), bits=seeded(len(wins)))
+            labels = rule.answers(np.tile([votes], (trials, 1)), bits=seeded_rng(len(wins)))
             wins.append(int((labels == 0).sum()))
         # Six standard deviations on each side: lower and upper rates of the two worlds.
         rates = np.array(wins) / trials

@@ -12,17 +12,17 @@ import discreet
 from discreet.core._rational import rational
 from discreet.core.errors import BudgetExceeded, InvalidArgument, OutOfDomain, Unsupported
 from discreet.models.pate._data_dependent_cost import ORDERS
-from discreet.models.pate.aggregators import Confident
-from discreet.models.pate.binary_labels import BitPlan, TwoClasses, plan_bits
+from discreet.models.pate.aggregators import ConfidentGNMax
+from discreet.models.pate.binary_labels import BinaryLabelPlan, BinaryLabels, plan_bits
 from discreet.models.pate.classifier import published
-from discreet.models.pate.label_plan import LabelPlan, plan_labels, sensitivities
-from discreet.models.pate.teacher_assignment import UNITS, weighting
-from discreet.noise.random_source import seeded
+from discreet.models.pate.label_plan import LabelPlan, plan_labels, vote_weights
+from discreet.models.pate.teacher_assignment import UNITS, assign_weighting
+from discreet.noise.random_source import seeded_rng
 from discreet_studies.personalized_pate.exact_divergence import divergence
 
-RULE = Confident(threshold=160, sigma_threshold=80, sigma_votes=40)
-LIMITS = {"low": discreet.approx(1, 1e-5), "high": discreet.approx(2, 1e-5)}
-MADE = weighting(250, people={"low": 1, "high": 1}, sensitivities=sensitivities(LIMITS))
+RULE = ConfidentGNMax(threshold=160, sigma_threshold=80, sigma_votes=40)
+LIMITS = {"low": discreet.approx_dp(1, 1e-5), "high": discreet.approx_dp(2, 1e-5)}
+MADE = assign_weighting(250, people={"low": 1, "high": 1}, sensitivities=vote_weights(LIMITS))
 
 
 def bit(mean, sigma):
@@ -32,9 +32,9 @@ def bit(mean, sigma):
 @pytest.mark.parametrize("share", [1, 3])
 def test_costs_hold_for_every_pair_of_counts(share):
     """All differences and largest counts, all moves up to the share, both directions."""
-    ask, tell = TwoClasses(rule=Confident(threshold=20, sigma_threshold=4, sigma_votes=5)).costs(
-        share * UNITS
-    )
+    ask, tell = BinaryLabels(
+        rule=ConfidentGNMax(threshold=20, sigma_threshold=4, sigma_votes=5)
+    ).costs(share * UNITS)
     worst = np.zeros((2, len(ORDERS)))
     for v in np.linspace(-30, 70, 101):
         for moved in {-share, -share / 2, share / 2, share}:
@@ -48,10 +48,10 @@ def test_costs_hold_for_every_pair_of_counts(share):
 
 
 def test_bits_follow_their_law():
-    rule = TwoClasses(rule=RULE)
+    rule = BinaryLabels(rule=RULE)
     counts = np.tile([[140 * UNITS, 110 * UNITS]], (40_000, 1))
-    told = rule.ask(counts, bits=seeded(1)).mean()
-    first = (rule.answers(counts, bits=seeded(2)) == 0).mean()
+    told = rule.ask(counts, bits=seeded_rng(1)).mean()
+    first = (rule.answers(counts, bits=seeded_rng(2)) == 0).mean()
     slack = 5 * math.sqrt(0.25 / 40_000)
     assert told == pytest.approx(norm.cdf(-20 / 80), abs=slack)
     assert first == pytest.approx(norm.cdf(30 / (40 * math.sqrt(2))), abs=slack)
@@ -65,7 +65,7 @@ def test_more_labels_for_the_same_promise():
     spent = bits.guarantee
     assert float(spent["low"].event.epsilon) <= 1
     assert float(spent["high"].event.epsilon) <= 2
-    more = BitPlan(
+    more = BinaryLabelPlan(
         assignment=MADE,
         rule=bits.rule,
         questions=math.ceil((bits.answers + 1) / 0.6 * 1.1),
@@ -78,7 +78,7 @@ def test_more_labels_for_the_same_promise():
 @pytest.mark.parametrize("delta", [1e-5, 3e-7, 0.1 + 0.2, Fraction(1, 300_001), Decimal("2e-5")])
 def test_the_promise_is_finite_at_the_delta_that_was_asked(tmp_path, delta):
     """1e-5 is 1/100000, which is below its nearest double: a claim at the double would not do."""
-    limits = {"low": discreet.approx(1, delta), "high": discreet.approx(2, delta)}
+    limits = {"low": discreet.approx_dp(1, delta), "high": discreet.approx_dp(2, delta)}
     plan = plan_bits(MADE, RULE, limits, answered=0.8, items=60)
     for name, limit in limits.items():
         spent = plan.guarantee[name]
@@ -95,7 +95,7 @@ def test_a_run_of_bits(tmp_path):
     plan = plan_bits(MADE, RULE, LIMITS, answered=0.8, items=60)
     assert plan.questions <= 60
     counts = np.tile([[0, 250 * UNITS]], (60, 1))
-    found = published(counts, plan, bits=seeded(1))
+    found = published(counts, plan, bits=seeded_rng(1))
     assert len(found.answered) <= plan.answers
     assert (found.labels[found.answered] == 1).mean() > 0.9
     assert found.guarantee == plan.guarantee
@@ -121,19 +121,19 @@ def test_a_plan_has_whole_numbers_of_questions_and_answers(name, number):
     deltas = dict.fromkeys(LIMITS, 1e-5)
     numbers = {"assignment": MADE, "questions": 5, "answers": 3, name: number}
     with pytest.raises(InvalidArgument, match=name):
-        BitPlan(rule=TwoClasses(rule=RULE), deltas=deltas, **numbers)
+        BinaryLabelPlan(rule=BinaryLabels(rule=RULE), deltas=deltas, **numbers)
     with pytest.raises(InvalidArgument, match=name):
         LabelPlan(rule=RULE, classes=2, **numbers)
 
 
 def test_bad_input_is_named():
     with pytest.raises(OutOfDomain, match="two columns"):
-        TwoClasses(rule=RULE).ask([[1, 2, 3]])
+        BinaryLabels(rule=RULE).ask([[1, 2, 3]])
     with pytest.raises(InvalidArgument, match="answered"):
         plan_bits(MADE, RULE, LIMITS, answered=0)
     with pytest.raises(InvalidArgument, match="levels"):
         plan_bits(MADE, RULE, {"low": LIMITS["low"]}, answered=1)
-    tiny = {name: discreet.approx(1e-6, 1e-9) for name in LIMITS}
+    tiny = {name: discreet.approx_dp(1e-6, 1e-9) for name in LIMITS}
     with pytest.raises(BudgetExceeded):
         plan_bits(MADE, RULE, tiny, answered=1)
-    assert (TwoClasses(rule=RULE).costs(0)[0] == 0).all()
+    assert (BinaryLabels(rule=RULE).costs(0)[0] == 0).all()

@@ -11,17 +11,22 @@ from sklearn.naive_bayes import GaussianNB
 import discreet
 from discreet.accounting.individual_filter import limit_rho
 from discreet.core.errors import BudgetExceeded, InvalidArgument, NotCertified, OutOfDomain
-from discreet.models.pate.aggregators import Confident
-from discreet.models.pate.classifier import PrivateEnsemble, published
+from discreet.models.pate.aggregators import ConfidentGNMax
+from discreet.models.pate.classifier import PATEClassifier, published
 from discreet.models.pate.label_plan import LabelPlan, plan_labels
-from discreet.models.pate.teacher_assignment import UNITS, counted, upsampling, weighting
+from discreet.models.pate.teacher_assignment import (
+    UNITS,
+    assign_upsampling,
+    assign_weighting,
+    count_votes,
+)
 from discreet.noise.gaussian import DiscreteGaussian
-from discreet.noise.random_source import seeded
+from discreet.noise.random_source import seeded_rng
 
-LIMITS = {"open": discreet.approx(3, 1e-5), "strict": discreet.approx(1, 1e-5)}
+LIMITS = {"open": discreet.approx_dp(3, 1e-5), "strict": discreet.approx_dp(1, 1e-5)}
 # Half of what a crowd of LIMITS has: a second run does not fit.
-SMALLER = {"open": discreet.approx(2.5, 1e-5), "strict": discreet.approx(0.8, 1e-5)}
-RULE = Confident(threshold=100, sigma_threshold=60, sigma_votes=30)
+SMALLER = {"open": discreet.approx_dp(2.5, 1e-5), "strict": discreet.approx_dp(0.8, 1e-5)}
+RULE = ConfidentGNMax(threshold=100, sigma_threshold=60, sigma_votes=30)
 
 
 def shares_of(budgets):
@@ -29,7 +34,7 @@ def shares_of(budgets):
 
 
 def even(teachers=200):
-    return weighting(
+    return assign_weighting(
         teachers, people={"open": 1, "strict": 1}, sensitivities=shares_of(LIMITS), key="k"
     )
 
@@ -39,7 +44,7 @@ def even(teachers=200):
 
 @pytest.mark.parametrize("named", [9, 11])
 def test_every_record_has_an_owner(named):
-    ensemble = PrivateEnsemble(GaussianNB(), assignment=even(8), classes=2)
+    ensemble = PATEClassifier(GaussianNB(), assignment=even(8), classes=2)
     owners, levels = [f"p{i}" for i in range(named)], ["open"] * named
     with pytest.raises(InvalidArgument, match="every record"):
         ensemble.fit(np.zeros((10, 1)), np.zeros(10, dtype=int), owners=owners, levels=levels)
@@ -59,10 +64,12 @@ def test_a_name_that_is_no_text_has_teachers_and_a_long_key_is_refused():
     found = even(8).rows(["anna\ud800", "ben"], ["open", "strict"])
     assert sorted(np.concatenate(found).tolist()) == [0, 1]
     with pytest.raises(InvalidArgument, match="key must be"):
-        upsampling(8, copies={"open": 1}, key="k" * 65)
+        assign_upsampling(8, copies={"open": 1}, key="k" * 65)
 
 
-@pytest.mark.parametrize("assignment", [even(8), upsampling(8, copies={"open": 3, "strict": 1})])
+@pytest.mark.parametrize(
+    "assignment", [even(8), assign_upsampling(8, copies={"open": 3, "strict": 1})]
+)
 def test_without_an_owner_only_the_own_teachers_change(assignment):
     owners = np.array([f"p{i}" for i in range(30)] + ["p3", "p4"])
     levels = np.array(["open", "strict"] * 15 + ["strict", "open"])
@@ -96,7 +103,7 @@ def test_a_shuffle_and_split_is_caught():
     [(1.5, 0.25, 0.888889, 1.333333), (2, 0.5, 0.666667, 1.333333), (5, 0.25, 0.5, 2.5)],
 )
 def test_weights_of_the_thesis(ratio, share, low, high):
-    made = weighting(
+    made = assign_weighting(
         400, people={"high": share, "low": 1 - share}, sensitivities={"high": ratio, "low": 1}
     )
     assert made.shares["low"] / UNITS == pytest.approx(low, abs=2e-3)
@@ -183,9 +190,9 @@ def test_a_plan_is_as_long_as_the_limits_allow():
 
 def test_the_accounting_is_that_of_gaussian_privacy():
     """The filter of M26 (D): 55 answered queries at epsilon 1, where loose Rényi allows 32."""
-    alone = weighting(250, people={"all": 1}, sensitivities={"all": 1})
-    rule = Confident(threshold=200, sigma_threshold=150, sigma_votes=40)
-    plan = plan_labels(alone, rule, {"all": discreet.approx(1, 1e-5)}, classes=10, answered=1)
+    alone = assign_weighting(250, people={"all": 1}, sensitivities={"all": 1})
+    rule = ConfidentGNMax(threshold=200, sigma_threshold=150, sigma_votes=40)
+    plan = plan_labels(alone, rule, {"all": discreet.approx_dp(1, 1e-5)}, classes=10, answered=1)
     assert plan.answers == plan.questions == 55
 
 
@@ -193,15 +200,15 @@ def test_a_run_ends_with_its_plan():
     made = even()
     plan = plan_labels(made, RULE, LIMITS, classes=5, answered=0.7)
     votes, truth = simulated(np.random.default_rng(2), 4000, 200)
-    counts = counted(votes, made, classes=5)
-    found = published(counts, plan, bits=seeded(5))
+    counts = count_votes(votes, made, classes=5)
+    found = published(counts, plan, bits=seeded_rng(5))
     assert len(found.answered) == plan.answers
     assert found.asked <= plan.questions
     assert found.labels[-1] >= 0  # nothing is asked after the last answer
     assert (found.labels[found.answered] == truth[found.answered]).mean() > 0.9
     stingy = LabelPlan(assignment=made, rule=RULE, classes=5, questions=10, answers=1000)
-    assert published(counts, stingy, bits=seeded(5)).asked == 10
-    assert published(counts[:7], stingy, bits=seeded(5)).asked == 7
+    assert published(counts, stingy, bits=seeded_rng(5)).asked == 10
+    assert published(counts[:7], stingy, bits=seeded_rng(5)).asked == 7
     assert found.guarantee == plan.guarantee
 
 
@@ -210,7 +217,7 @@ def test_when_a_run_ends_is_a_function_of_its_outputs():
     made = even()
     plan = LabelPlan(assignment=made, rule=RULE, classes=2, questions=50, answers=20)
     clear, close = (np.tile([[n * UNITS, 0]], (80, 1)) for n in (100_000, 10_000))
-    first, second = (published(c, plan, bits=seeded(1)) for c in (clear, close))
+    first, second = (published(c, plan, bits=seeded_rng(1)) for c in (clear, close))
     assert (first.labels == second.labels).all()
     assert first.asked == second.asked == 20
 
@@ -226,7 +233,7 @@ def test_labels_from_real_teachers(tmp_path):
     items, truth = blobs(rng, 400)
     owners = np.arange(3000)
     levels = np.where(owners % 2, "open", "strict")
-    ensemble = PrivateEnsemble(GaussianNB(), assignment=even(), classes=3)
+    ensemble = PATEClassifier(GaussianNB(), assignment=even(), classes=3)
     ensemble.fit(X, y, owners=owners, levels=levels)
     crowd = discreet.Ledger(f"sqlite:///{tmp_path}/b.db").crowd(
         "data", limits=LIMITS, members=owners, levels=levels
@@ -239,14 +246,14 @@ def test_labels_from_real_teachers(tmp_path):
     with pytest.raises(BudgetExceeded):
         ensemble.label(items, plan=plan, crowd=crowd)
     with pytest.raises(NotCertified):
-        ensemble.label(items, plan=plan, crowd=crowd, bits=seeded(1))
+        ensemble.label(items, plan=plan, crowd=crowd, bits=seeded_rng(1))
     with pytest.raises(InvalidArgument, match="plan"):
-        PrivateEnsemble(GaussianNB(), assignment=even(), classes=3).label(items, plan=plan)
+        PATEClassifier(GaussianNB(), assignment=even(), classes=3).label(items, plan=plan)
 
 
 def test_a_teacher_without_records_still_votes():
-    made = upsampling(6, copies={"all": 1})
-    ensemble = PrivateEnsemble(GaussianNB(), assignment=made, classes=2)
+    made = assign_upsampling(6, copies={"all": 1})
+    ensemble = PATEClassifier(GaussianNB(), assignment=made, classes=2)
     ensemble.fit(np.zeros((1, 2)), np.array([1]), owners=["a"], levels=["all"])
     assert sorted(ensemble.votes(np.zeros((1, 2)))[0].tolist()) == [0, 0, 0, 0, 0, 1]
 
@@ -255,24 +262,36 @@ def test_a_teacher_without_records_still_votes():
     ("do", "error", "words"),
     [
         (
-            lambda: weighting(1, people={"a": 1, "b": 1}, sensitivities={"a": 1, "b": 1}),
+            lambda: assign_weighting(1, people={"a": 1, "b": 1}, sensitivities={"a": 1, "b": 1}),
             InvalidArgument,
             "enough",
         ),
-        (lambda: weighting(5, people={"a": 1}, sensitivities={"b": 1}), InvalidArgument, "same"),
-        (lambda: weighting(5, people={"a": 0}, sensitivities={"a": 1}), InvalidArgument, "posit"),
-        (lambda: upsampling(2, copies={"a": 3}), InvalidArgument, "at most"),
+        (
+            lambda: assign_weighting(5, people={"a": 1}, sensitivities={"b": 1}),
+            InvalidArgument,
+            "same",
+        ),
+        (
+            lambda: assign_weighting(5, people={"a": 0}, sensitivities={"a": 1}),
+            InvalidArgument,
+            "posit",
+        ),
+        (lambda: assign_upsampling(2, copies={"a": 3}), InvalidArgument, "at most"),
         (lambda: even(4).rows(["x", "x"], ["open", "strict"]), InvalidArgument, "one level"),
         (lambda: even(4).rows(["x"], ["other"]), InvalidArgument, "among"),
-        (lambda: counted([[0, 1]], even(4), classes=2), InvalidArgument, "one column"),
-        (lambda: counted([[0, 1, 2, 9]], even(4), classes=3), InvalidArgument, "0..2"),
+        (lambda: count_votes([[0, 1]], even(4), classes=2), InvalidArgument, "one column"),
+        (lambda: count_votes([[0, 1, 2, 9]], even(4), classes=3), InvalidArgument, "0..2"),
         (lambda: RULE.ask([[0.5, 1.0]]), OutOfDomain, "whole"),
-        (lambda: Confident(threshold=1, sigma_threshold=0, sigma_votes=1), InvalidArgument, "pos"),
+        (
+            lambda: ConfidentGNMax(threshold=1, sigma_threshold=0, sigma_votes=1),
+            InvalidArgument,
+            "pos",
+        ),
         (
             lambda: plan_labels(
                 even(4),
                 RULE,
-                {**LIMITS, "open": discreet.approx(1e-6, 1e-9)},
+                {**LIMITS, "open": discreet.approx_dp(1e-6, 1e-9)},
                 classes=2,
                 answered=1,
             ),
@@ -286,7 +305,7 @@ def test_a_teacher_without_records_still_votes():
         ),
         (
             lambda: plan_labels(
-                even(4), RULE, {"open": discreet.approx(1, 1e-6)}, classes=2, answered=1
+                even(4), RULE, {"open": discreet.approx_dp(1, 1e-6)}, classes=2, answered=1
             ),
             InvalidArgument,
             "levels open, strict",

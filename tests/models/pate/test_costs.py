@@ -12,7 +12,7 @@ import discreet
 from discreet.core.errors import InvalidArgument, PrivacyError
 from discreet.models.pate import _data_dependent_cost as costs
 from discreet.models.pate import aggregators as old
-from discreet.models.pate.aggregators import Confident
+from discreet.models.pate.aggregators import ConfidentGNMax
 from discreet.models.pate.teacher_assignment import UNITS
 from discreet.noise.gaussian import DiscreteGaussian
 from discreet_studies.personalized_pate import exact_divergence as exact
@@ -280,7 +280,7 @@ def test_a_confident_rule_exactly():
 # ── diagnoses ──────────────────────────────────────────────────────────────────────────────────
 
 
-RULE = Confident(threshold=200, sigma_threshold=150, sigma_votes=40)
+RULE = ConfidentGNMax(threshold=200, sigma_threshold=150, sigma_votes=40)
 
 
 def test_end_to_end_as_printed():
@@ -288,13 +288,15 @@ def test_end_to_end_as_printed():
     counts = np.repeat(VOTES[1:2] * UNITS, 381, axis=0)
     told = np.arange(381) < 221
     orders = np.arange(2, 51)
-    found = costs.diagnose(
+    found = costs.data_dependent_cost(
         counts, told, rule=RULE, shares={"one": UNITS, "more": 4 * UNITS // 3}, orders=orders
     )
     epsilons = found.epsilons(1e-5)
     assert 0.598575 < epsilons["one"] < 0.598575 * 1.02
     assert 0.819341 < epsilons["more"] < 0.819341 * 1.03
-    asked = costs.diagnose(counts, ~told & told, rule=RULE, shares={"one": UNITS}, orders=orders)
+    asked = costs.data_dependent_cost(
+        counts, ~told & told, rule=RULE, shares={"one": UNITS}, orders=orders
+    )
     assert asked.curves["one"] == pytest.approx(381 * orders / 2 / 150**2)
 
 
@@ -306,7 +308,7 @@ def test_the_exact_diagnosis_is_below_the_bound():
     forward_or_reverse = [4.222009e-7, 2.343640e-6, 3.343081e-4]  # at order 2, the worse of both
     asked = 8 * 2 / (2 * 150**2)
     assert found["one"][0] == pytest.approx(asked + 2 * sum(forward_or_reverse), rel=1e-6)
-    bound = costs.diagnose(counts, told, **given).curves
+    bound = costs.data_dependent_cost(counts, told, **given).curves
     assert (found["one"] < bound["one"]).all()
     assert (found["none"] == 0).all()
     with pytest.raises(InvalidArgument, match="answered"):
@@ -318,9 +320,9 @@ def test_many_rows_are_rounded_up_a_little():
     counts = rng.multinomial(250, rng.dirichlet(np.full(4, 0.1), size=20_000)) * UNITS
     told = np.ones(len(counts), dtype=bool)
     orders = np.array([2.0, 10])
-    whole = costs.diagnose(counts, told, rule=RULE, shares={"a": UNITS}, orders=orders)
+    whole = costs.data_dependent_cost(counts, told, rule=RULE, shares={"a": UNITS}, orders=orders)
     parts = sum(
-        costs.diagnose(c, t, rule=RULE, shares={"a": UNITS}, orders=orders).curves["a"]
+        costs.data_dependent_cost(c, t, rule=RULE, shares={"a": UNITS}, orders=orders).curves["a"]
         for c, t in zip(np.split(counts, 4), np.split(told, 4), strict=True)
     )
     assert (whole.curves["a"] >= parts * (1 - 1e-12)).all()
@@ -328,15 +330,15 @@ def test_many_rows_are_rounded_up_a_little():
 
 
 def test_a_diagnosis_cannot_be_charged_or_printed(tmp_path):
-    found = costs.diagnose(VOTES * UNITS, [True] * 4, rule=RULE, shares={"all": UNITS})
+    found = costs.data_dependent_cost(VOTES * UNITS, [True] * 4, rule=RULE, shares={"all": UNITS})
     assert not any(ch.isdigit() for ch in repr(found))
     crowd = discreet.Ledger(f"sqlite:///{tmp_path}/b.db").crowd(
-        "data", limits={"all": discreet.approx(1, 1e-6)}, members=[1], levels=["all"]
+        "data", limits={"all": discreet.approx_dp(1, 1e-6)}, members=[1], levels=["all"]
     )
     with pytest.raises(PrivacyError):
         crowd.charge(found, label="labels")
     with pytest.raises(InvalidArgument, match="answered"):
-        costs.diagnose(VOTES * UNITS, [True], rule=RULE, shares={"all": UNITS})
+        costs.data_dependent_cost(VOTES * UNITS, [True], rule=RULE, shares={"all": UNITS})
     with pytest.raises(InvalidArgument, match="sigma"):
         costs.log_error(VOTES * UNITS, sigma=0.001)
     with pytest.raises(InvalidArgument, match="histogram"):

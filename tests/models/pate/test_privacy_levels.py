@@ -10,23 +10,23 @@ from discreet.core.errors import InvalidArgument, NotCertified, Unsupported
 from discreet.models.pate import aggregators as old
 from discreet.models.pate import label_plan as calibrate
 from discreet.models.pate import teacher_assignment as schedule
-from discreet.models.pate.aggregators import Confident
+from discreet.models.pate.aggregators import ConfidentGNMax
 from discreet.models.pate.label_plan import plan_labels
 from discreet.models.pate.teacher_assignment import (
     UNITS,
-    Assignment,
-    counted,
-    hybrid,
-    weighting,
+    TeacherAssignment,
+    assign_hybrid,
+    assign_weighting,
+    count_votes,
     without,
 )
 from discreet_studies.personalized_pate import stopping
 
-RULE = Confident(threshold=200, sigma_threshold=150, sigma_votes=40)
+RULE = ConfidentGNMax(threshold=200, sigma_threshold=150, sigma_votes=40)
 
 
 def menu(**epsilons):
-    return {name: discreet.approx(epsilon, 1e-5) for name, epsilon in epsilons.items()}
+    return {name: discreet.approx_dp(epsilon, 1e-5) for name, epsilon in epsilons.items()}
 
 
 # ── weights ────────────────────────────────────────────────────────────────────────────────────
@@ -38,17 +38,17 @@ def menu(**epsilons):
 )
 def test_sensitivities(epsilon, mu, ratio):
     limits = menu(one=1, other=epsilon)
-    assert calibrate.sensitivities(limits)["other"] == pytest.approx(mu, abs=1e-6)
-    roots = calibrate.sensitivities(limits, method="concentrated")
+    assert calibrate.vote_weights(limits)["other"] == pytest.approx(mu, abs=1e-6)
+    roots = calibrate.vote_weights(limits, method="concentrated")
     assert roots["other"] / roots["one"] == pytest.approx(ratio, abs=1e-6)
-    assert calibrate.sensitivities(limits, method="epsilon")["other"] == epsilon
+    assert calibrate.vote_weights(limits, method="epsilon")["other"] == epsilon
 
 
 def test_gaussian_weights_end_together():
     """M24 ii: no level could pay for one more label, and none has more than one left."""
     limits = menu(low=1, high=3)
-    made = weighting(
-        250, people={"low": 1, "high": 1}, sensitivities=calibrate.sensitivities(limits)
+    made = assign_weighting(
+        250, people={"low": 1, "high": 1}, sensitivities=calibrate.vote_weights(limits)
     )
     plan = plan_labels(made, RULE, limits, classes=10, answered=1)
     spent = plan.guarantee.epsilons(1e-5)
@@ -61,12 +61,12 @@ def test_trying_finds_the_same_balance():
     limits = menu(low=1, high=3)
 
     def spend(weights):
-        made = weighting(250, people={"low": 1, "high": 1}, sensitivities=weights)
+        made = assign_weighting(250, people={"low": 1, "high": 1}, sensitivities=weights)
         costs = {name: 150 * (share / UNITS) ** 2 / 1600 for name, share in made.shares.items()}
         return {name: rho + 2 * math.sqrt(rho * math.log(1e5)) for name, rho in costs.items()}
 
     found = calibrate.balance(limits, spend)
-    closed = calibrate.sensitivities(limits, method="concentrated")
+    closed = calibrate.vote_weights(limits, method="concentrated")
     assert found["high"] / found["low"] == pytest.approx(closed["high"] / closed["low"], rel=0.02)
     with pytest.raises(NotCertified):
         calibrate.balance(limits, lambda _: {"low": 1.0, "high": 1.0})
@@ -80,8 +80,8 @@ def test_trying_finds_the_same_balance():
 )
 def test_the_label_law(high, share, law):
     limits = menu(low=1, high=high)
-    found = calibrate.label_law(
-        {"low": 1 - share, "high": share}, limits, against=discreet.approx(1, 1e-5)
+    found = calibrate.expected_label_ratio(
+        {"low": 1 - share, "high": share}, limits, against=discreet.approx_dp(1, 1e-5)
     )
     assert 221 * found == pytest.approx(law, abs=1)
 
@@ -89,11 +89,13 @@ def test_the_label_law(high, share, law):
 def test_the_label_law_of_three_levels_and_of_the_plan():
     limits = menu(a=1, b=2, c=3)
     people = {"a": 34, "b": 43, "c": 23}
-    strict = discreet.approx(1, 1e-5)
-    assert calibrate.label_law(people, limits, against=strict) == pytest.approx(3.41, abs=0.01)
-    law = calibrate.label_law(people, limits, against=strict, method="gaussian")
-    made = weighting(250, people=people, sensitivities=calibrate.sensitivities(limits))
-    plain = weighting(250, people={"all": 1}, sensitivities={"all": 1})
+    strict = discreet.approx_dp(1, 1e-5)
+    assert calibrate.expected_label_ratio(people, limits, against=strict) == pytest.approx(
+        3.41, abs=0.01
+    )
+    law = calibrate.expected_label_ratio(people, limits, against=strict, method="gaussian")
+    made = assign_weighting(250, people=people, sensitivities=calibrate.vote_weights(limits))
+    plain = assign_weighting(250, people={"all": 1}, sensitivities={"all": 1})
     many = plan_labels(made, RULE, limits, classes=10, answered=1).answers
     few = plan_labels(plain, RULE, {"all": strict}, classes=10, answered=1).answers
     assert many / few == pytest.approx(law, rel=0.05)
@@ -101,9 +103,9 @@ def test_the_label_law_of_three_levels_and_of_the_plan():
 
 def test_an_even_menu_gives_most():
     """The root of rho is concave: of menus with the same mean epsilon the even one is best."""
-    one = discreet.approx(1, 1e-5)
-    uneven = calibrate.label_law({"a": 1, "b": 1}, menu(a=1, b=5), against=one)
-    even = calibrate.label_law({"a": 1, "b": 1}, menu(a=3, b=3), against=one)
+    one = discreet.approx_dp(1, 1e-5)
+    uneven = calibrate.expected_label_ratio({"a": 1, "b": 1}, menu(a=1, b=5), against=one)
+    even = calibrate.expected_label_ratio({"a": 1, "b": 1}, menu(a=3, b=3), against=one)
     assert even > uneven
 
 
@@ -124,7 +126,7 @@ def test_the_same_noise_in_proportion():
 
 
 def test_small_levels_join_stricter_ones():
-    made = hybrid(
+    made = assign_hybrid(
         20, people={"a": 100, "b": 90, "c": 1}, sensitivities={"a": 1, "b": 2, "c": 5}, key="k"
     )
     shares = made.shares
@@ -137,14 +139,16 @@ def test_small_levels_join_stricter_ones():
     assert sum(190 in part for part in rows) == 2
     assert sum(map(len, rows)) == 192
     # With everybody large enough it is weighting.
-    same = hybrid(20, people={"a": 1, "b": 1}, sensitivities={"a": 1, "b": 2})
-    plain = weighting(20, people={"a": 1, "b": 1}, sensitivities={"a": 1, "b": 2})
+    same = assign_hybrid(20, people={"a": 1, "b": 1}, sensitivities={"a": 1, "b": 2})
+    plain = assign_weighting(20, people={"a": 1, "b": 1}, sensitivities={"a": 1, "b": 2})
     assert (same.weights == plain.weights).all()
 
 
 def test_small_levels_keep_their_teachers_when_others_leave():
     """M7: without one owner, no other owner's records change teachers."""
-    made = hybrid(12, people={"a": 30, "b": 20, "c": 2}, sensitivities={"a": 1, "b": 2, "c": 6})
+    made = assign_hybrid(
+        12, people={"a": 30, "b": 20, "c": 2}, sensitivities={"a": 1, "b": 2, "c": 6}
+    )
     owners = np.array([f"p{i}" for i in range(52)])
     levels = np.array(["a"] * 30 + ["b"] * 20 + ["c"] * 2)
     whole = made.rows(owners, levels)
@@ -158,11 +162,11 @@ def test_small_levels_keep_their_teachers_when_others_leave():
 
 
 def test_going_on_without_a_level():
-    made = weighting(20, people={"a": 1, "b": 1}, sensitivities={"a": 1, "b": 2})
+    made = assign_weighting(20, people={"a": 1, "b": 1}, sensitivities={"a": 1, "b": 2})
     left = without(made, ["a"])
     assert left.shares == {"a": 0, "b": made.shares["b"]}
     votes = np.zeros((1, 20), dtype=int)
-    assert counted(votes, left, classes=2)[0, 0] == made.weights[made.weights > UNITS].sum()
+    assert count_votes(votes, left, classes=2)[0, 0] == made.weights[made.weights > UNITS].sum()
     rest = plan_labels(left, RULE, menu(a=1e-9, b=1), classes=2, answered=1)
     assert rest.guarantee.epsilons(1e-5)["a"] == 0
     with pytest.raises(InvalidArgument, match="no teacher"):
@@ -193,7 +197,7 @@ def test_turns_are_even():
 def test_turns_cost_more_than_weights():
     """At the same mean influence a cycle costs 1/f times as much (M21)."""
     made = schedule.vanishing(100, people={"a": 1, "b": 1}, turns={"a": 2, "b": 8})
-    weights = weighting(100, people={"a": 1, "b": 1}, sensitivities={"a": 0.25, "b": 1})
+    weights = assign_weighting(100, people={"a": 1, "b": 1}, sensitivities={"a": 0.25, "b": 1})
     for name, factor in {"a": 4, "b": 1}.items():
         steady = len(made.slots) * weights.shares[name] ** 2
         assert made.squares[name] / steady == pytest.approx(factor, rel=0.02)
@@ -270,9 +274,9 @@ def test_reserving_first_never_passes_a_limit():
 def test_teachers_are_paid_for_with_all_that_they_weigh(part, wrong, match):
     """Three teachers of 0.9 units, or a block before the first: votes would move for nothing."""
     made = {"copies": (1,), "blocks": ((0, 3),), "weights": np.full(3, UNITS)}
-    assert Assignment(names=("all",), **made).shares == {"all": UNITS}
+    assert TeacherAssignment(names=("all",), **made).shares == {"all": UNITS}
     with pytest.raises(InvalidArgument, match=match):
-        Assignment(names=("all",), **{**made, part: wrong})
+        TeacherAssignment(names=("all",), **{**made, part: wrong})
 
 
 def test_bad_input_is_named():
@@ -281,8 +285,8 @@ def test_bad_input_is_named():
     with pytest.raises(InvalidArgument, match="row"):
         stopping.stop({"a": [[1.0, 2.0]]}, {"a": [1.0]}, menu(a=1), orders=[2])
     with pytest.raises(InvalidArgument, match="method"):
-        calibrate.sensitivities(menu(a=1), method="other")
+        calibrate.vote_weights(menu(a=1), method="other")
     with pytest.raises(Unsupported, match="approx"):
-        calibrate.sensitivities({"a": discreet.pure(1)})
+        calibrate.vote_weights({"a": discreet.pure_dp(1)})
     with pytest.raises(InvalidArgument, match="same levels"):
-        calibrate.label_law({"b": 1}, menu(a=1), against=discreet.approx(1, 1e-5))
+        calibrate.expected_label_ratio({"b": 1}, menu(a=1), against=discreet.approx_dp(1, 1e-5))

@@ -10,30 +10,30 @@ from sklearn.naive_bayes import GaussianNB
 import discreet
 from discreet.accounting.filters import rho_of
 from discreet.core.errors import BudgetExceeded, InvalidArgument, NotCertified, Unsupported
-from discreet.models.pate.aggregators import UNANSWERED, Confident
+from discreet.models.pate.aggregators import UNANSWERED, ConfidentGNMax
 from discreet.models.pate.binary_labels import plan_bits
-from discreet.models.pate.classifier import PrivateEnsemble
-from discreet.models.pate.label_plan import LabelPlan, plan_labels, sensitivities
+from discreet.models.pate.classifier import PATEClassifier
+from discreet.models.pate.label_plan import LabelPlan, plan_labels, vote_weights
 from discreet.models.pate.staged_plan import StagedPlan, TurnPlan, plan_stages, plan_turns
 from discreet.models.pate.teacher_assignment import (
     UNITS,
-    Schedule,
-    upsampling,
+    TeacherSchedule,
+    assign_upsampling,
+    assign_weighting,
     vanishing,
-    weighting,
 )
-from discreet.noise.random_source import seeded
+from discreet.noise.random_source import seeded_rng
 from discreet_studies.personalized_pate.smooth_cost import CostRelease
-from discreet_studies.personalized_pate.tested_plan import TestedPlan
+from discreet_studies.personalized_pate.tested_plan import ProposeTestReleasePlan
 
 DELTA = 1e-5
-LIMITS = {"open": discreet.approx(2, DELTA), "strict": discreet.approx(1, DELTA)}
+LIMITS = {"open": discreet.approx_dp(2, DELTA), "strict": discreet.approx_dp(1, DELTA)}
 PEOPLE = {"open": 50, "strict": 50}
-RULE = Confident(threshold=200, sigma_threshold=150, sigma_votes=40)
+RULE = ConfidentGNMax(threshold=200, sigma_threshold=150, sigma_votes=40)
 
 
 def even(**weights):
-    return weighting(250, people=PEOPLE, sensitivities={"open": 1, "strict": 1, **weights})
+    return assign_weighting(250, people=PEOPLE, sensitivities={"open": 1, "strict": 1, **weights})
 
 
 def within(plan, limits=LIMITS):
@@ -66,7 +66,7 @@ def test_rule_b_goes_on_without_the_strict():
 
 
 def test_rule_b_has_nothing_to_add_where_all_end_together():
-    together = even(**sensitivities(LIMITS))
+    together = even(**vote_weights(LIMITS))
     plan = plan_stages(together, RULE, LIMITS, classes=10, answered=0.58)
     assert len(plan.stages) == 1
     assert plan.answers == plan_labels(together, RULE, LIMITS, classes=10, answered=0.58).answers
@@ -74,7 +74,7 @@ def test_rule_b_has_nothing_to_add_where_all_end_together():
 
 def test_rule_b_ends_with_upsampling_and_with_the_items():
     """Every teacher learns from the strict: nobody is left without them."""
-    copied = upsampling(250, copies={"open": 1, "strict": 1})
+    copied = assign_upsampling(250, copies={"open": 1, "strict": 1})
     assert len(plan_stages(copied, RULE, LIMITS, classes=10, answered=0.58).stages) == 1
     few = plan_stages(even(), RULE, LIMITS, classes=10, answered=0.58, items=30)
     assert sum(stage.questions for stage in few.stages) <= 30
@@ -83,8 +83,10 @@ def test_rule_b_ends_with_upsampling_and_with_the_items():
 
 
 def test_a_staged_run_goes_on_where_the_last_stage_ended():
-    small = Confident(threshold=2, sigma_threshold=Fraction(1, 10), sigma_votes=Fraction(1, 10))
-    assignment = weighting(4, people=PEOPLE, sensitivities={"open": 1, "strict": 1})
+    small = ConfidentGNMax(
+        threshold=2, sigma_threshold=Fraction(1, 10), sigma_votes=Fraction(1, 10)
+    )
+    assignment = assign_weighting(4, people=PEOPLE, sensitivities={"open": 1, "strict": 1})
     make = {"assignment": assignment, "rule": small, "classes": 2}
     plan = StagedPlan(
         stages=(
@@ -95,7 +97,7 @@ def test_a_staged_run_goes_on_where_the_last_stage_ended():
     votes = np.zeros((12, 4), dtype=np.int64)
     votes[1] = votes[3:] = 1
     votes[0] = [0, 0, 1, 1]  # no clear winner: 2 votes, at the threshold
-    found = plan.publish(votes, bits=seeded(2))
+    found = plan.publish(votes, bits=seeded_rng(2))
     # Three answers end the first stage; then four questions.
     assert 3 <= found.asked - 4 <= 4
     told = found.labels[1:]
@@ -109,7 +111,7 @@ def test_turns_keep_every_limit_and_are_the_longest():
     assert plan.answers * 4 == 72
     # Weighting is better, and doing without personal budgets worse (M21).
     weighted = plan_labels(
-        even(**sensitivities(LIMITS)), RULE, LIMITS, classes=10, answered=0.58
+        even(**vote_weights(LIMITS)), RULE, LIMITS, classes=10, answered=0.58
     ).answers
     assert 53 < plan.answers * 4 < weighted
     longer = TurnPlan(
@@ -139,10 +141,12 @@ def test_turns_charge_no_less_than_any_teacher_moves():
 
 def test_turns_publish_by_slot():
     schedule = vanishing(6, people={"open": 3, "strict": 3}, turns={"open": 2, "strict": 1})
-    calm = Confident(threshold=0, sigma_threshold=Fraction(1, 100), sigma_votes=Fraction(1, 100))
+    calm = ConfidentGNMax(
+        threshold=0, sigma_threshold=Fraction(1, 100), sigma_votes=Fraction(1, 100)
+    )
     plan = TurnPlan(schedule=schedule, rule=calm, classes=2, questions=3, answers=2)
     votes = np.arange(10)[:, None] // 2 % 2 * np.ones(6, dtype=np.int64)
-    found = plan.publish(votes, bits=seeded(1)).labels
+    found = plan.publish(votes, bits=seeded_rng(1)).labels
     # Two answers a slot, then nothing more is asked there.
     assert found.tolist() == [0, 0, 1, 1, UNANSWERED, UNANSWERED]
 
@@ -152,14 +156,14 @@ def ensemble():
     rng = np.random.default_rng(0)
     x = rng.normal(0, 1, (OWNERS, 2))
     y = (x[:, 0] > 0).astype(int)
-    assignment = weighting(20, people=PEOPLE, sensitivities={"open": 2, "strict": 1})
-    made = PrivateEnsemble(GaussianNB(), assignment=assignment, classes=2)
+    assignment = assign_weighting(20, people=PEOPLE, sensitivities={"open": 2, "strict": 1})
+    made = PATEClassifier(GaussianNB(), assignment=assignment, classes=2)
     return made.fit(x, y, owners=np.arange(OWNERS), levels=CHOSEN)
 
 
 OWNERS = 400
 CHOSEN = np.where(np.arange(OWNERS) % 2, "open", "strict")
-SMALL = Confident(threshold=10, sigma_threshold=20, sigma_votes=20)
+SMALL = ConfidentGNMax(threshold=10, sigma_threshold=20, sigma_votes=20)
 ITEMS = np.random.default_rng(1).normal(0, 1, (30, 2))
 
 
@@ -168,7 +172,7 @@ def plans(ensemble):
     assignment = ensemble.assignment
     release = CostRelease(order=4.0, b=0.01, sigma=40.0, tau=40.0, failure=1e-6)
     names = assignment.names
-    tested = TestedPlan(
+    tested = ProposeTestReleasePlan(
         assignment=assignment,
         rule=SMALL,
         classes=2,
@@ -186,13 +190,13 @@ def plans(ensemble):
 def test_an_account_pays_for_any_plan_before_a_vote(ensemble, kind, tmp_path, monkeypatch):
     plan = plans(ensemble)[kind]
     with discreet.Ledger(f"sqlite:///{tmp_path}/b.db") as ledger:
-        account = ledger.account("labels", limit=discreet.approx(20, 1e-3))
+        account = ledger.account("labels", limit=discreet.approx_dp(20, 1e-3))
         found = ensemble.label(ITEMS, plan=plan, account=account)
         assert found.guarantee == plan.guarantee
         assert account.spent.epsilon(1e-4) > 0
         with pytest.raises(NotCertified):
-            ensemble.label(ITEMS, plan=plan, account=account, bits=seeded(1))
-        poor = ledger.account("poor", limit=discreet.approx(0.01, 1e-9))
+            ensemble.label(ITEMS, plan=plan, account=account, bits=seeded_rng(1))
+        poor = ledger.account("poor", limit=discreet.approx_dp(0.01, 1e-9))
         monkeypatch.setattr(ensemble, "votes", lambda _: pytest.fail("votes were counted"))
         with pytest.raises(BudgetExceeded):
             ensemble.label(ITEMS, plan=plan, account=poor)
@@ -202,8 +206,8 @@ def test_what_cannot_be_published_is_not_paid(ensemble, tmp_path):
     """A plan for other questions publishes what it can; teachers that were not trained, nothing."""
     plan = plans(ensemble)["tested"]
     with discreet.Ledger(f"sqlite:///{tmp_path}/b.db") as ledger:
-        account = ledger.account("labels", limit=discreet.approx(20, 1e-3))
-        fresh = PrivateEnsemble(GaussianNB(), assignment=ensemble.assignment, classes=2)
+        account = ledger.account("labels", limit=discreet.approx_dp(20, 1e-3))
+        fresh = PATEClassifier(GaussianNB(), assignment=ensemble.assignment, classes=2)
         with pytest.raises(InvalidArgument, match="call fit first"):
             fresh.label(ITEMS, plan=plan, account=account)
         assert account.spent.epsilon(1e-4) == 0
@@ -242,17 +246,19 @@ def test_what_is_refused():
         plan_turns(schedule, RULE, LIMITS, classes=2, answered=0)
     with pytest.raises(InvalidArgument, match="levels"):
         plan_turns(schedule, RULE, {"open": LIMITS["open"]}, classes=2, answered=1)
-    loud = Confident(threshold=1, sigma_threshold=Fraction(1, 10), sigma_votes=Fraction(1, 10))
+    loud = ConfidentGNMax(threshold=1, sigma_threshold=Fraction(1, 10), sigma_votes=Fraction(1, 10))
     with pytest.raises(BudgetExceeded):
         plan_turns(schedule, loud, LIMITS, classes=2, answered=1)
 
 
 def test_who_has_several_teachers_pays_for_all_of_them():
     """One teacher's weight alone would be a sixteenth of what an owner of four costs."""
-    copied = upsampling(20, copies={"open": 4, "strict": 1})
-    rule = Confident(threshold=5, sigma_threshold=10, sigma_votes=5)
+    copied = assign_upsampling(20, copies={"open": 4, "strict": 1})
+    rule = ConfidentGNMax(threshold=5, sigma_threshold=10, sigma_votes=5)
     numbers = {"rule": rule, "classes": 3}
-    turns = TurnPlan(schedule=Schedule(slots=(copied,) * 2), questions=5, answers=4, **numbers)
+    turns = TurnPlan(
+        schedule=TeacherSchedule(slots=(copied,) * 2), questions=5, answers=4, **numbers
+    )
     plain = LabelPlan(assignment=copied, questions=10, answers=8, **numbers)
     assert turns.guarantee.epsilons(DELTA) == pytest.approx(plain.guarantee.epsilons(DELTA))
     assert turns.schedule.squares == {"open": 2 * (4 * UNITS) ** 2, "strict": 2 * UNITS**2}
@@ -260,15 +266,19 @@ def test_who_has_several_teachers_pays_for_all_of_them():
 
 def test_slots_have_the_same_teachers():
     with pytest.raises(InvalidArgument, match="at least one"):
-        Schedule(slots=())
-    plain = weighting(20, people={"open": 1, "strict": 1}, sensitivities={"open": 1, "strict": 1})
+        TeacherSchedule(slots=())
+    plain = assign_weighting(
+        20, people={"open": 1, "strict": 1}, sensitivities={"open": 1, "strict": 1}
+    )
     with pytest.raises(InvalidArgument, match="same teachers"):
-        Schedule(slots=(plain, replace(plain, key="other")))
+        TeacherSchedule(slots=(plain, replace(plain, key="other")))
 
 
 def test_stages_have_the_same_teachers():
-    rule = Confident(threshold=5, sigma_threshold=10, sigma_votes=5)
-    plain = weighting(20, people={"open": 1, "strict": 1}, sensitivities={"open": 1, "strict": 1})
+    rule = ConfidentGNMax(threshold=5, sigma_threshold=10, sigma_votes=5)
+    plain = assign_weighting(
+        20, people={"open": 1, "strict": 1}, sensitivities={"open": 1, "strict": 1}
+    )
     moved = replace(plain, blocks=plain.blocks[::-1])
     first = LabelPlan(assignment=plain, rule=rule, classes=3, questions=5, answers=5)
     for other in (replace(first, assignment=moved), replace(first, classes=4)):

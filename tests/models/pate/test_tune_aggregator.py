@@ -7,23 +7,27 @@ from sklearn.svm import LinearSVC
 
 import discreet
 from discreet.core.errors import InvalidArgument, NotCertified
-from discreet.models.pate._tune_aggregator import expected, search_rule, simulate_votes
-from discreet.models.pate.aggregators import UNANSWERED, Confident
-from discreet.models.pate.classifier import Labels, published, train_student
-from discreet.models.pate.label_plan import plan_labels, sensitivities
-from discreet.models.pate.teacher_assignment import counted, weighting
-from discreet.noise.random_source import seeded
+from discreet.models.pate._tune_aggregator import (
+    expected_label_quality,
+    simulate_votes,
+    tune_aggregator,
+)
+from discreet.models.pate.aggregators import UNANSWERED, ConfidentGNMax
+from discreet.models.pate.classifier import LabelRelease, published, train_student
+from discreet.models.pate.label_plan import plan_labels, vote_weights
+from discreet.models.pate.teacher_assignment import assign_weighting, count_votes
+from discreet.noise.random_source import seeded_rng
 
-LIMITS = {"low": discreet.approx(1, 1e-5), "high": discreet.approx(2, 1e-5)}
-MADE = weighting(250, people={"low": 1, "high": 1}, sensitivities=sensitivities(LIMITS))
-THESIS = Confident(threshold=200, sigma_threshold=150, sigma_votes=40)
+LIMITS = {"low": discreet.approx_dp(1, 1e-5), "high": discreet.approx_dp(2, 1e-5)}
+MADE = assign_weighting(250, people={"low": 1, "high": 1}, sensitivities=vote_weights(LIMITS))
+THESIS = ConfidentGNMax(threshold=200, sigma_threshold=150, sigma_votes=40)
 
 
 @pytest.fixture(scope="module")
 def simulated():
     # Teachers of 240 digits each: 85 % are right, 56 % of the items answered by the thesis's rule.
     votes = simulate_votes(600, teachers=250, classes=10, accuracy=0.86, spread=1.4, seed=3)
-    return counted(votes.votes, MADE, classes=10), votes.truth
+    return count_votes(votes.votes, MADE, classes=10), votes.truth
 
 
 def test_simulated_teachers_are_as_accurate_as_asked():
@@ -39,10 +43,10 @@ def test_simulated_teachers_are_as_accurate_as_asked():
 
 def test_expectations_are_those_of_runs(simulated):
     counts, truth = simulated
-    share, quality = expected(counts, truth, THESIS)
+    share, quality = expected_label_quality(counts, truth, THESIS)
     many, right = np.tile(counts, (40, 1)), np.tile(truth, 40)
-    told = np.flatnonzero(THESIS.ask(many, bits=seeded(1)))
-    labels = THESIS.answers(many[told], bits=seeded(2))
+    told = np.flatnonzero(THESIS.ask(many, bits=seeded_rng(1)))
+    labels = THESIS.answers(many[told], bits=seeded_rng(2))
     assert len(told) / len(many) == pytest.approx(share, abs=0.015)
     assert (labels == right[told]).mean() == pytest.approx(quality, abs=0.01)
 
@@ -50,16 +54,18 @@ def test_expectations_are_those_of_runs(simulated):
 def test_the_search_beats_the_rule_of_the_thesis(simulated):
     """Both honestly accounted, at the same budgets and at least the same quality of labels."""
     counts, truth = simulated
-    share, quality = expected(counts, truth, THESIS)
+    share, quality = expected_label_quality(counts, truth, THESIS)
     plain = plan_labels(MADE, THESIS, LIMITS, classes=10, answered=share)
-    found = search_rule(counts, truth, assignment=MADE, limits=LIMITS, accuracy=quality, items=9000)
+    found = tune_aggregator(
+        counts, truth, assignment=MADE, limits=LIMITS, accuracy=quality, items=9000
+    )
     assert found.accuracy >= quality - 1e-3
     assert found.plan.answers >= 1.4 * plain.answers
     spent = found.plan.guarantee.epsilons(1e-5)
     assert spent["low"] <= 1
     assert spent["high"] <= 2
     # What the search says of the labels is what happens to them.
-    run = published(np.tile(counts, (30, 1)), found.plan, bits=seeded(3))
+    run = published(np.tile(counts, (30, 1)), found.plan, bits=seeded_rng(3))
     right = run.labels[run.answered] == np.tile(truth, 30)[run.answered]
     assert len(right) == found.plan.answers
     assert right.mean() == pytest.approx(found.accuracy, abs=0.05)
@@ -67,7 +73,7 @@ def test_the_search_beats_the_rule_of_the_thesis(simulated):
 
 def test_a_small_pool_is_the_limit(simulated):
     counts, truth = simulated
-    found = search_rule(counts, truth, assignment=MADE, limits=LIMITS, accuracy=0.9, items=40)
+    found = tune_aggregator(counts, truth, assignment=MADE, limits=LIMITS, accuracy=0.9, items=40)
     assert found.plan.questions <= 40
     assert found.plan.answers <= 40
 
@@ -76,13 +82,13 @@ def test_bad_input_is_named(simulated):
     counts, truth = simulated
     given = {"assignment": MADE, "limits": LIMITS, "items": 100}
     with pytest.raises(InvalidArgument, match="accuracy"):
-        search_rule(counts, truth, accuracy=1.5, **given)
+        tune_aggregator(counts, truth, accuracy=1.5, **given)
     with pytest.raises(InvalidArgument, match="truth"):
-        search_rule(counts, truth[1:], accuracy=0.5, **given)
+        tune_aggregator(counts, truth[1:], accuracy=0.5, **given)
     with pytest.raises(InvalidArgument, match="truth"):
-        search_rule(counts, truth + 5, accuracy=0.5, **given)
+        tune_aggregator(counts, truth + 5, accuracy=0.5, **given)
     with pytest.raises(NotCertified, match="No rule"):
-        search_rule(counts[:, ::-1], truth, accuracy=0.99, **given)
+        tune_aggregator(counts[:, ::-1], truth, accuracy=0.99, **given)
     with pytest.raises(InvalidArgument, match="accuracy"):
         simulate_votes(5, teachers=5, classes=3, accuracy=1)
 
@@ -96,7 +102,7 @@ def labelled(told, guarantee):
     items = rng.normal(size=(400, 2)) + 3 * truth[:, None]
     labels = np.full(300, UNANSWERED)
     labels[told] = truth[told]
-    return items, truth, Labels(labels=labels, guarantee=guarantee)
+    return items, truth, LabelRelease(labels=labels, guarantee=guarantee)
 
 
 def test_a_student_learns_from_labels_alone():

@@ -14,12 +14,18 @@ from discreet.accounting.conversion import gaussian_delta, gaussian_epsilon, gau
 from discreet.audit._attack import attack
 from discreet.audit.exact import gaussian_lower_bound
 from discreet.core.errors import NotCertified
-from discreet.core.relation import Relation
-from discreet.models.regression import Lattice, PrivateLinearRegression, RowMap, Scaling, sums
-from discreet.models.regression.auto import BestLinearRegression
+from discreet.core.relation import NeighboringRelation
+from discreet.models.regression import (
+    ColumnScaling,
+    PrivateLinearRegression,
+    RowLattice,
+    RowMap,
+    sum_moments,
+)
+from discreet.models.regression.auto import AutoLinearRegression
 from discreet.models.regression.ssp_and_adassp import adassp, plan_published
 from discreet.models.regression.sufficient_statistics import _smallest_eigenvalue
-from discreet.noise.random_source import seeded
+from discreet.noise.random_source import seeded_rng
 from discreet_studies.linear_regression.as_published import as_published
 
 EPSILON, DELTA = 1.0, 1e-6
@@ -35,7 +41,7 @@ METHODS = {
     "with squares": {},
     "no intercept": {"fit_intercept": False},
     "adassp": {"method": "adassp", "fit_intercept": False},
-    "row norm": {"mapping": "row", "scaling": Scaling(), "bounds": None},
+    "row norm": {"mapping": "row", "scaling": ColumnScaling(), "bounds": None},
     "box": {"mapping": "box"},
     "rho": {"epsilon": None, "delta": None, "rho": 0.02},
     "three rows each": {"rows_per_unit": 3},
@@ -64,10 +70,10 @@ def row_map(regression, plan):
 
 def exact_parts(plan, mapped, x, y):
     """What each mechanism of the plan gets, in whole steps."""
-    found = sums(mapped, x, y)
+    found = sum_moments(mapped, x, y)
     d = plan.lattice.columns
     joint = [found.total[:d, :d].ravel(), found.total[:d, d:].ravel()]
-    if plan.relation is Relation.ADD_REMOVE and plan.lattice.count_steps:
+    if plan.relation is NeighboringRelation.ADD_REMOVE and plan.lattice.count_steps:
         joint.append(np.array([found.rows * plan.lattice.count_steps], dtype=np.int64))
     parts = [(plan.joint, np.concatenate(joint))]
     if plan.squares is not None:
@@ -80,7 +86,7 @@ def exact_parts(plan, mapped, x, y):
 
 def released(parts, n, seed):
     """Many releases, each part in its own deviations: whole steps, so nothing is rounded away."""
-    bits = seeded(seed)
+    bits = seeded_rng(seed)
     return np.column_stack(
         [
             np.asarray(noise.release(np.tile(value, (n, 1)), bits=bits), dtype=np.float64)
@@ -165,7 +171,9 @@ def test_no_row_moves_further_than_is_paid_for(name):
 
 
 def test_replacing_a_row_is_paid_for_exactly():
-    regression = model(relation=Relation.REPLACE_ONE, squares_share=0, fit_intercept=False)
+    regression = model(
+        relation=NeighboringRelation.REPLACE_ONE, squares_share=0, fit_intercept=False
+    )
     plan = regression.plan(features=2)
     mapped = row_map(regression, plan)
     worst = 0.0
@@ -232,8 +240,8 @@ def test_what_is_attacked_is_what_a_plan_releases():
     plan, present, _ = pair("with squares")
     regression = model()
     mapped = row_map(regression, plan)
-    moments = plan.release(sums(mapped, *WORST), rows=mapped, bits=seeded(7))
-    bits = seeded(7)
+    moments = plan.release(sum_moments(mapped, *WORST), rows=mapped, bits=seeded_rng(7))
+    bits = seeded_rng(7)
     drawn = [np.asarray(noise.release(value, bits=bits)) for noise, value in present]
     d = plan.lattice.columns
     matrix = drawn[0][: d * d].reshape(d, d) / plan.lattice.steps**2
@@ -249,7 +257,7 @@ def test_what_is_attacked_is_what_a_plan_releases():
     [("adassp", "wang", 0.596), ("adassp", "thesis", 0.418), ("ssp", "wang-code", 1.587)],
 )
 def test_published_noise_has_another_epsilon_than_it_says(method, constants, true):
-    lattice = Lattice.of(features=2, intercept=0.0)
+    lattice = RowLattice.of(features=2, intercept=0.0)
     plan = plan_published(
         lattice, method=method, constants=constants, epsilon=EPSILON, delta=DELTA, certified=False
     )
@@ -308,7 +316,7 @@ def test_scaling_by_the_data_is_found_and_declared_bounds_are_not():
 
 def fitted(name, x, y, n, seed):
     """Coefficients of many fits, from the front door; noise is planned once."""
-    bits = seeded(seed)
+    bits = seeded_rng(seed)
     known = {"epsilon": EPSILON, "delta": DELTA, "target_bounds": (-1, 1), "bits": bits}
     if name == "as published":
         found = (as_published(x, y, epsilon=EPSILON, delta=DELTA, bits=bits) for _ in range(n))
@@ -319,7 +327,7 @@ def fitted(name, x, y, n, seed):
         regression.plan = lambda **_: plan
     else:
         many = x.shape[1]
-        regression = BestLinearRegression(method=name, bounds=[(-1, 1)] * many, rows=20, **known)
+        regression = AutoLinearRegression(method=name, bounds=[(-1, 1)] * many, rows=20, **known)
     found = (regression.fit(x, y) for _ in range(n))
     return np.array([np.r_[f.coef_, f.intercept_] for f in found])
 

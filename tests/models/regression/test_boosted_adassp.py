@@ -8,8 +8,8 @@ import pytest
 from sklearn.base import clone
 
 from discreet.accounting.conversion import gaussian_sigma
-from discreet.core.relation import Relation
-from discreet.mechanisms.selection import exponential
+from discreet.core.relation import NeighboringRelation
+from discreet.mechanisms.selection import exponential_mechanism
 from discreet.models.regression._residual_rounds import coded, descend, gradient_square
 from discreet.models.regression._row_mapping import (
     CELLS,
@@ -20,18 +20,18 @@ from discreet.models.regression._row_mapping import (
     radius_move,
 )
 from discreet.models.regression._row_sources import ArrayRows
-from discreet.models.regression._task import Part, Task, spend
-from discreet.models.regression.auto import BestLinearRegression
+from discreet.models.regression._task import FitStage, RegressionTask, spend
+from discreet.models.regression.auto import AutoLinearRegression
 from discreet.models.regression.clipped_gradient import INTERCEPT, box_map
 from discreet.models.regression.theil_sen import matched
-from discreet.noise.random_source import seeded
+from discreet.noise.random_source import seeded_rng
 from discreet.query.budget import budget
 
-ADD, REPLACE = Relation.ADD_REMOVE, Relation.REPLACE_ONE
+ADD, REPLACE = NeighboringRelation.ADD_REMOVE, NeighboringRelation.REPLACE_ONE
 
 
 def task(relation=ADD):
-    return Task(
+    return RegressionTask(
         lower=np.array([-1.0]),
         upper=np.array([1.0]),
         target=(-1.0, 1.0),
@@ -56,13 +56,13 @@ class Law:
 
 def law_of_median(counts, mechanism, prior):
     kept = Law(mechanism)
-    median(counts, 0.0, 1.0, mechanism=kept, bits=seeded(0), prior=prior)
+    median(counts, 0.0, 1.0, mechanism=kept, bits=seeded_rng(0), prior=prior)
     return kept.law
 
 
 def law_of_radius(counts, mechanism, _):
     kept = Law(mechanism)
-    radius(counts, 1.0, mechanism=kept, bits=seeded(0))
+    radius(counts, 1.0, mechanism=kept, bits=seeded_rng(0))
     return kept.law
 
 
@@ -77,8 +77,10 @@ def law_of_radius(counts, mechanism, _):
 )
 def test_the_exact_laws_of_neighbours_stay_within_epsilon(relation, law, cells, move, prior):
     epsilon = 1.0
-    mechanism = exponential(sensitivity=move(task(relation)).l1, epsilon=epsilon, relation=relation)
-    weak = exponential(sensitivity=1, epsilon=4 * epsilon, relation=relation)
+    mechanism = exponential_mechanism(
+        sensitivity=move(task(relation)).l1, epsilon=epsilon, relation=relation
+    )
+    weak = exponential_mechanism(sensitivity=1, epsilon=4 * epsilon, relation=relation)
     rng = np.random.default_rng(1)
     worst, careless = 0.0, 0.0
     for _ in range(30):
@@ -100,12 +102,12 @@ def attacked(claimed, trials=800):
     mapped = box_map(known, centre=0.0, half=1.0)
     grid = mapped.lattice
     move = known.vector(gradient_square(grid, claimed))
-    parts = tuple(Part(name="round", move=move, share=Fraction(1, 2)) for _ in range(2))
+    parts = tuple(FitStage(name="round", move=move, share=Fraction(1, 2)) for _ in range(2))
     noises = spend(parts, budget(epsilon=10, delta=1e-6), relation=ADD).additive("round")
     found = []
     for many in (0, 1):
         rows = coded(ArrayRows(np.ones((many, 1)), np.ones((many, 1))), mapped)
-        bits = seeded(many)
+        bits = seeded_rng(many)
         fits = [
             descend(rows, grid, noises=noises, clip=clip, step=1e-9 * np.eye(2), bits=bits)
             for _ in range(trials)
@@ -124,8 +126,8 @@ def test_the_worst_row_attains_the_claim_and_no_more():
 
 
 def test_a_clone_keeps_account_and_bits():
-    account, bits = object(), seeded(1)
-    one = BestLinearRegression(epsilon=1, delta=1e-6, account=account, bits=bits, rows=10)
+    account, bits = object(), seeded_rng(1)
+    one = AutoLinearRegression(epsilon=1, delta=1e-6, account=account, bits=bits, rows=10)
     other = clone(one)
     assert other.account is account
     assert other.bits is bits
@@ -135,7 +137,7 @@ def test_a_clone_keeps_account_and_bits():
 @pytest.mark.parametrize("method", ["level", "theil_sen"])
 def test_a_choice_costs_no_more_than_its_epsilon(method):
     """An account composes choices by their epsilon: one that has just that left must do."""
-    model = BestLinearRegression(
+    model = AutoLinearRegression(
         epsilon=1, delta=1e-6, bounds=(-1, 1), target_bounds=(-1, 1), rows=100, method=method
     )
     _, noises = model.plan(features=1)
@@ -147,4 +149,4 @@ def test_rows_beyond_those_of_a_unit_are_never_used():
     rows = ArrayRows(x, y, np.array([1, 1, 2, 2, 2, 3]), 1)
     assert rows.used().x[:, 0].tolist() == [0, 2, 5]
     assert len(coded(rows, box_map(task(), centre=0.0, half=1.0)).codes) == 3
-    assert len(matched(rows, 1, seeded(1))) == 1  # of three rows one pair
+    assert len(matched(rows, 1, seeded_rng(1))) == 1  # of three rows one pair

@@ -10,10 +10,10 @@ import pytest
 
 import discreet
 from discreet.core.errors import InvalidArgument, OutOfDomain
-from discreet.core.relation import Relation
+from discreet.core.relation import NeighboringRelation
 from discreet.models.regression._residual_rounds import (
-    Coded,
-    Coding,
+    EncodedRows,
+    RowCoding,
     coded,
     gradient_square,
     products,
@@ -29,26 +29,26 @@ from discreet.models.regression._row_mapping import (
     radius_move,
 )
 from discreet.models.regression._row_sources import ArrayRows, empty
-from discreet.models.regression._task import Task, spend
-from discreet.models.regression.auto import METHODS, BestLinearRegression, choose
-from discreet.models.regression.boosted_adassp import MATRIX, Boosted
+from discreet.models.regression._task import RegressionTask, spend
+from discreet.models.regression.auto import METHODS, AutoLinearRegression, choose_method
+from discreet.models.regression.boosted_adassp import MATRIX, BoostedAdaSSP
 from discreet.models.regression.clipped_gradient import (
     MEANS,
     PRODUCTS,
-    Gradient,
-    Level,
+    ClippedGradient,
+    MedianBaseline,
     box_map,
     norm_counts,
 )
 from discreet.models.regression.expected_error import made_up, simulate
-from discreet.noise.random_source import seeded
+from discreet.noise.random_source import seeded_rng
 from discreet.query.budget import budget
 
-ADD, REPLACE = Relation.ADD_REMOVE, Relation.REPLACE_ONE
+ADD, REPLACE = NeighboringRelation.ADD_REMOVE, NeighboringRelation.REPLACE_ONE
 
 
 def task(features=2, *, relation=ADD, rows=1000.0, mu=0.2, rows_per_unit=1):
-    return Task(
+    return RegressionTask(
         lower=np.full(features, -1.0),
         upper=np.full(features, 3.0),
         target=(0.0, 10.0),
@@ -71,9 +71,9 @@ def estimator(**changes):
         "bounds": (-1, 3),
         "target_bounds": (0, 10),
         "rows": 1000,
-        "bits": seeded(1),
+        "bits": seeded_rng(1),
     }
-    return BestLinearRegression(**(given | changes))
+    return AutoLinearRegression(**(given | changes))
 
 
 def scores_of_median(counts):
@@ -141,8 +141,8 @@ def test_products_are_exact_sums_over_rows_and_bounded():
     x[0], y[0] = 1e9, 1e9
     x[1], y[1] = 3.0, -1e9  # a corner of the box, the largest residual
     theta = steps_of(np.array([3.0, -2.0, 5.0, 0.25]), grid)
-    kept, anew = coded(ArrayRows(x, y), mapped), Coding(ArrayRows(x, y), mapped)
-    assert isinstance(kept, Coded)
+    kept, anew = coded(ArrayRows(x, y), mapped), RowCoding(ArrayRows(x, y), mapped)
+    assert isinstance(kept, EncodedRows)
     whole, again = (
         rows.add_up(partial(products, theta, clip), start=empty(4)) for rows in (kept, anew)
     )
@@ -162,7 +162,7 @@ def test_coefficients_on_the_grid_keep_predictions_exact():
     assert (wild == np.rint(wild)).all()
 
 
-@pytest.mark.parametrize("method", [Level(), Gradient(), Boosted()])
+@pytest.mark.parametrize("method", [MedianBaseline(), ClippedGradient(), BoostedAdaSSP()])
 @pytest.mark.parametrize("relation", [ADD, REPLACE])
 def test_all_releases_together_cost_the_budget(method, relation):
     noises = method.plan(task(relation=relation), budget(epsilon=1, delta=1e-6))
@@ -173,7 +173,7 @@ def test_all_releases_together_cost_the_budget(method, relation):
     assert len(noises.released) == len(noises.parts)
 
 
-@pytest.mark.parametrize("method", [Level(), Gradient(), Boosted()])
+@pytest.mark.parametrize("method", [MedianBaseline(), ClippedGradient(), BoostedAdaSSP()])
 def test_a_concentrated_budget_is_spent_exactly(method):
     noises = method.plan(task(), budget(rho=Fraction(1, 50)))
     total = 0.0
@@ -186,9 +186,9 @@ def test_a_concentrated_budget_is_spent_exactly(method):
 
 
 def test_moves_grow_with_the_rows_of_a_unit_and_with_replacement():
-    one = {part.name: part.move for part in Boosted().parts(task())}
-    three = {part.name: part.move for part in Boosted().parts(task(rows_per_unit=3))}
-    swapped = {part.name: part.move for part in Boosted().parts(task(relation=REPLACE))}
+    one = {part.name: part.move for part in BoostedAdaSSP().parts(task())}
+    three = {part.name: part.move for part in BoostedAdaSSP().parts(task(rows_per_unit=3))}
+    swapped = {part.name: part.move for part in BoostedAdaSSP().parts(task(relation=REPLACE))}
     for name, move in one.items():
         if move.choice:
             assert three[name].l1 == 3 * move.l1
@@ -209,7 +209,9 @@ def test_the_matrix_moves_by_no_more_than_twice_when_a_row_is_replaced():
 
 
 def test_more_rows_make_boosting_approach_least_squares():
-    errors = [simulate(Boosted(), signal=s, features=4, width=10.0, repeats=2) for s in (30, 1000)]
+    errors = [
+        simulate(BoostedAdaSSP(), signal=s, features=4, width=10.0, repeats=2) for s in (30, 1000)
+    ]
     assert errors[1] < errors[0]
     assert errors[1] < 1.15
 
@@ -226,8 +228,8 @@ def test_the_level_is_the_midpoint_until_rows_object():
 @pytest.mark.parametrize("method", ["level", "gradient", "boosted"])
 def test_fitting_is_a_function_of_rows_as_a_set_and_of_bits(method):
     x, y = rows(120, 2, 4)
-    one = estimator(method=method, bits=seeded(9)).fit(x, y)
-    other = estimator(method=method, bits=seeded(9)).fit(x[::-1], y[::-1])
+    one = estimator(method=method, bits=seeded_rng(9)).fit(x, y)
+    other = estimator(method=method, bits=seeded_rng(9)).fit(x[::-1], y[::-1])
     assert np.array_equal(one.coef_, other.coef_)
     assert one.intercept_ == other.intercept_
 
@@ -245,7 +247,7 @@ def test_coefficients_in_original_units_predict_the_same(method):
 
 def test_a_fit_reserves_before_it_reads_and_a_failure_stays_spent(tmp_path):
     ledger = discreet.Ledger(f"sqlite:///{tmp_path}/budget.db")
-    account = ledger.account("survey", limit=discreet.approx(2, 1e-5))
+    account = ledger.account("survey", limit=discreet.approx_dp(2, 1e-5))
     bad = np.full((10, 1), np.nan)
     with pytest.raises(OutOfDomain, match="NaN"):
         estimator(account=account, bits=None).fit(bad, np.zeros(10))
@@ -266,7 +268,7 @@ def test_what_is_wrong_is_said_before_anything_is_read():
         ({"method": "magic"}, "magic"),
         ({"method": "theil_sen"}, "one feature"),
         ({"delta": None}, "delta"),
-        ({"relation": Relation.LOCAL}, "relation"),
+        ({"relation": NeighboringRelation.LOCAL}, "relation"),
     ):
         with pytest.raises(InvalidArgument, match=words):
             estimator(**changes).fit(x, y)
@@ -287,25 +289,25 @@ def test_hardly_any_rows_and_constant_columns_still_give_numbers(method, many):
 
 
 def test_choosing_looks_at_public_facts_only_and_ranks():
-    little = choose(rows=300, features=8, epsilon=0.1, delta=1e-6)
-    much = choose(rows=1_000_000, features=8, epsilon=1, delta=1e-6)
+    little = choose_method(rows=300, features=8, epsilon=0.1, delta=1e-6)
+    much = choose_method(rows=1_000_000, features=8, epsilon=1, delta=1e-6)
     assert little.method == "level"
     assert much.method == "boosted"
     assert list(much.errors.values()) == sorted(much.errors.values())
     assert "theil_sen" not in much.errors
-    assert "theil_sen" in choose(rows=1000, features=1, epsilon=1, delta=1e-6).errors
+    assert "theil_sen" in choose_method(rows=1000, features=1, epsilon=1, delta=1e-6).errors
     assert "* boosted" in str(much)
-    assert choose(rows=500, bounds=[(0, 1)] * 3, rho=0.01).errors.keys() <= METHODS.keys()
+    assert choose_method(rows=500, bounds=[(0, 1)] * 3, rho=0.01).errors.keys() <= METHODS.keys()
     with pytest.raises(InvalidArgument, match="features"):
-        choose(rows=500, epsilon=1, delta=1e-6)
+        choose_method(rows=500, epsilon=1, delta=1e-6)
     with pytest.raises(InvalidArgument, match="rows"):
-        choose(rows=-1, features=2, epsilon=1, delta=1e-6)
+        choose_method(rows=-1, features=2, epsilon=1, delta=1e-6)
 
 
 def test_forecasts_fall_with_more_rows():
     for method in ("gradient", "boosted"):
         found = [
-            choose(rows=n, features=8, epsilon=1, delta=1e-6).errors[method]
+            choose_method(rows=n, features=8, epsilon=1, delta=1e-6).errors[method]
             for n in (100, 1000, 10_000, 100_000)
         ]
         assert found == sorted(found, reverse=True)
@@ -322,7 +324,7 @@ def test_made_up_rows_are_as_described():
 
 
 def test_spending_is_planned_once():
-    parts = tuple(Gradient(rounds=3).parts(task()))
+    parts = tuple(ClippedGradient(rounds=3).parts(task()))
     amount = budget(epsilon=1, delta=1e-6)
     assert spend(parts, amount, relation=ADD) is spend(parts, amount, relation=ADD)
     assert [part.name for part in parts].count(PRODUCTS) == 3

@@ -10,7 +10,7 @@ from discreet.core.errors import InvalidArgument, OutOfDomain
 from discreet.data._float_columns import add_up
 from discreet.data.source import open_source
 from discreet.models.regression import PrivateLinearRegression
-from discreet.noise.random_source import seeded
+from discreet.noise.random_source import seeded_rng
 
 pandas = pytest.importorskip("pandas")
 pytest.importorskip("pyarrow")
@@ -34,7 +34,7 @@ def model(**changes):
         "delta": 1e-6,
         "bounds": (-3, 3),
         "target_bounds": (-1, 1),
-        "bits": seeded(5),
+        "bits": seeded_rng(5),
         **changes,
     }
     return PrivateLinearRegression(**chosen)
@@ -95,7 +95,7 @@ def test_missing_values_and_words_are_refused(tmp_path):
 
 def test_a_source_is_charged_like_any_fit(tmp_path):
     account = discreet.Ledger(f"sqlite:///{tmp_path}/b.db").account(
-        "survey", limit=discreet.approx(3, 1e-5)
+        "survey", limit=discreet.approx_dp(3, 1e-5)
     )
     model(account=account, bits=None).fit_source(frame(50), features=FEATURES, target="y")
     assert [one.outcome for one in account.history if one.kind == "reserve"] == ["released"]

@@ -13,17 +13,17 @@ from sklearn.utils.estimator_checks import check_estimator
 
 import discreet
 from discreet.core.errors import BudgetExceeded, InvalidArgument, NotCertified, OutOfDomain
-from discreet.core.relation import Relation
+from discreet.core.relation import NeighboringRelation
 from discreet.models.regression import (
-    BestLinearRegression,
+    AutoLinearRegression,
+    ColumnScaling,
     PrivateLinearRegression,
-    Scaling,
-    penalised,
-    psd,
+    project_psd,
+    ridge,
 )
-from discreet.models.regression._row_lattice import Lattice, sums
+from discreet.models.regression._row_lattice import RowLattice, sum_moments
 from discreet.models.regression._row_sources import first_rows
-from discreet.noise.random_source import seeded, system
+from discreet.noise.random_source import seeded_rng, system_rng
 from discreet_studies.linear_regression.as_published import as_published, published_scaling
 
 DECLARED = {"epsilon": 1, "delta": 1e-6, "bounds": (0, 10), "target_bounds": (-10, 30)}
@@ -38,12 +38,12 @@ def table(rows=20_000, seed=1):
 
 def model(**changes):
     """A model for `table`."""
-    return PrivateLinearRegression(**{**DECLARED, "bits": seeded(1), **changes})
+    return PrivateLinearRegression(**{**DECLARED, "bits": seeded_rng(1), **changes})
 
 
 def opened(tmp_path, epsilon=10):
     ledger = discreet.Ledger(f"sqlite:///{tmp_path}/budget.db")
-    return ledger.account("survey", limit=discreet.approx(epsilon, 1e-5))
+    return ledger.account("survey", limit=discreet.approx_dp(epsilon, 1e-5))
 
 
 # ── it fits ──────────────────────────────────────────────────────────────────
@@ -67,11 +67,13 @@ def test_every_method_finds_the_line(method, mapping):
 
 def test_a_function_of_released_moments_is_a_method():
     x, y = table()
-    found = model(method=lambda moments: penalised(moments, 3.0)).fit(x, y)
+    found = model(method=lambda moments: ridge(moments, 3.0)).fit(x, y)
     assert found.penalty_ == 3.0
 
 
-@pytest.mark.parametrize("relation", [Relation.ADD_REMOVE, Relation.REPLACE_ONE])
+@pytest.mark.parametrize(
+    "relation", [NeighboringRelation.ADD_REMOVE, NeighboringRelation.REPLACE_ONE]
+)
 def test_weighted_rows_give_slopes_that_can_be_read(relation):
     """With a small ball, projected rows inflate the slopes; weighted rows do not."""
     x, y = table()
@@ -113,7 +115,7 @@ def test_no_intercept():
 def test_a_declared_scaling_needs_no_bounds():
     """K25: the constants are declared; an absurd row cannot change them, nor much else."""
     x, y = table()
-    declared = Scaling(centre=5.0, scale=(3.0, 3.0, 3.0))
+    declared = ColumnScaling(centre=5.0, scale=(3.0, 3.0, 3.0))
     before = model(bounds=None, scaling=declared).fit(x, y)
     x[0], y[0] = 1e12, 1e12
     after = model(bounds=None, scaling=declared).fit(x, y)
@@ -124,11 +126,11 @@ def test_a_declared_scaling_needs_no_bounds():
     assert moved <= math.sqrt(2) * (1 + 0.35**2)
 
 
-@pytest.mark.parametrize("scaling", [Scaling(centre=5.0, scale=3.0), "private"])
+@pytest.mark.parametrize("scaling", [ColumnScaling(centre=5.0, scale=3.0), "private"])
 def test_clipping_to_tight_bounds(scaling):
     """K25: columns are clipped on both sides, to declared or privately found multiples."""
     x, y = table()
-    bounds = None if isinstance(scaling, Scaling) else (-100, 100)
+    bounds = None if isinstance(scaling, ColumnScaling) else (-100, 100)
     found = model(bounds=bounds, scaling=scaling, mapping="box", epsilon=3).fit(x, y)
     rows = found.moments_.map
     assert (rows.upper - rows.centre) / rows.scale == pytest.approx(2.0)
@@ -169,9 +171,9 @@ def test_a_fit_is_reserved_and_settled(tmp_path):
     # K39: ten models of the same release, nothing more is spent.
     spent = account.spent
     for features in ([0], [1], [2], [0, 1], [0, 2], [1, 2], [0, 1, 2]):
-        psd(found.moments_.subset(features))
+        project_psd(found.moments_.subset(features))
     for penalty in (0.5, 1.0, 2.0):
-        penalised(found.moments_, penalty)
+        ridge(found.moments_, penalty)
     assert account.spent == spent
 
 
@@ -222,10 +224,10 @@ def test_clones_share_the_account(tmp_path):
         {"target_bounds": [(0, 1)] * 2},
         {"mapping": "maximum"},
         {"scaling": "exact"},
-        {"scaling": Scaling(scale=0.0)},
-        {"scaling": Scaling(centre=(1.0, 2.0))},
+        {"scaling": ColumnScaling(scale=0.0)},
+        {"scaling": ColumnScaling(centre=(1.0, 2.0))},
         {"method": "ols"},
-        {"relation": Relation.LOCAL},
+        {"relation": NeighboringRelation.LOCAL},
         {"rows_per_unit": 0},
         {"constants": "wang"},
         {"constants": "wang", "method": "adassp", "scaling": "private"},
@@ -233,8 +235,8 @@ def test_clones_share_the_account(tmp_path):
         {"intercept_scale": 100.0},
         {"radius": 0.0},
         {"radius": 1e-320},
-        {"scaling": Scaling(scale=1e-320)},
-        {"scaling": Scaling(scale=1e300)},
+        {"scaling": ColumnScaling(scale=1e-320)},
+        {"scaling": ColumnScaling(scale=1e300)},
     ],
 )
 def test_wrong_declarations_are_refused(changes):
@@ -301,10 +303,12 @@ def test_only_the_first_rows_of_a_unit_count():
         model().fit(x, y, units=owners[:3])
 
 
-@pytest.mark.parametrize("relation", [Relation.ADD_REMOVE, Relation.REPLACE_ONE])
+@pytest.mark.parametrize(
+    "relation", [NeighboringRelation.ADD_REMOVE, NeighboringRelation.REPLACE_ONE]
+)
 def test_a_unit_moves_the_sums_by_at_most_its_sensitivity(relation):
     """Exact sums with and without a unit of up to two rows, worst rows first."""
-    lattice = Lattice.of(features=2)
+    lattice = RowLattice.of(features=2)
     fitted = model(bounds=(-1, 1), target_bounds=(-1, 1), radius=1 / math.sqrt(2)).fit(
         np.zeros((1, 2)), [0.0]
     )
@@ -314,9 +318,11 @@ def test_a_unit_moves_the_sums_by_at_most_its_sensitivity(relation):
     other = [np.array([[0.5, math.sqrt(0.75)]] * 2), rng.normal(size=(2, 2))]
     bound = 4 * lattice.joint(relation)
     for one, two in zip(unit, other, strict=True):
-        have = sums(rows, one, np.ones((2, 1)))
-        swap = sums(rows, two, -np.ones((2, 1)))
-        moved = have.total if relation is Relation.ADD_REMOVE else have.total - swap.total
+        have = sum_moments(rows, one, np.ones((2, 1)))
+        swap = sum_moments(rows, two, -np.ones((2, 1)))
+        moved = (
+            have.total if relation is NeighboringRelation.ADD_REMOVE else have.total - swap.total
+        )
         d = rows.lattice.columns
         square = (moved[:d, :d].astype(object) ** 2).sum() + (
             moved[:d, d:].astype(object) ** 2
@@ -331,12 +337,12 @@ def test_a_unit_moves_the_sums_by_at_most_its_sensitivity(relation):
 def test_pipelines_as_published_say_that_they_are_not_private(policy):
     """K26: also when the statistics are withheld."""
     x, y = table(500)
-    shown = as_published(x, y, epsilon=1, delta=1e-6, bits=seeded(1), policy=policy)
+    shown = as_published(x, y, epsilon=1, delta=1e-6, bits=seeded_rng(1), policy=policy)
     assert shown.statement.startswith("no DP guarantee")
     assert not shown.is_private
     assert not shown.scaling.is_private
     with pytest.raises(NotCertified, match="no DP guarantee"):
-        as_published(x, y, epsilon=1, delta=1e-6, bits=system())
+        as_published(x, y, epsilon=1, delta=1e-6, bits=system_rng())
 
 
 def test_one_outlier_moves_everything_under_the_maximum_norm():
@@ -345,10 +351,10 @@ def test_one_outlier_moves_everything_under_the_maximum_norm():
     x = rng.normal(size=(1000, 4))
     y = x[:, 0]
     more = np.vstack((x, 10 * x[:1]))
-    lattice = Lattice.of(features=4, intercept=0.0)
+    lattice = RowLattice.of(features=4, intercept=0.0)
 
     def gram(table, scaling):
-        found = sums(scaling.rows(lattice), table, np.zeros((len(table), 1)))
+        found = sum_moments(scaling.rows(lattice), table, np.zeros((len(table), 1)))
         return found.total[:4, :4] / lattice.steps**2
 
     fixed = published_scaling(x, y)
@@ -373,8 +379,8 @@ def test_columns_in_another_order_are_not_predicted_from():
     frame = pd.DataFrame(np.random.default_rng(1).uniform(-1, 1, (200, 2)), columns=["a", "b"])
     declared = {"epsilon": 1, "delta": 1e-6, "bounds": (-1, 1), "target_bounds": (-1, 1)}
     for made in (
-        PrivateLinearRegression(**declared, bits=seeded(1)),
-        BestLinearRegression(**declared, rows=200, bits=seeded(1)),
+        PrivateLinearRegression(**declared, bits=seeded_rng(1)),
+        AutoLinearRegression(**declared, rows=200, bits=seeded_rng(1)),
     ):
         made.fit(frame, frame["a"])
         expected = made.predict(frame.to_numpy()).tolist()

@@ -8,13 +8,19 @@ import pytest
 from scipy.stats import binom
 
 from discreet.core.errors import InvalidArgument, Unsupported
-from discreet.models.regression import Lattice, PrivateLinearRegression, plan_moments, psd, sums
+from discreet.models.regression import (
+    PrivateLinearRegression,
+    RowLattice,
+    plan_sufficient_statistics,
+    project_psd,
+    sum_moments,
+)
 from discreet.models.regression.uncertainty import (
     coefficient_intervals,
     infer,
     prediction_intervals,
 )
-from discreet.noise.random_source import seeded
+from discreet.noise.random_source import seeded_rng
 from tests.models.regression.test_sufficient_statistics import table, unit_map
 
 NOISE = 0.15
@@ -25,7 +31,7 @@ class World:
 
     def __init__(self, features, correlation, size):
         self.rng = np.random.default_rng(features + int(100 * correlation))
-        self.rows = self.ball = unit_map(Lattice.of(features=features, intercept=0.35))
+        self.rows = self.ball = unit_map(RowLattice.of(features=features, intercept=0.35))
         mixed = (1 - correlation) * np.eye(features) + correlation
         self.root = np.linalg.cholesky(mixed) / math.sqrt(features) / 1.5
         theta = self.rng.normal(size=features)
@@ -48,13 +54,13 @@ def coverage(
     if weighted:
         # Half of the rows are weighted down; the line behind them stays what it is.
         world.rows = dataclasses.replace(world.rows, mapping="weighted", radius=0.6)
-    plan = plan_moments(world.rows.lattice, epsilon=epsilon, delta=1e-6)
-    bits = seeded(rows)
+    plan = plan_sufficient_statistics(world.rows.lattice, epsilon=epsilon, delta=1e-6)
+    bits = seeded_rng(rows)
     hits, new, identified = np.zeros(features + 1), 0.0, 0
     for _ in range(repeats):
-        total = sums(world.rows, *world.draw(rows))
+        total = sum_moments(world.rows, *world.draw(rows))
         moments = plan.release(total, rows=world.rows, bits=bits)
-        law = infer(moments, psd(moments))
+        law = infer(moments, project_psd(moments))
         found = coefficient_intervals(law, bound=bound)
         low = np.concatenate((found.intercept_low, found.low[0]))
         high = np.concatenate((found.intercept_high, found.high[0]))
@@ -111,13 +117,13 @@ def test_weighted_rows_are_covered_too():
 def test_ignoring_the_noise_would_not_cover():
     """The test above can fail: the classical standard error covers far too seldom."""
     world = World(5, 0.0, 0.5)
-    plan = plan_moments(world.rows.lattice, epsilon=0.3, delta=1e-6)
-    bits, hits = seeded(1), 0
+    plan = plan_sufficient_statistics(world.rows.lattice, epsilon=0.3, delta=1e-6)
+    bits, hits = seeded_rng(1), 0
     for _ in range(60):
         x, y = world.draw(5000)
-        moments = plan.release(sums(world.rows, x, y), rows=world.rows, bits=bits)
+        moments = plan.release(sum_moments(world.rows, x, y), rows=world.rows, bits=bits)
         quiet = dataclasses.replace(moments, sigma=1e-9, sigma_cross=1e-9, sigma_squares=1e-9)
-        found = coefficient_intervals(infer(quiet, psd(moments)))
+        found = coefficient_intervals(infer(quiet, project_psd(moments)))
         hits += int(((found.low[0] <= world.truth[1:]) & (world.truth[1:] <= found.high[0])).sum())
     assert hits / 300 < 0.85
 
@@ -126,7 +132,7 @@ def test_ignoring_the_noise_would_not_cover():
 def fitted():
     x, y = table(20_000, 3, 2)
     model = PrivateLinearRegression(
-        epsilon=1, delta=1e-6, bounds=(-1, 1), target_bounds=(-1, 1), bits=seeded(4)
+        epsilon=1, delta=1e-6, bounds=(-1, 1), target_bounds=(-1, 1), bits=seeded_rng(4)
     )
     return model.fit(x, y), x, y
 
@@ -151,7 +157,7 @@ def test_intervals_of_a_model(fitted):
 def test_of_a_subset_only_its_columns_have_intervals(fitted):
     model, x, _ = fitted
     part = model.moments_.subset([1])
-    law = infer(part, psd(part))
+    law = infer(part, project_psd(part))
     found = coefficient_intervals(law)
     assert (found.std[:, [0, 2]] == 0).all()
     assert (found.std[:, 1] > 0).all()
@@ -170,7 +176,7 @@ def test_what_has_no_interval_is_refused(fitted):
     with pytest.raises(InvalidArgument, match="bound"):
         model.intervals(bound=-1.0)
     directions = PrivateLinearRegression(
-        rho=1, bounds=(-1, 1), target_bounds=(-1, 1), mapping="row", bits=seeded(4)
+        rho=1, bounds=(-1, 1), target_bounds=(-1, 1), mapping="row", bits=seeded_rng(4)
     ).fit(x, y)
     with pytest.raises(Unsupported, match="mapping"):
         directions.intervals()
@@ -179,11 +185,11 @@ def test_what_has_no_interval_is_refused(fitted):
 def test_few_rows_know_little_of_their_variance():
     """With next to no noise: normal quantiles would hold the truth in 83 of 100 cases."""
     world, repeats, hits = World(1, 0.0, 0.5), 1500, 0
-    plan, bits = plan_moments(world.rows.lattice, rho=10**8), seeded(4)
+    plan, bits = plan_sufficient_statistics(world.rows.lattice, rho=10**8), seeded_rng(4)
     for _ in range(repeats):
         x = world.rng.uniform(-0.9, 0.9, size=(3, 1))
         y = 0.3 * x + 0.1 * world.rng.normal(size=(3, 1))
-        moments = plan.release(sums(world.rows, x, y), rows=world.rows, bits=bits)
-        found = coefficient_intervals(infer(moments, psd(moments)))
+        moments = plan.release(sum_moments(world.rows, x, y), rows=world.rows, bits=bits)
+        found = coefficient_intervals(infer(moments, project_psd(moments)))
         hits += bool(found.low[0, 0] <= 0.3 <= found.high[0, 0])
     assert hits >= binom.ppf(1e-6, repeats, 0.95)

@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from discreet.core.relation import Relation
-from discreet.models.regression import PrivateLinearRegression, Scaling
-from discreet.models.regression.auto import BestLinearRegression
-from discreet.models.regression.ssp_and_adassp import shrunken
-from discreet.noise.random_source import seeded
+from discreet.core.relation import NeighboringRelation
+from discreet.models.regression import ColumnScaling, PrivateLinearRegression
+from discreet.models.regression.auto import AutoLinearRegression
+from discreet.models.regression.ssp_and_adassp import shrink
+from discreet.noise.random_source import seeded_rng
 from discreet_studies.linear_regression.as_published import as_published
 from tests.replay import Tape, furthest
 
@@ -17,18 +17,21 @@ DECLARED = {"bounds": [(-1, 3)] * 2, "target_bounds": (-5, 5)}
 MOMENTS = {
     "declared bounds": {},
     "private scales": {"scaling": "private"},
-    "declared scales": {"scaling": Scaling(centre=1.0, scale=0.5)},
-    "rows of length one": {"mapping": "row", "scaling": Scaling(centre=1.0)},
+    "declared scales": {"scaling": ColumnScaling(centre=1.0, scale=0.5)},
+    "rows of length one": {"mapping": "row", "scaling": ColumnScaling(centre=1.0)},
     "box": {"mapping": "box"},
     "no intercept": {"fit_intercept": False},
     "no squares": {"squares_share": 0},
     "adassp": {"method": "adassp"},
     "ssp": {"method": "ssp"},
     "ridge": {"method": "ridge"},
-    "a row replaced": {"relation": Relation.REPLACE_ONE},
-    "private scales, a row replaced": {"scaling": "private", "relation": Relation.REPLACE_ONE},
+    "a row replaced": {"relation": NeighboringRelation.REPLACE_ONE},
+    "private scales, a row replaced": {
+        "scaling": "private",
+        "relation": NeighboringRelation.REPLACE_ONE,
+    },
     "rho": {"epsilon": None, "delta": None, "rho": 0.02},
-    "shrunken": {"method": shrunken},
+    "shrunken": {"method": shrink},
     "Wang's constants": {"method": "adassp", "constants": "wang"},
     "the thesis's constants": {"method": "adassp", "constants": "thesis"},
 }
@@ -37,8 +40,8 @@ BEST = {
     "gradient": {"method": "gradient"},
     "boosted": {"method": "boosted"},
     "auto": {},
-    "boosted, a row replaced": {"method": "boosted", "relation": Relation.REPLACE_ONE},
-    "gradient, a row replaced": {"method": "gradient", "relation": Relation.REPLACE_ONE},
+    "boosted, a row replaced": {"method": "boosted", "relation": NeighboringRelation.REPLACE_ONE},
+    "gradient, a row replaced": {"method": "gradient", "relation": NeighboringRelation.REPLACE_ONE},
 }
 OUTLIERS = (
     ((3.0, 3.0), 5.0),
@@ -59,13 +62,13 @@ def neighbours(relation):
     """The table and others that differ in one row: added, removed or replaced."""
     x, y = rows()
     for outlier, target in OUTLIERS:
-        if relation is Relation.ADD_REMOVE:
+        if relation is NeighboringRelation.ADD_REMOVE:
             yield np.vstack((x, outlier)), np.append(y, target)
             yield np.vstack((outlier, x)), np.append(target, y)
         else:
             yield np.vstack((x[1:], outlier)), np.append(y[1:], target)
             yield np.vstack((outlier, x[1:])), np.append(target, y[1:])
-    if relation is Relation.ADD_REMOVE:
+    if relation is NeighboringRelation.ADD_REMOVE:
         yield x[1:], y[1:]
 
 
@@ -123,20 +126,20 @@ def paid(calls):
 @pytest.mark.parametrize("name", MOMENTS)
 def test_regression_from_moments(name):
     how = {"epsilon": 1, "delta": DELTA, **DECLARED, **MOMENTS[name]}
-    relation = how.get("relation", Relation.ADD_REMOVE)
+    relation = how.get("relation", NeighboringRelation.ADD_REMOVE)
 
     # Planned once, from what is declared: no row is at hand.
     plan = PrivateLinearRegression(**how).plan(features=2)
 
     def make():
-        made = PrivateLinearRegression(**how, bits=seeded(3))
+        made = PrivateLinearRegression(**how, bits=seeded_rng(3))
         made.plan = lambda **_: plan
         return made
 
     model, calls, worst = audited(make, relation)
     assert worst <= 1
     # Not far from tight: a replaced row is worst at an angle that no row here has.
-    assert worst > (0.5 if relation is Relation.ADD_REMOVE else 0.4)
+    assert worst > (0.5 if relation is NeighboringRelation.ADD_REMOVE else 0.4)
     assert paid(calls).epsilon(DELTA) == pytest.approx(model.guarantee_.epsilon(DELTA))
     assert len(calls) == len(model.released_)
 
@@ -144,10 +147,10 @@ def test_regression_from_moments(name):
 @pytest.mark.parametrize("name", BEST)
 def test_regression_by_the_best_method(name):
     how = {"epsilon": 1, "delta": DELTA, "rows": ROWS, **DECLARED, **BEST[name]}
-    relation = how.get("relation", Relation.ADD_REMOVE)
+    relation = how.get("relation", NeighboringRelation.ADD_REMOVE)
 
     def make():
-        return BestLinearRegression(**how, bits=seeded(3))
+        return AutoLinearRegression(**how, bits=seeded_rng(3))
 
     model, calls, worst = audited(make, relation)
     assert 0.2 < worst <= 1
@@ -160,9 +163,9 @@ def test_theil_sen_when_a_row_is_replaced():
     x, y = rows()
 
     def make():
-        return BestLinearRegression(
+        return AutoLinearRegression(
             epsilon=1, delta=DELTA, rows=ROWS, bounds=[(-1, 3)], target_bounds=(-5, 5),
-            method="theil_sen", relation=Relation.REPLACE_ONE, bits=seeded(3),
+            method="theil_sen", relation=NeighboringRelation.REPLACE_ONE, bits=seeded_rng(3),
         )  # fmt: skip
 
     tape = Tape()
@@ -186,7 +189,7 @@ def test_pipelines_as_published_are_found(mapping):
     x, y = rows()
 
     def fit(x, y):
-        return as_published(x, y, epsilon=1.0, delta=DELTA, bits=seeded(3), mapping=mapping)
+        return as_published(x, y, epsilon=1.0, delta=DELTA, bits=seeded_rng(3), mapping=mapping)
 
     tape = Tape()
     first, calls = tape.run(fit, x, y)
@@ -208,8 +211,8 @@ def test_a_path_around_the_mechanisms_is_found():
 
     with pytest.raises(AssertionError):
         audited(
-            lambda: Leaking(epsilon=1, delta=DELTA, bits=seeded(3), **DECLARED),
-            Relation.ADD_REMOVE,
+            lambda: Leaking(epsilon=1, delta=DELTA, bits=seeded_rng(3), **DECLARED),
+            NeighboringRelation.ADD_REMOVE,
         )
 
 
@@ -219,7 +222,7 @@ def test_bounds_from_the_data_are_found():
     def fit(x, y):
         wide = [(float(a), float(b)) for a, b in zip(x.min(axis=0), x.max(axis=0), strict=True)]
         model = PrivateLinearRegression(
-            epsilon=1, delta=DELTA, bounds=wide, target_bounds=(-5, 5), bits=seeded(3)
+            epsilon=1, delta=DELTA, bounds=wide, target_bounds=(-5, 5), bits=seeded_rng(3)
         )
         return model.fit(x, y)
 
@@ -233,8 +236,8 @@ def test_a_neighbour_that_is_none_is_found():
     x, y = rows()
 
     def make():
-        return PrivateLinearRegression(epsilon=1, delta=DELTA, bits=seeded(3), **DECLARED)
+        return PrivateLinearRegression(epsilon=1, delta=DELTA, bits=seeded_rng(3), **DECLARED)
 
     many = [(np.vstack((x, np.tile([3.0, 3.0], (5, 1)))), np.append(y, [5.0] * 5))]
-    _, _, worst = audited(make, Relation.ADD_REMOVE, tables=many)
+    _, _, worst = audited(make, NeighboringRelation.ADD_REMOVE, tables=many)
     assert worst > 10

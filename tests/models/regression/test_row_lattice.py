@@ -7,20 +7,20 @@ import numpy as np
 import pytest
 
 from discreet.core.errors import InvalidArgument
-from discreet.core.relation import Relation
+from discreet.core.relation import NeighboringRelation
 from discreet.models.regression._row_lattice import (
-    Lattice,
+    RowLattice,
     RowMap,
     box_radius,
     flat_sums,
     read_sums,
-    sums,
+    sum_moments,
 )
 
 
 def lattice(features=2, *, steps=4, intercept=2, target_steps=4, outputs=1):
     """A lattice so small that all rows can be listed."""
-    return Lattice(
+    return RowLattice(
         features=features,
         outputs=outputs,
         steps=steps,
@@ -44,7 +44,7 @@ def rows_of(grid):
 def contribution(grid, row, target, relation):
     """What one row adds to the released vector: all entries of X'X, X'y, and the count."""
     parts = [np.outer(row, row).ravel(), np.outer(row, target).ravel()]
-    if relation is Relation.ADD_REMOVE:
+    if relation is NeighboringRelation.ADD_REMOVE:
         parts.append(np.array([grid.count_steps]))
     return np.concatenate(parts)
 
@@ -57,21 +57,24 @@ def test_the_joint_move_is_never_exceeded_and_attained_when_a_row_is_added(
 ):
     grid = lattice(features, target_steps=target_steps, intercept=intercept)
     moves = [
-        int(np.square(contribution(grid, *row, Relation.ADD_REMOVE)).sum()) for row in rows_of(grid)
+        int(np.square(contribution(grid, *row, NeighboringRelation.ADD_REMOVE)).sum())
+        for row in rows_of(grid)
     ]
-    assert max(moves) == grid.joint(Relation.ADD_REMOVE)
+    assert max(moves) == grid.joint(NeighboringRelation.ADD_REMOVE)
 
 
 @pytest.mark.parametrize("intercept", [0, 2])
 @pytest.mark.parametrize("target_steps", [1, 3, 4, 9])
 def test_no_pair_of_rows_exceeds_the_move_of_a_replacement(target_steps, intercept):
     grid = lattice(target_steps=target_steps, intercept=intercept)
-    found = np.array([contribution(grid, *row, Relation.REPLACE_ONE) for row in rows_of(grid)])
+    found = np.array(
+        [contribution(grid, *row, NeighboringRelation.REPLACE_ONE) for row in rows_of(grid)]
+    )
     squares = np.square(found).sum(axis=1)
     worst = int((squares[:, None] + squares[None, :] - 2 * found @ found.T).max())
-    assert worst <= grid.joint(Relation.REPLACE_ONE)
+    assert worst <= grid.joint(NeighboringRelation.REPLACE_ONE)
     # Whole numbers cannot take the best angle exactly; a small lattice comes near.
-    assert worst > 0.85 * grid.joint(Relation.REPLACE_ONE)
+    assert worst > 0.85 * grid.joint(NeighboringRelation.REPLACE_ONE)
 
 
 def test_the_move_of_a_replacement_is_attained_in_the_limit():
@@ -84,7 +87,7 @@ def test_the_move_of_a_replacement_is_attained_in_the_limit():
     other = np.concatenate((np.outer(w, w).ravel(), -w * steps))
     moved = sum(int(a) ** 2 for a in (pair - other).tolist())
     assert 4.5 * (1 - 1e-5) < moved / steps**4 <= 4.5
-    assert grid.joint(Relation.REPLACE_ONE) == 9 * steps**4 // 2
+    assert grid.joint(NeighboringRelation.REPLACE_ONE) == 9 * steps**4 // 2
 
 
 def test_random_rows_stay_below_the_table_of_sensitivities():
@@ -108,11 +111,11 @@ def test_sums_of_squares_move_by_what_is_stated():
 
 def test_what_is_out_of_range_is_refused():
     with pytest.raises(InvalidArgument, match="features"):
-        Lattice.of(features=0)
+        RowLattice.of(features=0)
     with pytest.raises(InvalidArgument, match="intercept_scale"):
-        Lattice.of(features=1, intercept=5)
+        RowLattice.of(features=1, intercept=5)
     with pytest.raises(InvalidArgument, match="relation"):
-        Lattice.of(features=1).joint(Relation.LOCAL)
+        RowLattice.of(features=1).joint(NeighboringRelation.LOCAL)
 
 
 # ── rows ─────────────────────────────────────────────────────────────────────
@@ -124,7 +127,7 @@ def row_map(mapping="ball", features=3, intercept=0.35, outputs=1, radius=2.0, *
     upper = np.full(features, bounds.get("upper", np.inf))
     centre, scale = np.linspace(-1, 1, features), np.linspace(0.5, 2, features)
     return RowMap(
-        lattice=Lattice.of(features=features, outputs=outputs, intercept=intercept),
+        lattice=RowLattice.of(features=features, outputs=outputs, intercept=intercept),
         mapping=mapping,
         lower=lower,
         upper=upper,
@@ -198,11 +201,11 @@ def test_row_maps_have_unit_length_whatever_the_other_rows_are():
 def test_sums_are_the_same_in_any_order_and_any_pieces():
     rows = row_map()
     x, y = nasty(3)
-    whole = sums(rows, x, y)
+    whole = sum_moments(rows, x, y)
     order = np.random.default_rng(2).permutation(len(x))
-    again = sums(rows, np.asfortranarray(x[order]), y[order])
-    parts = sums(rows, x[:7], y[:7]) + sums(rows, x[7:1000], y[7:1000])
-    parts += sums(rows, x[1000:], y[1000:])
+    again = sum_moments(rows, np.asfortranarray(x[order]), y[order])
+    parts = sum_moments(rows, x[:7], y[:7]) + sum_moments(rows, x[7:1000], y[7:1000])
+    parts += sum_moments(rows, x[1000:], y[1000:])
     assert np.array_equal(whole.total, again.total)
     assert np.array_equal(whole.total, parts.total)
     assert whole.rows == parts.rows == len(x)
@@ -216,8 +219,8 @@ def test_flat_sums_round_trip():
     x, y = nasty(3)
     flat = flat_sums(rows, x, y)
     assert flat.dtype == np.int64
-    assert np.array_equal(read_sums(rows.lattice, flat).total, sums(rows, x, y).total)
-    assert "private" in repr(sums(rows, x, y))
+    assert np.array_equal(read_sums(rows.lattice, flat).total, sum_moments(rows, x, y).total)
+    assert "private" in repr(sum_moments(rows, x, y))
 
 
 @pytest.mark.parametrize("intercept", [0.0, 0.35, 1.0])

@@ -5,17 +5,17 @@ from functools import partial
 import numpy as np
 import pytest
 
-from discreet.core.relation import Relation
+from discreet.core.relation import NeighboringRelation
 from discreet.models.regression import PrivateLinearRegression
 from discreet.models.regression._row_mapping import (
     BINS,
     ROUNDS,
-    Scaling,
+    ColumnScaling,
     _histograms,
     histogram_moves,
     midpoints,
 )
-from discreet.noise.random_source import seeded
+from discreet.noise.random_source import seeded_rng
 
 CONCRETE_LIKE = (0.0, 2000.0)
 
@@ -44,13 +44,15 @@ def fitted(epsilon, seed, rows=2000, **changes):
         "bounds": CONCRETE_LIKE,
         "target_bounds": (0, 1000),
         "scaling": "private",
-        "bits": seeded(seed),
+        "bits": seeded_rng(seed),
         **changes,
     }
     return PrivateLinearRegression(**chosen).fit(x, y)
 
 
-@pytest.mark.parametrize("relation", [Relation.ADD_REMOVE, Relation.REPLACE_ONE])
+@pytest.mark.parametrize(
+    "relation", [NeighboringRelation.ADD_REMOVE, NeighboringRelation.REPLACE_ONE]
+)
 def test_no_row_moves_the_histograms_further_than_stated(relation):
     """Brute force over rows at, between and beyond the edges of the bins."""
     moves = histogram_moves(2, 1, relation=relation)
@@ -63,7 +65,7 @@ def test_no_row_moves_the_histograms_further_than_stated(relation):
     size = BINS + 2
     features, targets = counts[:, : 2 * size], counts[:, 2 * size :]
     for part, (move, _) in zip((features, targets), moves[:2], strict=True):
-        if relation is Relation.ADD_REMOVE:
+        if relation is NeighboringRelation.ADD_REMOVE:
             worst = int(np.square(part).sum(axis=1).max())
         else:
             worst = max(int(np.square(part - other).sum(axis=1).max()) for other in part)
@@ -73,8 +75,8 @@ def test_no_row_moves_the_histograms_further_than_stated(relation):
 
 
 def test_several_rows_a_unit_move_them_as_a_group():
-    (one, _), *_ = histogram_moves(4, 1, relation=Relation.ADD_REMOVE)
-    (three, _), *_ = histogram_moves(4, 1, relation=Relation.ADD_REMOVE, rows_per_unit=3)
+    (one, _), *_ = histogram_moves(4, 1, relation=NeighboringRelation.ADD_REMOVE)
+    (three, _), *_ = histogram_moves(4, 1, relation=NeighboringRelation.ADD_REMOVE, rows_per_unit=3)
     assert three.l2_squared == 9 * one.l2_squared == 36
 
 
@@ -130,13 +132,13 @@ def test_no_statistic_of_the_rows_is_used_without_noise():
         "target_bounds": (0, 1000),
         "scaling": "private",
     }
-    before = PrivateLinearRegression(bits=seeded(3), **arguments).fit(x, y).moments_.map
+    before = PrivateLinearRegression(bits=seeded_rng(3), **arguments).fit(x, y).moments_.map
     x[0], y[0] = 1e15, -1e15
-    after = PrivateLinearRegression(bits=seeded(3), **arguments).fit(x, y).moments_.map
+    after = PrivateLinearRegression(bits=seeded_rng(3), **arguments).fit(x, y).moments_.map
     assert after.scale == pytest.approx(before.scale, rel=0.05)
     assert after.centre == pytest.approx(before.centre, rel=0.05)
 
 
 def test_midpoints():
     found = midpoints([(0, 10), (-2, 2)], columns=2)
-    assert found == Scaling(centre=(5.0, 0.0), scale=(5.0, 2.0))
+    assert found == ColumnScaling(centre=(5.0, 0.0), scale=(5.0, 2.0))

@@ -5,8 +5,8 @@ import pytest
 
 from discreet.core.errors import InvalidArgument
 from discreet.models.regression.linear_regression import PrivateLinearRegression
-from discreet.models.regression.ssp_and_adassp import select_features, shrunken
-from discreet.noise.random_source import seeded
+from discreet.models.regression.ssp_and_adassp import select_features, shrink
+from discreet.noise.random_source import seeded_rng
 
 
 def data(n, d, seed=0, strong=(1.0, -0.7)):
@@ -24,14 +24,14 @@ def fitted(x, y, *, method, epsilon=None, seed=1, **changes):
         bounds=(-1, 1),
         target_bounds=(-1, 1),
         method=method,
-        bits=seeded(seed),
+        bits=seeded_rng(seed),
         **changes,
     ).fit(x, y)
 
 
 def test_with_much_data_shrinkage_is_least_squares():
     x, y, slopes = data(100_000, 5)
-    model = fitted(x, y, epsilon=3, method=shrunken, mapping="box")
+    model = fitted(x, y, epsilon=3, method=shrink, mapping="box")
     assert model.coef_ == pytest.approx(slopes, abs=0.02)
 
 
@@ -40,7 +40,7 @@ def test_with_little_data_shrinkage_beats_the_fixed_penalty_and_is_no_worse_than
     test, truth, _ = data(4_000, 12, seed=9, strong=(0.3, -0.2))
     errors = {"psd": [], "shrunken": []}
     for seed in range(12):
-        for name, method in (("psd", "psd"), ("shrunken", shrunken)):
+        for name, method in (("psd", "psd"), ("shrunken", shrink)):
             model = fitted(x, y, rho=0.003, method=method, seed=seed)
             errors[name].append(np.mean(np.square(model.predict(test) - truth)))
     assert np.mean(errors["shrunken"]) < np.mean(errors["psd"])
@@ -49,7 +49,7 @@ def test_with_little_data_shrinkage_beats_the_fixed_penalty_and_is_no_worse_than
 
 def test_several_targets_are_shrunk_each_by_itself():
     x, y, slopes = data(50_000, 4)
-    both = fitted(x, np.column_stack((y, -y)), epsilon=3, method=shrunken, mapping="box")
+    both = fitted(x, np.column_stack((y, -y)), epsilon=3, method=shrink, mapping="box")
     assert both.coef_[0] == pytest.approx(slopes, abs=0.04)
     assert both.coef_[1] == pytest.approx(-slopes, abs=0.04)
 
@@ -57,9 +57,9 @@ def test_several_targets_are_shrunk_each_by_itself():
 def test_shrinkage_needs_sums_of_squares_and_an_intercept():
     x, y, _ = data(500, 4)
     with pytest.raises(InvalidArgument, match="sums of squares"):
-        fitted(x, y, epsilon=1, method=shrunken, squares_share=0)
+        fitted(x, y, epsilon=1, method=shrink, squares_share=0)
     with pytest.raises(InvalidArgument, match="intercept"):
-        fitted(x, y, epsilon=1, method=shrunken, fit_intercept=False)
+        fitted(x, y, epsilon=1, method=shrink, fit_intercept=False)
 
 
 def test_the_features_that_matter_are_selected_at_no_cost():

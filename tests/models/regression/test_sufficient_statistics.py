@@ -9,20 +9,20 @@ from sklearn.linear_model import Ridge
 
 from discreet.accounting.conversion import gaussian_mu
 from discreet.core.errors import InvalidArgument, NotCertified, OutOfDomain
-from discreet.core.relation import Relation
+from discreet.core.relation import NeighboringRelation
 from discreet.models.regression import (
-    Lattice,
+    MomentSums,
+    RowLattice,
     RowMap,
-    Sums,
     adassp,
-    penalised,
-    plan_moments,
-    psd,
+    plan_sufficient_statistics,
+    project_psd,
+    ridge,
     ssp,
-    sums,
+    sum_moments,
 )
 from discreet.models.regression.ssp_and_adassp import edge, plan_published, published_sd
-from discreet.noise.random_source import seeded
+from discreet.noise.random_source import seeded_rng
 
 EPSILON, DELTA = 1.0, 1e-6
 
@@ -54,23 +54,23 @@ def table(rows=500, features=3, outputs=1, seed=0):
 def zero_sums(lattice):
     """Of no rows."""
     size = lattice.columns + lattice.outputs
-    return Sums(np.zeros((size, size), dtype=np.int64), 0)
+    return MomentSums(np.zeros((size, size), dtype=np.int64), 0)
 
 
 @pytest.fixture(scope="module")
 def released():
-    lattice = Lattice.of(features=3)
+    lattice = RowLattice.of(features=3)
     rows = unit_map(lattice)
     x, y = table(5000)
-    plan = plan_moments(lattice, epsilon=EPSILON, delta=DELTA)
-    return plan.release(sums(rows, x, y), rows=rows, bits=seeded(1))
+    plan = plan_sufficient_statistics(lattice, epsilon=EPSILON, delta=DELTA)
+    return plan.release(sum_moments(rows, x, y), rows=rows, bits=seeded_rng(1))
 
 
 def exact(lattice, x, y, sigma=1e-6):
     """Moments without noise, for algebra."""
     rows = unit_map(lattice)
-    plan = plan_moments(lattice, epsilon=EPSILON, delta=DELTA)
-    moments = plan.release(zero_sums(lattice), rows=rows, bits=seeded(1))
+    plan = plan_sufficient_statistics(lattice, epsilon=EPSILON, delta=DELTA)
+    moments = plan.release(zero_sums(lattice), rows=rows, bits=seeded_rng(1))
     design = rows.design(x)
     return dataclasses.replace(
         moments,
@@ -85,10 +85,14 @@ def exact(lattice, x, y, sigma=1e-6):
 # ── cost ─────────────────────────────────────────────────────────────────────
 
 
-@pytest.mark.parametrize("relation", [Relation.ADD_REMOVE, Relation.REPLACE_ONE])
+@pytest.mark.parametrize(
+    "relation", [NeighboringRelation.ADD_REMOVE, NeighboringRelation.REPLACE_ONE]
+)
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 3.0])
 def test_the_whole_budget_is_used_and_not_more(epsilon, relation):
-    plan = plan_moments(Lattice.of(features=4), epsilon=epsilon, delta=DELTA, relation=relation)
+    plan = plan_sufficient_statistics(
+        RowLattice.of(features=4), epsilon=epsilon, delta=DELTA, relation=relation
+    )
     worth = plan.guarantee.epsilon(DELTA)
     assert plan.guarantee.relation is relation
     assert 0.9999 * epsilon < worth <= epsilon
@@ -96,22 +100,27 @@ def test_the_whole_budget_is_used_and_not_more(epsilon, relation):
 
 
 @pytest.mark.parametrize(
-    ("relation", "factor"), [(Relation.ADD_REMOVE, 2.0), (Relation.REPLACE_ONE, 4.5)]
+    ("relation", "factor"),
+    [(NeighboringRelation.ADD_REMOVE, 2.0), (NeighboringRelation.REPLACE_ONE, 4.5)],
 )
 def test_noise_is_that_of_the_joint_release(relation, factor):
     """K33: sqrt(2)/mu under add/remove, sqrt(4.5)/mu under replace-one, for rows of norm one."""
-    lattice = Lattice.of(features=4, intercept=0.0)
-    plan = plan_moments(lattice, epsilon=1, delta=DELTA, relation=relation, squares_share=0)
+    lattice = RowLattice.of(features=4, intercept=0.0)
+    plan = plan_sufficient_statistics(
+        lattice, epsilon=1, delta=DELTA, relation=relation, squares_share=0
+    )
     mu = gaussian_mu(1.0, delta=DELTA)
-    counted = 1 / 16 if relation is Relation.ADD_REMOVE else 0.0  # the number of rows, T^4 / 16
+    counted = (
+        1 / 16 if relation is NeighboringRelation.ADD_REMOVE else 0.0
+    )  # the number of rows, T^4 / 16
     assert plan.sigma == pytest.approx(math.sqrt(factor + counted) / mu, rel=1e-3)
     assert plan.sigma_cross == pytest.approx(plan.sigma, rel=1e-3)
 
 
 def test_noise_is_at_most_two_fifths_of_the_thesis():
     """K14 against K33, with the sums of squares and the number of rows on top."""
-    lattice = Lattice.of(features=8, intercept=0.35)
-    ours = plan_moments(lattice, epsilon=EPSILON, delta=DELTA)
+    lattice = RowLattice.of(features=8, intercept=0.35)
+    ours = plan_sufficient_statistics(lattice, epsilon=EPSILON, delta=DELTA)
     theirs = published_sd("adassp", "thesis", epsilon=EPSILON, delta=DELTA)
     bound = lattice.row_squared / lattice.steps**2
     assert theirs == pytest.approx(16.51, abs=0.01)
@@ -122,7 +131,7 @@ def test_noise_is_at_most_two_fifths_of_the_thesis():
 def test_published_constants_cost_less_than_they_say(constants, worth):
     """K6, K31: the true epsilon of Algorithms 2 and 3 at nominal 1."""
     plan = plan_published(
-        Lattice.of(features=5, intercept=0.0),
+        RowLattice.of(features=5, intercept=0.0),
         method="adassp",
         constants=constants,
         epsilon=1,
@@ -139,7 +148,7 @@ def test_published_constants_cost_less_than_they_say(constants, worth):
 @pytest.mark.parametrize(("constants", "worth"), [("wang", 0.5956), ("thesis", 0.4178)])
 def test_published_constants_with_an_intercept_are_worth_just_that(constants, worth):
     plan = plan_published(
-        Lattice.of(features=5, intercept=1.0),
+        RowLattice.of(features=5, intercept=1.0),
         method="adassp",
         constants=constants,
         epsilon=1,
@@ -152,16 +161,18 @@ def test_the_constants_of_the_published_code_are_refused():
     """M3b: nominal 1 is worth 1.587."""
     with pytest.raises(NotCertified, match=r"1\.58"):
         plan_published(
-            Lattice.of(features=5), method="ssp", constants="wang-code", epsilon=1, delta=DELTA
+            RowLattice.of(features=5), method="ssp", constants="wang-code", epsilon=1, delta=DELTA
         )
 
 
 def test_an_intercept_beside_the_ball_doubles_the_noise():
     """K24, M11: with a = 1 the squared norm of a row is two."""
-    with_it = plan_moments(Lattice.of(features=3, intercept=1.0), epsilon=1, delta=DELTA)
-    without = plan_moments(
+    with_it = plan_sufficient_statistics(
+        RowLattice.of(features=3, intercept=1.0), epsilon=1, delta=DELTA
+    )
+    without = plan_sufficient_statistics(
         dataclasses.replace(
-            Lattice.of(features=3, intercept=1e-9), intercept=1, target_steps=16384
+            RowLattice.of(features=3, intercept=1e-9), intercept=1, target_steps=16384
         ),
         epsilon=1,
         delta=DELTA,
@@ -170,14 +181,16 @@ def test_an_intercept_beside_the_ball_doubles_the_noise():
 
 
 def test_several_rows_a_unit_cost_as_much_as_a_group():
-    one = plan_moments(Lattice.of(features=3), rho=0.1)
-    three = plan_moments(Lattice.of(features=3), rho=0.1, rows_per_unit=3)
+    one = plan_sufficient_statistics(RowLattice.of(features=3), rho=0.1)
+    three = plan_sufficient_statistics(RowLattice.of(features=3), rho=0.1, rows_per_unit=3)
     assert three.sigma == pytest.approx(3 * one.sigma, rel=1e-9)
 
 
 def test_each_statistic_is_listed_with_its_mu():
     """K26, policy 3."""
-    plan = plan_moments(Lattice.of(features=3), epsilon=1, delta=DELTA, smallest_share=0.3)
+    plan = plan_sufficient_statistics(
+        RowLattice.of(features=3), epsilon=1, delta=DELTA, smallest_share=0.3
+    )
     names = [one.name for one in plan.released]
     assert names == ["X'X and X'y", "y'y", "smallest eigenvalue of X'X"]
     total = math.sqrt(sum(one.mu**2 for one in plan.released))
@@ -186,20 +199,20 @@ def test_each_statistic_is_listed_with_its_mu():
 
 
 def test_shares_and_budgets_are_checked():
-    lattice = Lattice.of(features=2)
+    lattice = RowLattice.of(features=2)
     with pytest.raises(InvalidArgument, match="delta must be given"):
-        plan_moments(lattice, epsilon=1)
+        plan_sufficient_statistics(lattice, epsilon=1)
     with pytest.raises(InvalidArgument, match="leave something"):
-        plan_moments(lattice, rho=1, squares_share=0.5, smallest_share=0.5)
+        plan_sufficient_statistics(lattice, rho=1, squares_share=0.5, smallest_share=0.5)
 
 
 # ── noise ────────────────────────────────────────────────────────────────────
 
 
 def draws(features, count):
-    lattice = Lattice.of(features=features, intercept=0.0)
-    plan = plan_moments(lattice, epsilon=EPSILON, delta=DELTA)
-    rows, nothing, bits = unit_map(lattice), zero_sums(lattice), seeded(7)
+    lattice = RowLattice.of(features=features, intercept=0.0)
+    plan = plan_sufficient_statistics(lattice, epsilon=EPSILON, delta=DELTA)
+    rows, nothing, bits = unit_map(lattice), zero_sums(lattice), seeded_rng(7)
     return plan, [plan.release(nothing, rows=rows, bits=bits) for _ in range(count)]
 
 
@@ -247,42 +260,46 @@ def test_moments_are_close_to_the_truth(released):
 
 
 def test_the_number_of_rows_is_public_when_one_is_replaced():
-    lattice = Lattice.of(features=2, intercept=0.0)
+    lattice = RowLattice.of(features=2, intercept=0.0)
     rows = unit_map(lattice)
-    plan = plan_moments(lattice, rho=1, relation=Relation.REPLACE_ONE)
-    moments = plan.release(sums(rows, *table(77, 2)), rows=rows, bits=seeded(1))
+    plan = plan_sufficient_statistics(lattice, rho=1, relation=NeighboringRelation.REPLACE_ONE)
+    moments = plan.release(sum_moments(rows, *table(77, 2)), rows=rows, bits=seeded_rng(1))
     assert (moments.rows, moments.sigma_rows) == (77.0, 0.0)
 
 
 @pytest.mark.parametrize("intercept", [0.0, 0.5])
 def test_the_number_of_rows_is_noisy_where_a_unit_may_have_fewer(intercept):
     """Replacing a unit of two rows by one of a single row changes their number."""
-    lattice = Lattice.of(features=2, intercept=intercept)
+    lattice = RowLattice.of(features=2, intercept=intercept)
     rows = unit_map(lattice)
-    plan = plan_moments(lattice, rho=1, relation=Relation.REPLACE_ONE, rows_per_unit=2)
-    moments = plan.release(sums(rows, *table(77, 2)), rows=rows, bits=seeded(1))
+    plan = plan_sufficient_statistics(
+        lattice, rho=1, relation=NeighboringRelation.REPLACE_ONE, rows_per_unit=2
+    )
+    moments = plan.release(sum_moments(rows, *table(77, 2)), rows=rows, bits=seeded_rng(1))
     assert moments.sigma_rows > 0
     assert 0 < abs(moments.rows - 77) < 6 * moments.sigma_rows
     # What an added row moves, with the count, is less than what a replaced one may.
-    assert lattice.joint(Relation.ADD_REMOVE) < lattice.joint(Relation.REPLACE_ONE)
+    assert lattice.joint(NeighboringRelation.ADD_REMOVE) < lattice.joint(
+        NeighboringRelation.REPLACE_ONE
+    )
     named = any("number of rows" in one.name for one in plan.released)
     assert named == (intercept == 0)
 
 
 def test_too_many_rows_are_refused():
-    lattice = Lattice.of(features=2)
-    plan = plan_moments(lattice, rho=1)
+    lattice = RowLattice.of(features=2)
+    plan = plan_sufficient_statistics(lattice, rho=1)
     nothing = zero_sums(lattice)
-    many = Sums(nothing.total, lattice.most_rows + 1)
+    many = MomentSums(nothing.total, lattice.most_rows + 1)
     with pytest.raises(OutOfDomain, match="64 bits"):
-        plan.release(many, rows=unit_map(lattice), bits=seeded(1))
+        plan.release(many, rows=unit_map(lattice), bits=seeded_rng(1))
 
 
 def test_rows_of_another_lattice_are_refused():
-    plan = plan_moments(Lattice.of(features=2), rho=1)
-    other = Lattice.of(features=3)
+    plan = plan_sufficient_statistics(RowLattice.of(features=2), rho=1)
+    other = RowLattice.of(features=3)
     with pytest.raises(InvalidArgument, match="lattice"):
-        plan.release(zero_sums(other), rows=unit_map(other), bits=seeded(1))
+        plan.release(zero_sums(other), rows=unit_map(other), bits=seeded_rng(1))
 
 
 # ── solutions ────────────────────────────────────────────────────────────────
@@ -291,12 +308,12 @@ def test_rows_of_another_lattice_are_refused():
 def test_without_noise_it_is_least_squares():
     """K1, K2."""
     x, y = table(400, 1)
-    moments = exact(Lattice.of(features=1), x, y)
+    moments = exact(RowLattice.of(features=1), x, y)
     slopes, level = moments.coefficients(ssp(moments).theta)
     slope, constant = np.polyfit(x[:, 0], y[:, 0], 1)
     assert (slopes.item(), level.item()) == pytest.approx((slope, constant), rel=1e-10)
     x, y = table(400, 4, 2)
-    moments = exact(Lattice.of(features=4, outputs=2), x, y)
+    moments = exact(RowLattice.of(features=4, outputs=2), x, y)
     slopes, level = moments.coefficients(ssp(moments).theta)
     found = np.linalg.lstsq(np.column_stack((np.ones(400), x)), y)[0]
     assert np.column_stack((level, slopes)) == pytest.approx(found.T, rel=1e-9)
@@ -305,23 +322,23 @@ def test_without_noise_it_is_least_squares():
 def test_without_noise_it_is_ridge():
     """K3."""
     x, y = table(300, 4)
-    moments = exact(Lattice.of(features=4, intercept=0.0), x, y)
+    moments = exact(RowLattice.of(features=4, intercept=0.0), x, y)
     found = Ridge(alpha=2.5, fit_intercept=False).fit(x, y[:, 0]).coef_
-    assert penalised(moments, 2.5).theta[:, 0] == pytest.approx(found, rel=1e-9)
+    assert ridge(moments, 2.5).theta[:, 0] == pytest.approx(found, rel=1e-9)
 
 
 def test_the_penalty_lifts_every_matrix_above_its_noise():
     """K12, K33: on rank-deficient rows, the penalised matrix is always definite."""
-    lattice = Lattice.of(features=6, intercept=0.0)
+    lattice = RowLattice.of(features=6, intercept=0.0)
     rows = unit_map(lattice)
     x, y = table(3000, 6)
     x[:, 3:] = x[:, :3]
-    total = sums(rows, x, y)
-    plan = plan_moments(lattice, epsilon=EPSILON, delta=DELTA)
-    bits = seeded(3)
+    total = sum_moments(rows, x, y)
+    plan = plan_sufficient_statistics(lattice, epsilon=EPSILON, delta=DELTA)
+    bits = seeded_rng(3)
     for _ in range(300):
         moments = plan.release(total, rows=rows, bits=bits)
-        found = psd(moments)
+        found = project_psd(moments)
         assert found.stable
         assert found.smallest == pytest.approx(edge(moments), rel=1e-6)
         assert found.condition < math.inf
@@ -329,16 +346,16 @@ def test_the_penalty_lifts_every_matrix_above_its_noise():
 
 def test_no_penalty_where_none_is_needed(released):
     far = dataclasses.replace(released, gram=released.gram + 1e4 * np.eye(4))
-    assert psd(far).penalty == 0.0
+    assert project_psd(far).penalty == 0.0
 
 
 def test_adassp_takes_the_smallest_eigenvalue_down():
     """K11, K32: two deviations below; no penalty where the eigenvalue is large."""
-    lattice = Lattice.of(features=2)
+    lattice = RowLattice.of(features=2)
     rows = unit_map(lattice)
-    plan = plan_moments(lattice, epsilon=EPSILON, delta=DELTA, smallest_share=0.3)
+    plan = plan_sufficient_statistics(lattice, epsilon=EPSILON, delta=DELTA, smallest_share=0.3)
     x, y = table(20_000, 2)
-    moments = plan.release(sums(rows, x, y), rows=rows, bits=seeded(3))
+    moments = plan.release(sum_moments(rows, x, y), rows=rows, bits=seeded_rng(3))
     truth = np.linalg.eigvalsh(rows.design(x).T @ rows.design(x))[0]
     assert abs(moments.smallest - truth) < 6 * moments.sigma_smallest + 1
     assert adassp(moments).penalty == 0.0
@@ -350,9 +367,9 @@ def test_adassp_takes_the_smallest_eigenvalue_down():
 
 def test_the_published_eigenvalue_is_a_lower_bound():
     """K11: with the published shift it exceeds the truth less than once in 10**4."""
-    lattice = Lattice.of(features=2)
+    lattice = RowLattice.of(features=2)
     plan = plan_published(lattice, method="adassp", constants="wang", epsilon=1, delta=DELTA)
-    moments = plan.release(zero_sums(lattice), rows=unit_map(lattice), bits=seeded(1))
+    moments = plan.release(zero_sums(lattice), rows=unit_map(lattice), bits=seeded_rng(1))
     shift = math.sqrt(moments.published_log)
     assert 0.5 * math.erfc(shift / math.sqrt(2)) < 1e-4
     target = moments.sigma * math.sqrt(3 * math.log(18 / 0.05))
@@ -383,4 +400,4 @@ def test_subsets_are_post_processing(released):
 
 def test_a_penalty_is_not_negative(released):
     with pytest.raises(InvalidArgument, match="penalty"):
-        penalised(released, -1.0)
+        ridge(released, -1.0)

@@ -9,10 +9,10 @@ import pytest
 
 from discreet.core import events
 from discreet.core.errors import InvalidArgument, OutOfDomain
-from discreet.core.relation import Relation
+from discreet.core.relation import NeighboringRelation
 from discreet.models.regression._row_sources import ArrayRows
-from discreet.models.regression._task import Task
-from discreet.models.regression.auto import BestLinearRegression
+from discreet.models.regression._task import RegressionTask
+from discreet.models.regression.auto import AutoLinearRegression
 from discreet.models.regression.theil_sen import (
     TheilSen,
     matched,
@@ -20,14 +20,14 @@ from discreet.models.regression.theil_sen import (
     quartile_scores,
     shuffled,
 )
-from discreet.noise.random_source import SeededBits, seeded
+from discreet.noise.random_source import SeededRandomSource, seeded_rng
 from discreet.query.budget import budget
 
-ADD = Relation.ADD_REMOVE
+ADD = NeighboringRelation.ADD_REMOVE
 
 
 def task(relation=ADD, features=1):
-    return Task(
+    return RegressionTask(
         lower=np.zeros(features),
         upper=np.full(features, 10.0),
         target=(0.0, 10.0),
@@ -93,7 +93,7 @@ def test_no_row_moves_a_quartile_score_further_than_is_claimed():
 
 def test_every_row_is_in_one_pair_of_each_matching():
     x = np.arange(9.0)[:, None]
-    pairs = matched(ArrayRows(x, x), 5, seeded(1))
+    pairs = matched(ArrayRows(x, x), 5, seeded_rng(1))
     assert pairs.shape == (5 * 4, 4)
     for one in pairs.reshape(5, 4, 4):
         assert len(set(one[:, [0, 2]].ravel())) == 8
@@ -107,13 +107,13 @@ def test_pairs_with_equal_features_say_nothing_and_wild_ones_are_clipped():
     assert ((found >= 0) & (found <= 10)).all()
 
 
-@pytest.mark.parametrize("relation", [ADD, Relation.REPLACE_ONE])
+@pytest.mark.parametrize("relation", [ADD, NeighboringRelation.REPLACE_ONE])
 def test_it_costs_what_was_asked(relation):
     pure = TheilSen().plan(task(relation), budget(epsilon=1, delta=1e-6))
     assert pure.guarantee.epsilon() == 1.0
     assert sum(one.epsilon for one in pure.mechanisms) == 1
     # Mixing over matchings does not keep a bounded range: only pure parts are stated.
-    assert all(isinstance(one.guarantee.event, events.Pure) for one in pure.released)
+    assert all(isinstance(one.guarantee.event, events.PureEvent) for one in pure.released)
     rho = Fraction(1, 50)
     concentrated = TheilSen().plan(task(relation), budget(rho=rho))
     assert sum(one.epsilon**2 / 8 for one in concentrated.mechanisms) <= rho
@@ -124,14 +124,14 @@ def test_outliers_hardly_move_it():
     x = rng.uniform(0, 10, (4000, 1))
     y = 2 + 0.5 * x[:, 0] + rng.normal(0, 0.2, 4000)
     y[:200] = 10.0
-    model = BestLinearRegression(
+    model = AutoLinearRegression(
         epsilon=1,
         delta=1e-6,
         bounds=[(0, 10)],
         target_bounds=(0, 10),
         rows=4000,
         method="theil_sen",
-        bits=seeded(3),
+        bits=seeded_rng(3),
     ).fit(x, y)
     assert model.coef_[0] == pytest.approx(0.5, abs=0.05)
     assert model.intercept_ == pytest.approx(2.1, abs=0.2)
@@ -160,7 +160,7 @@ def test_ties_are_drawn_again():
     bits = Scripted([7, 3, 7, 1], [4, 2, 2**64 - 1, 3])
     assert shuffled(4, bits).tolist() == [1, 3, 0, 2]
     assert not bits.draws
-    assert shuffled(1, seeded(1)).tolist() == [0]
-    assert shuffled(0, seeded(1)).tolist() == []
+    assert shuffled(1, seeded_rng(1)).tolist() == [0]
+    assert shuffled(0, seeded_rng(1)).tolist() == []
     with pytest.raises(OutOfDomain, match="too many rows"):
-        shuffled(17, SeededBits(1, width=8))
+        shuffled(17, SeededRandomSource(1, width=8))

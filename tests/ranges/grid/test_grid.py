@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from discreet.core.errors import InvalidArgument
-from discreet.core.relation import Relation
+from discreet.core.relation import NeighboringRelation
 from discreet.ranges import workload as w
 from discreet.ranges.domain import dates, integers, ordered
 from discreet.ranges.grid import domain as g
@@ -22,16 +22,18 @@ from discreet.ranges.grid._optimize import (
     product_boxes,
     quadtree,
 )
-from discreet.ranges.grid.box_strategy import Boxes, read_boxes
-from discreet.ranges.grid.domain import Grid, listed_rectangles
-from discreet.ranges.strategies.base import Contribution, Price, rounded_shares
+from discreet.ranges.grid.box_strategy import BoxStrategy, read_boxes
+from discreet.ranges.grid.domain import GridDomain, listed_rectangles
+from discreet.ranges.strategies.base import Contribution, MeasurementCost, rounded_shares
 from discreet.ranges.strategies.haar import optimal_haar
 
-ADD, REPLACE = Relation.ADD_REMOVE, Relation.REPLACE_ONE
+ADD, REPLACE = NeighboringRelation.ADD_REMOVE, NeighboringRelation.REPLACE_ONE
 
 
 def boxes(shape, *sides):
-    return Boxes(shape=shape, sides=sides, shares=rounded_shares(np.arange(1.0, len(sides) + 1)))
+    return BoxStrategy(
+        shape=shape, sides=sides, shares=rounded_shares(np.arange(1.0, len(sides) + 1))
+    )
 
 
 STRUCTURES = {
@@ -57,7 +59,7 @@ def fixture_noise(strategy):
 
 def dense(strategy, noise):
     """The measured matrix over the padded grid, and the covariance of least squares."""
-    whole = Boxes(shape=strategy.padded, sides=strategy.sides, shares=strategy.shares)
+    whole = BoxStrategy(shape=strategy.padded, sides=strategy.sides, shares=strategy.shares)
     cells = np.eye(math.prod(whole.shape), dtype=np.int64)
     columns = [whole.measure(cell.reshape(whole.shape)) for cell in cells]
     groups = [np.stack(group, axis=1).astype(float) for group in zip(*columns, strict=True)]
@@ -182,7 +184,7 @@ PUBLISHED = {  # F40: flat, quadtree, quadtree weighted, product; Laplace epsilo
 @pytest.mark.parametrize("size", PUBLISHED)
 def test_published_errors_of_all_rectangles(size, family):
     # So little budget that discrete noise has the variance of continuous noise.
-    price = Price(family=family, strength=1e-3 if family == "laplace" else 2e-6)
+    price = MeasurementCost(family=family, strength=1e-3 if family == "laplace" else 2e-6)
     shape, workload = (size, size), g.all_rectangles()
     given = {"workload": workload, "price": price, "relation": ADD, "contribution": Contribution()}
     found = lattice(shape, **given)
@@ -206,7 +208,7 @@ def test_published_errors_of_all_rectangles(size, family):
 
 
 def test_gaussian_boxes_are_as_good_as_the_product_of_the_best_wavelets():
-    price = Price(family="gaussian", strength=2e-6)
+    price = MeasurementCost(family="gaussian", strength=2e-6)
     workload = g.all_rectangles()
     given = {"price": price, "relation": ADD, "contribution": Contribution()}
     wave = optimal_haar(64, workload=w.all_ranges(), **given)
@@ -233,13 +235,13 @@ def test_counts_that_would_overflow_are_bounded():
 def test_boxes_refuse_what_has_no_closed_form():
     share = (Fraction(1, 2),) * 2
     with pytest.raises(InvalidArgument, match="divide"):
-        Boxes(shape=(6, 6), sides=((1, 1), (2, 2), (3, 2)), shares=(Fraction(1, 3),) * 3)
+        BoxStrategy(shape=(6, 6), sides=((1, 1), (2, 2), (3, 2)), shares=(Fraction(1, 3),) * 3)
     with pytest.raises(InvalidArgument, match="single cells"):
-        Boxes(shape=(6, 6), sides=((2, 2), (1, 1)), shares=share)
+        BoxStrategy(shape=(6, 6), sides=((2, 2), (1, 1)), shares=share)
     with pytest.raises(InvalidArgument, match="differ"):
-        Boxes(shape=(6, 6), sides=((1, 1), (1, 1)), shares=share)
+        BoxStrategy(shape=(6, 6), sides=((1, 1), (1, 1)), shares=share)
     with pytest.raises(InvalidArgument, match="one side for each axis"):
-        Boxes(shape=(6, 6), sides=((1, 1), (2,)), shares=share)
+        BoxStrategy(shape=(6, 6), sides=((1, 1), (2,)), shares=share)
 
 
 def test_boxes_come_back_from_their_content(strategy):
@@ -247,7 +249,7 @@ def test_boxes_come_back_from_their_content(strategy):
 
 
 def test_grids_say_what_they_cannot_read():
-    grid = Grid(domains=(dates("2024-01-01", "2024-01-31"), ordered(["north", "south"])))
+    grid = GridDomain(domains=(dates("2024-01-01", "2024-01-31"), ordered(["north", "south"])))
     assert grid.shape == (31, 2)
     assert grid.labels[1] == ("north", "south")
     (a, b), (c, d) = grid.ends([("2024-01-02", None), None])
@@ -259,7 +261,7 @@ def test_grids_say_what_they_cannot_read():
     with pytest.raises(InvalidArgument, match="as many ends"):
         grid.ends([(np.array(["2024-01-02"] * 3), None), (np.array(["north"] * 2), None)])
     with pytest.raises(InvalidArgument, match="at most"):
-        Grid(domains=(integers(0, 10**4), integers(0, 10**4)))
+        GridDomain(domains=(integers(0, 10**4), integers(0, 10**4)))
 
 
 @pytest.mark.parametrize(

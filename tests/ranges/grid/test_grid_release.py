@@ -8,8 +8,8 @@ import pytest
 
 from discreet import category, date, ranges
 from discreet.core.errors import InvalidArgument, OutOfDomain
-from discreet.core.relation import Relation
-from discreet.noise.random_source import seeded
+from discreet.core.relation import NeighboringRelation
+from discreet.noise.random_source import seeded_rng
 from discreet.query.budget import budget
 from discreet.ranges import _noise_tails as tails
 from discreet.ranges import workload as w
@@ -37,7 +37,7 @@ def fixture_plan():
 
 @pytest.fixture(scope="module", name="release")
 def fixture_release(plan, counts):
-    return plan.best.release(counts, bits=seeded(1))
+    return plan.best.release(counts, bits=seeded_rng(1))
 
 
 def test_answers_are_sums_of_cells(release):
@@ -55,7 +55,7 @@ def test_answers_are_sums_of_cells(release):
 
 def test_the_stated_error_is_the_error(counts):
     design = GridDesign(
-        grid=g.Grid(domains=AXES),
+        grid=g.GridDomain(domains=AXES),
         strategy=quadtree((20, 4)),
         budget=budget(epsilon=1),
         family="laplace",
@@ -63,9 +63,9 @@ def test_the_stated_error_is_the_error(counts):
     spans = (("2023-01-03", "2023-01-17"), ("north", "south"))
     truth = counts[2:17, :3].sum()
     errors = np.array(
-        [design.release(counts, bits=seeded(i)).answer(*spans) - truth for i in range(800)]
+        [design.release(counts, bits=seeded_rng(i)).answer(*spans) - truth for i in range(800)]
     )
-    deviation = design.release(counts, bits=seeded(0)).std(*spans)
+    deviation = design.release(counts, bits=seeded_rng(0)).std(*spans)
     assert mean_of(errors, 0, deviation**2)
     # Sums of many Laplace variables: a fourth moment of at most six squares.
     assert mean_of(errors**2, deviation**2, 5 * deviation**4)
@@ -77,9 +77,9 @@ def test_intervals_hold_and_are_not_wide(counts, price):
     design = plan_grid(AXES, g.all_rectangles(), price).best
     spans = (("2023-01-03", "2023-01-17"), ("north", "south"))
     truth = counts[2:17, :3].sum()
-    release = design.release(counts, bits=seeded(0))
+    release = design.release(counts, bits=seeded_rng(0))
     low, high = release.interval(*spans, level=0.9)
-    answers = [design.release(counts, bits=seeded(i)).answer(*spans) for i in range(400)]
+    answers = [design.release(counts, bits=seeded_rng(i)).answer(*spans) for i in range(400)]
     # The width depends on nothing that was measured.
     held = (np.abs(np.array(answers) - truth) <= (high - low) / 2).sum()
     # P(fewer than 333 of 400 | 0.9 each) < 1e-5; the seeds are fixed.
@@ -92,7 +92,7 @@ def test_intervals_hold_and_are_not_wide(counts, price):
 
 def test_small_gaussian_weights_may_be_taken_together(counts):
     design = plan_grid(AXES, g.all_rectangles(), budget(rho=0.001)).best
-    release = design.release(counts, bits=seeded(3))
+    release = design.release(counts, bits=seeded_rng(3))
     rectangle = [(2, 16), (0, 2)]
     ends = tuple((np.array(a), np.array(b)) for a, b in rectangle)
     variance = float(design.variance(ends))
@@ -120,7 +120,7 @@ def test_margins_are_totals_of_an_axis(release, counts):
 def test_heavy_cells_are_surely_above(counts):
     spiky = counts.copy()
     spiky[4, 1] = 5000
-    release = plan_grid(AXES, g.points(), budget(epsilon=1)).best.release(spiky, bits=seeded(2))
+    release = plan_grid(AXES, g.points(), budget(epsilon=1)).best.release(spiky, bits=seeded_rng(2))
     (cell,) = release.heavy(1000)
     assert cell.labels == (DAYS.label(4), "east")
     assert cell.low <= 5000 <= cell.high
@@ -193,7 +193,7 @@ def test_a_year_by_regions_of_a_hundred_thousand_rows():
     assert "of all rows" in str(plan)
     rows = np.random.default_rng(1).integers(0, 365 * 50, size=100_000)
     counts = np.bincount(rows, minlength=365 * 50).reshape(365, 50)
-    release = plan.best.release(counts, bits=seeded(5))
+    release = plan.best.release(counts, bits=seeded_rng(5))
     assert abs(release.total - 100_000) < 6 * release.std(None, None)
 
 
@@ -202,13 +202,18 @@ def test_the_door_is_the_planner_with_declared_columns(plan):
     declared = [days, category(list(REGIONS.labels), other=False)]
     assert str(ranges.plan_grid(declared, epsilon=1, rows=2400)) == str(plan)
     several = ranges.plan_grid(
-        AXES, "points", rho=1, rows_per_unit=3, relation=Relation.REPLACE_ONE, data_aware=False
+        AXES,
+        "points",
+        rho=1,
+        rows_per_unit=3,
+        relation=NeighboringRelation.REPLACE_ONE,
+        data_aware=False,
     )
     behind = plan_grid(
         AXES,
         g.points(),
         budget(rho=1),
-        relation=Relation.REPLACE_ONE,
+        relation=NeighboringRelation.REPLACE_ONE,
         contribution=Contribution(rows=3),
     )
     assert several.candidates[0].rmse == behind.candidates[0].rmse
@@ -219,7 +224,7 @@ def test_replacing_and_several_rows_cost_more(counts):
     def rmse(**options):
         return plan_grid(AXES, g.all_rectangles(), budget(epsilon=1), **options).candidates[0].rmse
 
-    assert rmse(relation=Relation.REPLACE_ONE) > 1.8 * rmse()
+    assert rmse(relation=NeighboringRelation.REPLACE_ONE) > 1.8 * rmse()
     assert rmse(contribution=Contribution(rows=3)) > 2.7 * rmse()
     with pytest.raises(InvalidArgument, match="relation"):
-        plan_grid(AXES, g.all_rectangles(), budget(epsilon=1), relation=Relation.LOCAL)
+        plan_grid(AXES, g.all_rectangles(), budget(epsilon=1), relation=NeighboringRelation.LOCAL)

@@ -5,9 +5,9 @@ import pytest
 
 from discreet.core.errors import InvalidArgument
 from discreet.ranges.strategies import square_root as toeplitz
-from discreet.ranges.stream.blt_counter import LONGEST, Blt, best_blt
+from discreet.ranges.stream.blt_counter import BLT, LONGEST, best_blt
 
-PUBLISHED = Blt((0.0372, 0.069, 0.1601, 0.2305), (0.99923, 0.9889, 0.92183, 0.56279))
+PUBLISHED = BLT((0.0372, 0.069, 0.1601, 0.2305), (0.99923, 0.9889, 0.92183, 0.56279))
 
 
 def rows(blt, size):
@@ -17,7 +17,7 @@ def rows(blt, size):
 
 
 @pytest.mark.parametrize(
-    "blt", [PUBLISHED, Blt((0.5,), (0.5,)), Blt((0.9, 0.05), (0.3, 0.9)), best_blt(50)]
+    "blt", [PUBLISHED, BLT((0.5,), (0.5,)), BLT((0.9, 0.05), (0.3, 0.9)), best_blt(50)]
 )
 def test_closed_forms(blt):
     size = 90
@@ -64,6 +64,6 @@ def test_bands_need_more_memory(band):
 def test_refusals():
     for omega, theta in [((), ()), ((1.0,), (1.0,)), ((-1.0,), (0.5,)), ((1.0, 1.0), (0.5,))]:
         with pytest.raises(InvalidArgument):
-            Blt(omega, theta)
+            BLT(omega, theta)
     with pytest.raises(InvalidArgument, match="horizon"):
         best_blt(LONGEST + 1)

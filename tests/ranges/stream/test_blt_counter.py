@@ -8,8 +8,8 @@ import pytest
 from scipy import stats
 
 from discreet.mechanisms.additive import gaussian
-from discreet.noise.random_source import seeded
-from discreet.ranges.stream.blt_counter import BITS, CHUNK, Blt, BltCounter, best_blt, fixed
+from discreet.noise.random_source import seeded_rng
+from discreet.ranges.stream.blt_counter import BITS, BLT, CHUNK, BLTCounter, best_blt, fixed
 from tests.distributions import ALPHA
 
 HORIZON = 300
@@ -30,7 +30,7 @@ class Nothing:
 def product(matrix, counts, batches=(1 << 20,)):
     """F(x) as it is released, and the prefixes read from it, both without noise."""
     noise = Nothing()
-    counter = BltCounter(fixed=matrix, noise=noise)
+    counter = BLTCounter(fixed=matrix, noise=noise)
     rows = np.array(counts)
     rows = rows[:, None] if rows.ndim == 1 else rows
     state, prefixes = counter.start(rows.shape[1]), []
@@ -63,7 +63,7 @@ def test_sensitivity_over_all_neighbours():
     assert max(found) <= claimed
     assert max(found) >= 0.99999 * claimed
     # The check can fail: the norm of a matrix with one buffer less would be too small.
-    less = fixed(Blt(SMALL.blt.omega[:-1], SMALL.blt.theta[:-1]), HORIZON)
+    less = fixed(BLT(SMALL.blt.omega[:-1], SMALL.blt.theta[:-1]), HORIZON)
     assert max(found) > less.squared(rows_per_unit=1, replaced=False)
 
 
@@ -104,7 +104,7 @@ def test_the_product_is_that_of_the_matrix():
 def test_a_long_and_crowded_stream_is_read_back():
     horizon = 1 << 18
     matrix = fixed(best_blt(horizon), horizon)
-    counts = np.full(horizon, BltCounter(fixed=matrix, noise=None).most)
+    counts = np.full(horizon, BLTCounter(fixed=matrix, noise=None).most)
     assert product(matrix, counts, (50_000,))[1][-1, 0] == pytest.approx(counts.sum(), rel=1e-11)
     assert float(matrix.slack / matrix.norm) < 1e-3
 
@@ -116,11 +116,11 @@ def test_simulated_variance(wrong):
         sensitivity=1, norm="linf", dimension=SMALL.squared(rows_per_unit=1, replaced=False), mu=1
     )
     less = gaussian(sensitivity=1, sigma=wrong * noise.std, on="integers")
-    counter = BltCounter(fixed=SMALL, noise=less)
-    honest = BltCounter(fixed=SMALL, noise=noise)
+    counter = BLTCounter(fixed=SMALL, noise=less)
+    honest = BLTCounter(fixed=SMALL, noise=noise)
     lanes = 5_000
     state, fed = counter.feed(
-        counter.start(lanes), np.zeros((HORIZON, lanes), dtype=np.int64), seeded(7)
+        counter.start(lanes), np.zeros((HORIZON, lanes), dtype=np.int64), seeded_rng(7)
     )
     behind = fed.part + counter.closing(state)[1]
     z = stats.norm.isf(ALPHA / 2)
@@ -135,7 +135,7 @@ def test_simulated_variance(wrong):
 def test_memory_is_constant():
     for horizon in (1000, 10**6):
         matrix = fixed(best_blt(horizon), horizon)
-        counter = BltCounter(fixed=matrix, noise=Nothing())
+        counter = BLTCounter(fixed=matrix, noise=Nothing())
         state = counter.start(1)
         for _ in range(5):
             state, _ = counter.feed(state, np.ones((177, 1), dtype=np.int64), None)

@@ -9,8 +9,8 @@ from scipy import stats
 
 import discreet
 from discreet.core.errors import InvalidArgument, OutOfDomain
-from discreet.core.relation import Relation
-from discreet.noise.random_source import seeded
+from discreet.core.relation import NeighboringRelation
+from discreet.noise.random_source import seeded_rng
 from discreet.ranges.stream import state as stream
 from discreet.ranges.stream.plan import FIRST_EPOCH, StreamPlan, plan_stream
 from tests.distributions import ALPHA
@@ -47,7 +47,7 @@ def test_errors_are_those_forecast(shape, amount):
     lanes = 2_000
     plan = plan_stream(**amount, **shape, keys=[str(i) for i in range(lanes)])
     counts = np.random.default_rng(1).integers(0, 20, (300, 1)) * np.ones(lanes, dtype=np.int64)
-    _, answers = run(plan, counts, bits=seeded(2), batches=(100, 33))
+    _, answers = run(plan, counts, bits=seeded_rng(2), batches=(100, 33))
     at = np.array([1, 89, 90, 91, 150, 179, 180, 200, 256, 257, 290, 300])
     seen = np.square(answers - truth(plan, counts))[at - 1].mean(axis=1)
     # The fourth moment of a sum of Laplace or Gaussian variables is at most 6 var^2.
@@ -62,7 +62,7 @@ def test_a_state_that_was_put_away_goes_on_in_the_same_way(shape, amount):
     """With the same bits the same answers, to the last bit: nothing is forgotten or added."""
     plan = plan_stream(**amount, **shape, keys=["a", "b"])
     counts = np.random.default_rng(3).integers(0, 20, (700, 2))
-    straight, packed = seeded(4), seeded(4)
+    straight, packed = seeded_rng(4), seeded_rng(4)
     _, expected = run(plan, counts, bits=straight, batches=(70, 1, 29))
     state, found = stream.begin(plan), []
     rows = counts
@@ -83,7 +83,7 @@ def test_memory_does_not_grow_with_time():
         state = stream.begin(plan)
         for size in (1, 1, 1000, 3, 5_000, 4_000):
             counts = np.ones(size, dtype=np.int64)
-            state, _ = stream.advance(plan, state, counts, bits=seeded(5))
+            state, _ = stream.advance(plan, state, counts, bits=seeded_rng(5))
             assert state.numbers <= most
 
 
@@ -107,7 +107,9 @@ def test_epochs_double():
     assert plan.variance([FIRST_EPOCH + 5])[0] == pytest.approx(inside + end)
 
 
-@pytest.mark.parametrize("relation", [Relation.ADD_REMOVE, Relation.REPLACE_ONE])
+@pytest.mark.parametrize(
+    "relation", [NeighboringRelation.ADD_REMOVE, NeighboringRelation.REPLACE_ONE]
+)
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 def test_guarantees_are_what_was_asked(shape, relation):
     for per_unit in (1, 4):
@@ -130,13 +132,13 @@ def test_noise_is_scaled_to_units_and_relation(shape):
     one = plan_stream(epsilon=0.1, **shape)
     for plan, factor in [
         (plan_stream(epsilon=0.1, rows_per_unit=3, **shape), 9),
-        (plan_stream(epsilon=0.1, relation=Relation.REPLACE_ONE, **shape), 4),
+        (plan_stream(epsilon=0.1, relation=NeighboringRelation.REPLACE_ONE, **shape), 4),
     ]:
         assert plan.variance(t) == pytest.approx(factor * one.variance(t), rel=1e-3)
     one = plan_stream(rho=0.1, **shape)
     for plan, factor in [
         (plan_stream(rho=0.1, rows_per_unit=3, **shape), 9),
-        (plan_stream(rho=0.1, relation=Relation.REPLACE_ONE, **shape), 2),
+        (plan_stream(rho=0.1, relation=NeighboringRelation.REPLACE_ONE, **shape), 2),
     ]:
         assert plan.variance(t) == pytest.approx(factor * one.variance(t), rel=1e-3)
 
@@ -155,7 +157,7 @@ def test_intervals_cover(amount):
     lanes = 2_000
     plan = plan_stream(**amount, keys=[str(i) for i in range(lanes)])
     counts = np.zeros((300, lanes), dtype=np.int64)
-    _, answers = stream.advance(plan, stream.begin(plan), counts, bits=seeded(6))
+    _, answers = stream.advance(plan, stream.begin(plan), counts, bits=seeded_rng(6))
     for level in (0.8, 0.95):
         low, high = answers.interval(level)
         covered = ((low <= 0) & (high >= 0)).mean(axis=1)[[0, 20, 255, 256, 299]]
@@ -221,7 +223,7 @@ def test_keys_out_of_place():
 def test_counts_out_of_domain(counts):
     plan = plan_stream(epsilon=1)
     with pytest.raises(OutOfDomain):
-        stream.advance(plan, stream.begin(plan), counts, bits=seeded(1))
+        stream.advance(plan, stream.begin(plan), counts, bits=seeded_rng(1))
 
 
 @pytest.mark.parametrize("amount", [{"epsilon": 10**6}, {"rho": 10**9}], ids=str)
@@ -232,7 +234,7 @@ def test_counts_beyond_all_bounds_are_cut_and_do_not_overflow(amount):
         most = plan.counter(0).most
         assert most >= 2**26
         counts = np.full(horizon, 2**63, dtype=np.uint64)
-        _, answers = stream.advance(plan, stream.begin(plan), counts, bits=seeded(1))
+        _, answers = stream.advance(plan, stream.begin(plan), counts, bits=seeded_rng(1))
         expected = most * np.arange(1, horizon + 1)
         assert answers.values == pytest.approx(expected, rel=1e-12, abs=0.5)
 
@@ -240,10 +242,10 @@ def test_counts_beyond_all_bounds_are_cut_and_do_not_overflow(amount):
 def test_the_horizon_is_the_end():
     """F11: a step beyond it is refused, never wrapped around."""
     plan = plan_stream(rho=1, horizon=3)
-    state, _ = stream.advance(plan, stream.begin(plan), [1, 2], bits=seeded(1))
+    state, _ = stream.advance(plan, stream.begin(plan), [1, 2], bits=seeded_rng(1))
     with pytest.raises(InvalidArgument, match="horizon"):
-        stream.advance(plan, state, [1, 2], bits=seeded(1))
-    state, last = stream.advance(plan, state, [1], bits=seeded(1))
+        stream.advance(plan, state, [1, 2], bits=seeded_rng(1))
+    state, last = stream.advance(plan, state, [1], bits=seeded_rng(1))
     assert last.steps.tolist() == [3]
     with pytest.raises(InvalidArgument, match="horizon"):
         plan.std([4])
@@ -262,14 +264,14 @@ def test_refused_plans():
         with pytest.raises(InvalidArgument):
             plan_stream(**wrong)
     with pytest.raises(InvalidArgument, match="relation"):
-        plan_stream(epsilon=1, relation=discreet.Relation.LOCAL)
+        plan_stream(epsilon=1, relation=discreet.NeighboringRelation.LOCAL)
 
 
 @pytest.mark.parametrize("kind", ["int8", "uint8", "int16", "uint32", "int64", "uint64"])
 def test_counts_and_keys_of_any_whole_type_are_counted(kind):
     counts, plan = np.array([1, 0, 100]), plan_stream(epsilon=1, horizon=3)
-    _, expected = run(plan, counts, bits=seeded(1))
-    _, found = run(plan, counts.astype(kind), bits=seeded(1))
+    _, expected = run(plan, counts, bits=seeded_rng(1))
+    _, found = run(plan, counts.astype(kind), bits=seeded_rng(1))
     assert found.tolist() == expected.tolist()
     keyed = plan_stream(epsilon=1, horizon=3, keys=["a", "b"])
     at, keys = np.array([1, 3], dtype=kind), np.array([1, 0], dtype=kind)

@@ -8,7 +8,7 @@ import pytest
 from scipy import stats
 
 from discreet.noise.laplace import DiscreteLaplace
-from discreet.noise.random_source import seeded
+from discreet.noise.random_source import seeded_rng
 from discreet.ranges.stream.tree_counter import Chain, TreeCounter, best_chain, half_width
 from tests.distributions import ALPHA, frequency
 
@@ -135,7 +135,7 @@ def test_simulated_variance(wrong):
     counter = TreeCounter(chain=chain, law=DiscreteLaplace(2))
     lanes = 30_000
     drawn = TreeCounter(chain=chain, law=DiscreteLaplace(2 * wrong))
-    _, fed = drawn.feed(drawn.start(lanes), np.zeros((40, lanes), dtype=np.int64), seeded(5))
+    _, fed = drawn.feed(drawn.start(lanes), np.zeros((40, lanes), dtype=np.int64), seeded_rng(5))
     z = stats.norm.isf(ALPHA / 2)  # E e^4 of a sum of Laplace variables is at most 6 var^2
     for t in (1, 7, 22, 39):
         variance = counter.variance(np.array([t]))[0]
@@ -150,7 +150,9 @@ def test_intervals_cover(scale, level):
     chain = best_chain(64)
     counter = TreeCounter(chain=chain, law=DiscreteLaplace(scale))
     lanes = 40_000
-    _, fed = counter.feed(counter.start(lanes), np.zeros((64, lanes), dtype=np.int64), seeded(6))
+    _, fed = counter.feed(
+        counter.start(lanes), np.zeros((64, lanes), dtype=np.int64), seeded_rng(6)
+    )
     t = np.array([1, 13, 30, 64])
     terms = [(times, np.abs(weight) * scale) for times, weight in chain.terms(t)]
     for at, reach in zip(t, half_width(terms, level), strict=True):
@@ -171,7 +173,7 @@ def test_memory_is_logarithmic():
         counter = TreeCounter(chain=best_chain(horizon), law=DiscreteLaplace(1))
         state = counter.start(1)
         for _ in range(3):
-            state, _ = counter.feed(state, np.ones((777, 1), dtype=np.int64), seeded(1))
+            state, _ = counter.feed(state, np.ones((777, 1), dtype=np.int64), seeded_rng(1))
             assert state.numbers <= most
 
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from discreet.audit.case import AuditSuite, Case
-from discreet_studies.audits.published_claims import Claim
+from discreet.audit.case import AuditCase, AuditSuite
+from discreet_studies.audits.published_claims import PublishedClaim
 
 
-def _cases() -> tuple[Case, ...]:
+def _cases() -> tuple[AuditCase, ...]:
     from discreet_studies.audits import corrected_mechanisms, published_cases, regression_cases
 
     return (
@@ -16,13 +16,13 @@ def _cases() -> tuple[Case, ...]:
     )
 
 
-def _published() -> tuple[Case, ...]:
+def _published() -> tuple[AuditCase, ...]:
     from discreet_studies.audits import published_cases, regression_cases
 
     return (*published_cases.cases(), *regression_cases.cases())
 
 
-def _demonstrations() -> tuple[Claim, ...]:
+def _demonstrations() -> tuple[PublishedClaim, ...]:
     from discreet_studies.audits import published_claims, regression_cases
 
     return (*published_claims.claims(), *regression_cases.claims())

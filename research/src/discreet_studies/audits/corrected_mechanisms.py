@@ -9,34 +9,34 @@ from typing import Any
 import numpy as np
 
 from discreet.audit import exact
-from discreet.audit.case import Case, one_by_one
+from discreet.audit.case import AuditCase, one_by_one
 from discreet.audit.cases.mechanisms import integer_laws
-from discreet.core.relation import Relation
-from discreet.mechanisms.additive import Additive, gaussian, laplace
+from discreet.core.relation import NeighboringRelation
+from discreet.mechanisms.additive import AdditiveMechanism, gaussian, laplace
 from discreet.mechanisms.bin_statistics import bin_statistics
 from discreet.mechanisms.bounded.mechanism import bounded_laplace
 from discreet.mechanisms.data_dependent.propose_test_release import propose_test_release
-from discreet.mechanisms.data_dependent.sample_and_aggregate import sample_aggregate
-from discreet.mechanisms.data_dependent.smooth_sensitivity import Noise, smooth
-from discreet.mechanisms.data_dependent.weighted_sensitivity import weighted
+from discreet.mechanisms.data_dependent.sample_and_aggregate import sample_and_aggregate
+from discreet.mechanisms.data_dependent.smooth_sensitivity import Noise, smooth_sensitivity
+from discreet.mechanisms.data_dependent.weighted_sensitivity import weighted_sensitivity
 from discreet.mechanisms.quantiles import private_quantile
-from discreet.mechanisms.scalar.best_noise import best_additive
-from discreet.noise.random_source import Bits, seeded
+from discreet.mechanisms.scalar.best_noise import best_additive_noise
+from discreet.noise.random_source import RandomSource, seeded_rng
 
 _FEW = (0.0,) * 3 + (1.0,) * 2
 _MORE = (0.0,) * 4 + (1.0,)
 
 
-def cases() -> tuple[Case, ...]:
+def cases() -> tuple[AuditCase, ...]:
     """The same questions, by mechanisms with a guarantee."""
     return (*_sensitivities(), *_medians(), *_bounded(), *_blocks())
 
 
-def _sensitivities() -> tuple[Case, ...]:
-    one = Relation.REPLACE_ONE
+def _sensitivities() -> tuple[AuditCase, ...]:
+    one = NeighboringRelation.REPLACE_ONE
     mean = laplace(sensitivity=0.4, epsilon=1, relation=one)
     deviation = laplace(sensitivity=0.2, epsilon=1, relation=one)
-    mixed = best_additive(sensitivity=1, epsilon=1, delta=1e-3)
+    mixed = best_additive_noise(sensitivity=1, epsilon=1, delta=1e-3)
     return (
         _additive("mean by (upper - lower)/n", mean, -1.0, -0.6),
         _additive("deviation by R/sqrt(n)", deviation, 0.0, 0.2),
@@ -45,12 +45,12 @@ def _sensitivities() -> tuple[Case, ...]:
     )
 
 
-def _medians() -> tuple[Case, ...]:
-    share = weighted(lower=0, upper=1, rows=5, epsilon=4, delta=0.08)
+def _medians() -> tuple[AuditCase, ...]:
+    share = weighted_sensitivity(lower=0, upper=1, rows=5, epsilon=4, delta=0.08)
     test = propose_test_release(bound=0.25, lower=0, upper=1, rows=5, epsilon=1, delta=0.01)
-    choice = private_quantile(lower=0, upper=1, epsilon=1, relation=Relation.REPLACE_ONE)
+    choice = private_quantile(lower=0, upper=1, epsilon=1, relation=NeighboringRelation.REPLACE_ONE)
 
-    def proposed(data: Any, *, bits: Bits) -> float:
+    def proposed(data: Any, *, bits: RandomSource) -> float:
         answer = test.release(data, bits=bits)
         return -1.0 if answer is None else float(answer)
 
@@ -66,12 +66,16 @@ def _medians() -> tuple[Case, ...]:
     )  # fmt: skip
 
 
-def _median(name: str, *, epsilon: int, delta: float = 0.0, noise: Noise | None = None) -> Case:
-    mechanism = smooth(lower=0, upper=1, rows=5, epsilon=epsilon, delta=delta, noise=noise)
+def _median(
+    name: str, *, epsilon: int, delta: float = 0.0, noise: Noise | None = None
+) -> AuditCase:
+    mechanism = smooth_sensitivity(
+        lower=0, upper=1, rows=5, epsilon=epsilon, delta=delta, noise=noise
+    )
     return one_by_one(name, mechanism.release, _FEW, _MORE, claimed=(float(epsilon), delta))
 
 
-def _bounded() -> tuple[Case, ...]:
+def _bounded() -> tuple[AuditCase, ...]:
     mechanism = bounded_laplace(lower=0, upper=10, sensitivity=1, epsilon=1, on="integers")
 
     def law(centre: int) -> dict[int, float]:
@@ -84,12 +88,12 @@ def _bounded() -> tuple[Case, ...]:
     )  # fmt: skip
 
 
-def _blocks() -> tuple[Case, ...]:
-    one = Relation.REPLACE_ONE
+def _blocks() -> tuple[AuditCase, ...]:
+    one = NeighboringRelation.REPLACE_ONE
     moved = laplace(sensitivity=2, epsilon=1, on="integers", relation=one)
     one_moved = integer_laws(moved, 1)
     bins = bin_statistics(lower=0, upper=1, bins=5, epsilon=1, empty="lower", relation=one)
-    groups = sample_aggregate(np.mean, lower=0, upper=1, groups=5, epsilon=1, summary="mean")
+    groups = sample_and_aggregate(np.mean, lower=0, upper=1, groups=5, epsilon=1, summary="mean")
     return (
         _additive(
             "counts by value, one replaced",
@@ -107,16 +111,16 @@ def _blocks() -> tuple[Case, ...]:
 
 def _additive(
     name: str,
-    mechanism: Additive,
+    mechanism: AdditiveMechanism,
     left: Any,
     right: Any,
     *,
-    laws: Callable[[], exact.Pair] | None = None,
-) -> Case:
+    laws: Callable[[], exact.OutputPair] | None = None,
+) -> AuditCase:
     def draw(value: Any, n: int, seed: int) -> object:
         rows = np.tile(np.asarray(value), (n, 1)) if np.ndim(value) else np.full(n, value)
-        return np.asarray(mechanism.release(rows, bits=seeded(seed)))
+        return np.asarray(mechanism.release(rows, bits=seeded_rng(seed)))
 
-    return Case(
+    return AuditCase(
         name=name, claimed=mechanism.guarantee, draw=draw, left=left, right=right, laws=laws
     )

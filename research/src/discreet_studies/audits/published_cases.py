@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from discreet.audit import exact
-from discreet.audit.case import Case, broken_case
+from discreet.audit.case import AuditCase, broken_case
 from discreet.audit.cases import broken
 from discreet.audit.cases.sparse_vector import laplace_integers
 from discreet.audit.lattice_distribution import Floats, discrete_laplace
@@ -35,13 +35,13 @@ ELSEWHERE = (
 """Registered in `broken`, and shown here, too."""
 
 
-def cases() -> tuple[Case, ...]:
+def cases() -> tuple[AuditCase, ...]:
     """What `discreet audit --published` shows of the thesis: broken claims, then what is right."""
     known = {case.name: case for case in broken.cases()}
     return (*(known[name] for name in ELSEWHERE), *published(), *published_sound.cases())
 
 
-def published() -> tuple[Case, ...]:
+def published() -> tuple[AuditCase, ...]:
     """What was published and is not what it claims."""
     return (*_sensitivities(), *_scales(), *_blocks(), *_disclosure())
 
@@ -49,7 +49,7 @@ def published() -> tuple[Case, ...]:
 # ── sensitivities that are none ───────────────────────────────────────────────────────────────
 
 
-def _sensitivities() -> tuple[Case, ...]:
+def _sensitivities() -> tuple[AuditCase, ...]:
     few, many = (0.0,) * 4 + (1.0,), (0.0,) * 4 + (100.0,)
     blur = 0.9 * 0.2 + 0.1  # half of epsilon times the scale, in local sensitivities
     blurred = 2 * blur / 4
@@ -98,7 +98,7 @@ def _left_out(data: Sequence[float], n: int, seed: int) -> Floats:
 # ── noise of the wrong scale ──────────────────────────────────────────────────────────────────
 
 
-def _scales() -> tuple[Case, ...]:
+def _scales() -> tuple[AuditCase, ...]:
     wide = math.exp(published_laws.thesis_beta(6, 0.1))
     beta = published_laws.thesis_beta(8, 0.1)
     sigma = published_laws.gaussian_multiplier(8, 0.1)
@@ -159,11 +159,11 @@ def _bounded(value: float, n: int, seed: int) -> Floats:
     return _read(law.ppf(np.random.default_rng(seed).uniform(low, high, n)))
 
 
-def _bounded_laws() -> exact.Pair:
+def _bounded_laws() -> exact.OutputPair:
     edges = np.linspace(0, 10, 2001)
     masses = [np.diff(stats.laplace(q, 1 / EPSILON).cdf(edges)) for q in (0.0, 1.0)]
     left, right = (mass / mass.sum() for mass in masses)
-    return exact.Pair(outcomes=range(len(left)), left=left, right=right, error=1e-11)
+    return exact.OutputPair(outcomes=range(len(left)), left=left, right=right, error=1e-11)
 
 
 def _two_flips(bit: int, n: int, seed: int) -> NDArray[np.int64]:
@@ -182,7 +182,7 @@ def _flips(bit: int) -> dict[tuple[int, int], float]:
 # ── blocks ────────────────────────────────────────────────────────────────────────────────────
 
 
-def _blocks() -> tuple[Case, ...]:
+def _blocks() -> tuple[AuditCase, ...]:
     one = exact.one_apart(discrete_laplace(1 / EPSILON))
     return (
         broken_case(
@@ -223,7 +223,7 @@ def _two_blocks(values: Sequence[float], n: int, seed: int) -> Floats:
     return _read(np.asarray(values) + noise)
 
 
-def _two_block_laws() -> exact.Pair:
+def _two_block_laws() -> exact.OutputPair:
     inner = np.linspace(0, 0.2, 101)
     return exact.product(
         exact.laplace_pair(0.2, 0.0, scale=0.2, edges=inner),
@@ -234,7 +234,7 @@ def _two_block_laws() -> exact.Pair:
 # ── disclosure control called private ─────────────────────────────────────────────────────────
 
 
-def _disclosure() -> tuple[Case, ...]:
+def _disclosure() -> tuple[AuditCase, ...]:
     return (
         broken_case(
             "k-noise called private",

@@ -14,11 +14,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import optimize, stats
 
-from discreet.core.relation import Relation
+from discreet.core.relation import NeighboringRelation
 from discreet.mechanisms.additive import gaussian, laplace
-from discreet.mechanisms.data_dependent.smooth_sensitivity import Noise, smooth
+from discreet.mechanisms.data_dependent.smooth_sensitivity import Noise, smooth_sensitivity
 from discreet.mechanisms.mechanism import Mechanism
-from discreet.mechanisms.scalar.best_noise import best_additive
+from discreet.mechanisms.scalar.best_noise import best_additive_noise
 from discreet_studies.audits import published_distributions as published_laws
 
 
@@ -37,7 +37,7 @@ class Event(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Claim:
+class PublishedClaim:
     """What was claimed, what is true, by which event, and what keeps the promise instead."""
 
     name: str
@@ -100,12 +100,12 @@ def _mass(law: Any, a: float, b: float) -> float:
     return float(law.sf(a) - law.sf(b) if right else law.cdf(b) - law.cdf(a))
 
 
-def claims() -> tuple[Claim, ...]:
+def claims() -> tuple[PublishedClaim, ...]:
     """Every claim, with its event and its repair."""
     return (*_mixed(), *_textbook(), *_smooth_gaussian(), *_smooth_laplace(), *_blocks())
 
 
-def _mixed() -> list[Claim]:
+def _mixed() -> list[PublishedClaim]:
     return [
         refuted(
             f"mixed noise mechanism, delta {delta:.3g} (M35)",
@@ -113,13 +113,13 @@ def _mixed() -> list[Claim]:
             stats.norm(1, math.sqrt(2)),
             epsilon=1,
             claimed=delta,
-            repaired=best_additive(sensitivity=1, epsilon=1, delta=delta),
+            repaired=best_additive_noise(sensitivity=1, epsilon=1, delta=delta),
         )
         for delta in (1 / 500, 1 / 1000, 500**-1.5, 500**-2)
     ]
 
 
-def _textbook() -> list[Claim]:
+def _textbook() -> list[PublishedClaim]:
     made = []
     for epsilon in (10, 20):
         sigma = published_laws.classical_sigma(epsilon, 1e-5)
@@ -136,7 +136,7 @@ def _textbook() -> list[Claim]:
     return made
 
 
-def _smooth_gaussian() -> list[Claim]:
+def _smooth_gaussian() -> list[PublishedClaim]:
     made = []
     for epsilon, delta in ((8, 0.1), (8, 1e-4), (8, 1e-6), (4, 1e-9)):
         sigma = published_laws.gaussian_multiplier(epsilon, delta)
@@ -154,7 +154,7 @@ def _smooth_gaussian() -> list[Claim]:
     return made
 
 
-def _smooth_laplace() -> list[Claim]:
+def _smooth_laplace() -> list[PublishedClaim]:
     made = []
     for epsilon in (10, 15):
         wide = math.exp(published_laws.thesis_beta(epsilon, 0.01))
@@ -172,7 +172,7 @@ def _smooth_laplace() -> list[Claim]:
     return made
 
 
-def _blocks() -> list[Claim]:
+def _blocks() -> list[PublishedClaim]:
     return [
         refuted(
             f"blocks, sensitivity from the data, epsilon {epsilon}, beta {beta} (M42)",
@@ -180,14 +180,16 @@ def _blocks() -> list[Claim]:
             stats.laplace(epsilon / 2 * math.exp(beta), 1),
             epsilon=epsilon,
             claimed=published_laws.general_claim(epsilon, beta),
-            repaired=laplace(sensitivity=1, epsilon=epsilon, relation=Relation.REPLACE_ONE),
+            repaired=laplace(
+                sensitivity=1, epsilon=epsilon, relation=NeighboringRelation.REPLACE_ONE
+            ),
         )
         for epsilon, beta in ((10, 0.75), (10, 0.8), (10, 0.9), (15, 0.75))
     ]
 
 
 def _median(epsilon: int, delta: float, noise: Noise) -> Mechanism:
-    return smooth(lower=0, upper=1, rows=99, epsilon=epsilon, delta=delta, noise=noise)
+    return smooth_sensitivity(lower=0, upper=1, rows=99, epsilon=epsilon, delta=delta, noise=noise)
 
 
 def refuted(
@@ -198,13 +200,13 @@ def refuted(
     epsilon: float,
     claimed: float,
     repaired: Mechanism,
-) -> Claim:
+) -> PublishedClaim:
     """A claim about two laws, its event, and the certificate of what keeps it."""
     event = telling(left, right, epsilon)
     certificate = repaired.certify()
     # Of a curve, the check at the epsilon nearest to the claimed one.
     check = min(certificate.checks, key=lambda check: abs(check.epsilon - epsilon))
-    return Claim(
+    return PublishedClaim(
         name=name,
         epsilon=epsilon,
         claimed=claimed,

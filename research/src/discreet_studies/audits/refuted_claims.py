@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from discreet_studies.audits.published_claims import Claim
+from discreet_studies.audits.published_claims import PublishedClaim
 from discreet_studies.checks import Claims
-from discreet_studies.study import Check
+from discreet_studies.study import StudyCheck
 
 
-def refuted(experiment: str, found: Sequence[Claim]) -> list[Check]:
+def refuted(experiment: str, found: Sequence[PublishedClaim]) -> list[StudyCheck]:
     """One for each claim: its true delta is above the claimed one, and ours is not."""
     return [
         Claims(

@@ -18,10 +18,10 @@ from scipy import stats
 from discreet.accounting.conversion import gaussian_mu
 from discreet.accounting.guarantee import gdp
 from discreet.audit import exact
-from discreet.audit.case import Case
+from discreet.audit.case import AuditCase
 from discreet.audit.lattice_distribution import Floats, point
 from discreet.mechanisms.additive import gaussian
-from discreet_studies.audits.published_claims import Claim, refuted
+from discreet_studies.audits.published_claims import PublishedClaim, refuted
 
 EPSILON, DELTA = 1.0, 1e-6
 ROWS = 40
@@ -32,7 +32,7 @@ Scaled = Callable[[Sequence[Row]], tuple[float, float]]
 """From rows to X'X and X'y, as pre-processing leaves them."""
 
 
-def cases() -> tuple[Case, ...]:
+def cases() -> tuple[AuditCase, ...]:
     """What was published or shipped, then the same with declared bounds."""
     return (_ssp(), *_scaled(), *_lower_bound(), *_sound())
 
@@ -97,12 +97,12 @@ def mean_pair(rows: int) -> tuple[tuple[Row, ...], tuple[Row, ...]]:
 # ── cases for the attack ──────────────────────────────────────────────────────────────────────
 
 
-def _ssp() -> Case:
+def _ssp() -> AuditCase:
     """M3b: the code of Wang 2018 gives the whole epsilon to either release."""
     nominal = 2.0
     noise = math.sqrt(math.log(4 / DELTA)) / nominal
     shift = math.sqrt(2) / noise
-    return Case(
+    return AuditCase(
         name="SSP as coded, epsilon 2",
         claimed=(nominal, DELTA),
         draw=partial(_draw, by_bounds, noise=noise),
@@ -116,7 +116,7 @@ def _ssp() -> Case:
     )
 
 
-def _scaled() -> tuple[Case, ...]:
+def _scaled() -> tuple[AuditCase, ...]:
     return (
         _moved("regression by the largest row", by_largest, largest_pair(ROWS),
                "one row rescales all others, however many there are (M4)"),
@@ -127,10 +127,12 @@ def _scaled() -> tuple[Case, ...]:
     )  # fmt: skip
 
 
-def _moved(name: str, scaled: Scaled, pair: tuple[Sequence[Row], Sequence[Row]], why: str) -> Case:
+def _moved(
+    name: str, scaled: Scaled, pair: tuple[Sequence[Row], Sequence[Row]], why: str
+) -> AuditCase:
     left, right = pair
     moved = change(scaled, left, right) / sigma()
-    return Case(
+    return AuditCase(
         name=name,
         claimed=(EPSILON, DELTA),
         draw=partial(_draw, scaled, noise=sigma()),
@@ -142,7 +144,7 @@ def _moved(name: str, scaled: Scaled, pair: tuple[Sequence[Row], Sequence[Row]],
     )
 
 
-def _lower_bound() -> tuple[Case, ...]:
+def _lower_bound() -> tuple[AuditCase, ...]:
     """Diffprivlib 0.6.6: squares are noised for the square of the lower bound, taken twice.
 
     ``LinearRegression`` without an intercept, one regressor: a third of epsilon for the sum of its
@@ -153,7 +155,7 @@ def _lower_bound() -> tuple[Case, ...]:
     # Far from zero: the noise is folded there.
     base = 200.0
     return (
-        Case(
+        AuditCase(
             name="diffprivlib regression, squares by the lower bound",
             claimed=(EPSILON, 0.0),
             draw=partial(_folded, scale=scale),
@@ -163,7 +165,7 @@ def _lower_bound() -> tuple[Case, ...]:
             broken=True,
             why="noise for a square of 1 where the upper bound allows 9: true epsilon 3",
         ),
-        Case(
+        AuditCase(
             name="diffprivlib regression, bounds from zero",
             claimed=(EPSILON, 0.0),
             draw=partial(_folded, scale=0.0),
@@ -177,11 +179,11 @@ def _lower_bound() -> tuple[Case, ...]:
     )
 
 
-def _sound() -> tuple[Case, ...]:
+def _sound() -> tuple[AuditCase, ...]:
     worst = (((0.0, 0.0),), ((0.0, 0.0), (1.0, 1.0)))
     shift = math.sqrt(2) / sigma()
     return (
-        Case(
+        AuditCase(
             name="regression by declared bounds",
             claimed=gdp(shift),
             draw=partial(_draw, by_bounds, noise=sigma()),
@@ -189,7 +191,7 @@ def _sound() -> tuple[Case, ...]:
             right=worst[1],
             laws=lambda: exact.binned(stats.norm(0, 1), stats.norm(shift, 1)),
         ),
-        Case(
+        AuditCase(
             name="regression by declared bounds, outlier",
             claimed=gdp(shift),
             draw=partial(_draw, by_bounds, noise=sigma()),
@@ -218,12 +220,12 @@ def _rounded(values: Floats) -> Floats:
 # ── claims that only an exact law refutes ─────────────────────────────────────────────────────
 
 
-def claims() -> tuple[Claim, ...]:
+def claims() -> tuple[PublishedClaim, ...]:
     """SSP as coded at four epsilons, and the largest row by the number of rows."""
     return (*_coded(), *_unbounded())
 
 
-def _coded() -> list[Claim]:
+def _coded() -> list[PublishedClaim]:
     made = []
     for epsilon in (1, 2, 5, 10):
         noise = math.sqrt(math.log(4 / DELTA)) / epsilon
@@ -240,7 +242,7 @@ def _coded() -> list[Claim]:
     return made
 
 
-def _unbounded() -> list[Claim]:
+def _unbounded() -> list[PublishedClaim]:
     made = []
     for rows in (10, 100, 1000):
         moved = change(by_largest, *largest_pair(rows))

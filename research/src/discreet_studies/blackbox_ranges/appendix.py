@@ -5,14 +5,22 @@ from __future__ import annotations
 import numpy as np
 
 from discreet.core.errors import NotCertified
-from discreet.noise.random_source import seeded
+from discreet.noise.random_source import seeded_rng
 from discreet_studies.blackbox_ranges import reference_values as stated
 from discreet_studies.blackbox_ranges.example_functions import uniform, wave
 from discreet_studies.blackbox_ranges.input_partition import of_cuts
 from discreet_studies.blackbox_ranges.optimum import Optima
 from discreet_studies.blackbox_ranges.prototypes import Prototype, advanced_as_published, prototype
 from discreet_studies.checks import Claims
-from discreet_studies.study import Cell, Check, Figure, Findings, Line, Setting, Table
+from discreet_studies.study import (
+    Cell,
+    Figure,
+    Findings,
+    Line,
+    StudyCheck,
+    StudySetting,
+    StudyTable,
+)
 
 SENSITIVITY = 0.6
 _RUNS = Claims(source=stated.RUNS.format(2))
@@ -23,7 +31,7 @@ _WRONG = Claims(
 )
 
 
-def appendix(_: Setting) -> Findings:
+def appendix(_: StudySetting) -> Findings:
     """Areas, ranks, the listing's result, and what is possible."""
     x = uniform(many=10, positions=3, attributes=2, seed=10)
     y = wave(x)
@@ -61,7 +69,7 @@ def appendix(_: Setting) -> Findings:
     return Findings(
         checks=tuple(checks),
         tables=(
-            Table(id="E2/errors", title="Ten inputs, 128 areas, S = 0.6",
+            StudyTable(id="E2/errors", title="Ten inputs, 128 areas, S = 0.6",
                   columns=("method", "centres to outputs", "clipped to outputs", "largest gap"),
                   rows=tuple(rows), note="Mean absolute errors; the search promises a gap of 0.3."),
         ),
@@ -69,7 +77,7 @@ def appendix(_: Setting) -> Findings:
     )  # fmt: skip
 
 
-def _listed(listed: Prototype, optima: Optima) -> list[Check]:
+def _listed(listed: Prototype, optima: Optima) -> list[StudyCheck]:
     step = float(listed.step)
     loss = listed.found.loss(listed.task) * step
     return [
@@ -88,7 +96,7 @@ def _listed(listed: Prototype, optima: Optima) -> list[Check]:
     ]  # fmt: skip
 
 
-def _corrected(ours: Prototype, optima: Optima) -> list[Check]:
+def _corrected(ours: Prototype, optima: Optima) -> list[StudyCheck]:
     right = Claims(source="A14, A44", why="Slacks are recomputed with every move.")
     loss = ours.found.loss(ours.task) * float(ours.step)
     return [
@@ -100,7 +108,7 @@ def _corrected(ours: Prototype, optima: Optima) -> list[Check]:
     ]  # fmt: skip
 
 
-def _advanced(ours: Prototype) -> Check:
+def _advanced(ours: Prototype) -> StudyCheck:
     wrong = Claims(
         source="Aoutouf 2021, theorem 5.3",
         why="The thesis: (epsilon, delta) with gamma = S/5. Its bound is additive where a factor "
@@ -115,7 +123,7 @@ def _advanced(ours: Prototype) -> Check:
 
 def _tried(one: Prototype) -> str:
     try:
-        one.release(np.sum, np.zeros((3, 2)), epsilon=1, bits=seeded(1))
+        one.release(np.sum, np.zeros((3, 2)), epsilon=1, bits=seeded_rng(1))
     except NotCertified:
         return "refused"
     return "certified"

@@ -10,20 +10,28 @@ from itertools import pairwise
 
 import numpy as np
 
-from discreet.models.blackbox._make_private import wrap
+from discreet.models.blackbox._make_private import make_private
 from discreet.models.blackbox.interval_fit import IntervalClip
 from discreet.models.blackbox.lipschitz_fit import TubeClip, fit_centres
-from discreet.models.blackbox.metrics import ONE, Cells, Metric, Truncated, UnitCount
-from discreet.models.blackbox.output_ranges import LooClip, Ranges, clipped
+from discreet.models.blackbox.metrics import ONE, CellMetric, Metric, Truncated, UnitCount
+from discreet.models.blackbox.output_ranges import LeaveOneOutRange, OutputRanges, clipped
 from discreet.noise.distribution import Floats
-from discreet.noise.random_source import seeded
+from discreet.noise.random_source import seeded_rng
 from discreet_studies.blackbox_ranges import reference_values as stated
 from discreet_studies.blackbox_ranges.input_partition import chessboard
 from discreet_studies.blackbox_ranges.optimum import window_error
 from discreet_studies.blackbox_ranges.prototypes import prototype
 from discreet_studies.blackbox_ranges.traffic_data import ANCHORS, FILE, Road, road
 from discreet_studies.checks import Claims
-from discreet_studies.study import Cell, Check, Figure, Findings, Line, Setting, Table
+from discreet_studies.study import (
+    Cell,
+    Figure,
+    Findings,
+    Line,
+    StudyCheck,
+    StudySetting,
+    StudyTable,
+)
 
 TOP = 700
 """A public bound on readings."""
@@ -68,27 +76,27 @@ class Task:
         return first, self
 
 
-def loo(task: Task, *, metric: Metric, size: float, share: float) -> Ranges:
+def loo(task: Task, *, metric: Metric, size: float, share: float) -> OutputRanges:
     """Ranges that leave one record out (A35), or a tube for finer neighbours (A37)."""
     width = round(size / _STEP)
     slope = int(share * width)
     apart = metric.distances(task.anchors, task.anchors) / ONE
     found = fit_centres(task.outputs / float(_STEP), apart, slope, loss="tube",
                         tube=(width - slope) / 2)  # fmt: skip
-    kind = LooClip if metric.record_like else TubeClip
+    kind = LeaveOneOutRange if metric.record_like else TubeClip
     return kind(anchors=task.anchors, centres=np.rint(found.centres).astype(np.int64), slope=slope,
                 width=width, metric=metric, step=_STEP)  # fmt: skip
 
 
-def fitted(task: Task, *, cells: int, size: float) -> Ranges:
+def fitted(task: Task, *, cells: int, size: float) -> OutputRanges:
     """Ranges fitted cell by cell (A33)."""
     return IntervalClip.fitted(
         anchors=task.anchors, y=np.floor(task.outputs / float(_STEP)).astype(np.int64),
-        width=round(size / _STEP), metric=Cells.even(low=0, high=TOP, cells=cells), step=_STEP,
+        width=round(size / _STEP), metric=CellMetric.even(low=0, high=TOP, cells=cells), step=_STEP,
     )  # fmt: skip
 
 
-def bias(model: Ranges, task: Task) -> float:
+def bias(model: OutputRanges, task: Task) -> float:
     """Mean distance of clipped forecasts from forecasts."""
     low, high = model.ranges(task.windows)
     return float(
@@ -99,7 +107,7 @@ def bias(model: Ranges, task: Task) -> float:
 def best_bias(task: Task, size: float) -> tuple[float, str]:
     """The bias on the test day of what did best on public anchors, and what that is."""
     first, whole = task.half()
-    makers: dict[str, Callable[[Task], Ranges]] = {}
+    makers: dict[str, Callable[[Task], OutputRanges]] = {}
     for w in (175, 350, 700):
         for share in _SHARES:
             name = f"leave one out, width {w}, slope {share:g} S"
@@ -111,7 +119,7 @@ def best_bias(task: Task, size: float) -> tuple[float, str]:
     return bias(makers[chosen](whole), whole), chosen
 
 
-def properly(setting: Setting) -> Findings:
+def properly(setting: StudySetting) -> Findings:
     """One reading protected, one car protected, and the bias against the noise."""
     place = road(setting.data)
     task = Task.of(place, setting.rng("E4"))
@@ -132,7 +140,7 @@ def properly(setting: Setting) -> Findings:
         for size in sizes
     ]  # fmt: skip
     rows.insert(0, (0, constant, constant, "constant", constant, None))
-    table = Table(
+    table = StudyTable(
         id="E4/readings",
         title=f"One reading protected, epsilon 1, {place.name}: bias and total error",
         columns=("S", "bias", "bias + noise", "chosen on public anchors", "constant window",
@@ -172,7 +180,7 @@ def _thesis(task: Task, *, quick: bool) -> dict[int, float]:
     }  # fmt: skip
 
 
-def _readings(place: Road, ours: dict[int, float], window: dict[int, float]) -> list[Check]:
+def _readings(place: Road, ours: dict[int, float], window: dict[int, float]) -> list[StudyCheck]:
     order = sorted(ours)
     made = [
         _RUNS.at_most(f"E4/falls/{b}", f"bias at S = {b} over that at {a}", expected=1.0,
@@ -203,7 +211,7 @@ def _readings(place: Road, ours: dict[int, float], window: dict[int, float]) -> 
 
 def _frontier(
     ours: dict[int, float], window: dict[int, float], constant: float, thesis: dict[int, float]
-) -> list[Check]:
+) -> list[StudyCheck]:
     best = min(one + size for size, one in ours.items())
     plain = min([constant, *(one + size for size, one in window.items())])
     search = min(one + size for size, one in thesis.items())
@@ -216,7 +224,7 @@ def _frontier(
     ]  # fmt: skip
 
 
-def _cars(place: Road, task: Task) -> list[Check]:
+def _cars(place: Road, task: Task) -> list[StudyCheck]:
     """One car: the distance is the number of cars that differ."""
     off = float(np.abs(task.said - task.truth).mean())
     made = []
@@ -241,13 +249,15 @@ def _cars(place: Road, task: Task) -> list[Check]:
     return made
 
 
-def _wrapped(place: Road, task: Task) -> list[Check]:
+def _wrapped(place: Road, task: Task) -> list[StudyCheck]:
     """What `discreet.learned.wrap` makes of the same task by itself: one release per window."""
     forecast = place.forecaster()
     released = {}
     for metric in ("count", "record"):
-        made = wrap(forecast, public_inputs=task.anchors, metric=metric, epsilon=1, bounds=(0, TOP))
-        answers = [made.answer(one, bits=seeded(k)) for k, one in enumerate(task.windows)]
+        made = make_private(
+            forecast, public_inputs=task.anchors, metric=metric, epsilon=1, bounds=(0, TOP)
+        )
+        answers = [made.answer(one, bits=seeded_rng(k)) for k, one in enumerate(task.windows)]
         released[metric] = made, np.array([one.value for one in answers])
     off = float(np.abs(task.said - task.truth).mean())
     constant = float(np.abs(task.said - np.median(task.outputs)).mean())

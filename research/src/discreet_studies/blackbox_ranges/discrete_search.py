@@ -12,7 +12,7 @@ from scipy.sparse.csgraph import breadth_first_order, maximum_flow
 from discreet.core.errors import NotCertified
 from discreet.noise.distribution import Ints
 from discreet_studies.blackbox_ranges.area_tables import neighbours
-from discreet_studies.blackbox_ranges.local_search import Task
+from discreet_studies.blackbox_ranges.local_search import SearchTask
 
 _MOST_MOVES = 10_000
 _INFINITE = 1 << 29
@@ -28,7 +28,7 @@ class Descended:
     """Total distance of the rounded outputs from their centres: no centres have less."""
 
 
-def descend(task: Task) -> Descended:
+def descend(task: SearchTask) -> Descended:
     """Centres of least total distance whose gaps are at most half the width (A48).
 
     Theorem: no centres on the grid, and none off it, have a smaller loss.

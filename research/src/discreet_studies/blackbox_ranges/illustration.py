@@ -8,18 +8,18 @@ from discreet_studies.blackbox_ranges.area_tables import extended, ranges, ranks
 from discreet_studies.blackbox_ranges.example_functions import hyperplane
 from discreet_studies.blackbox_ranges.input_partition import chessboard
 from discreet_studies.checks import Claims
-from discreet_studies.study import Check, Figure, Findings, Line, Setting
+from discreet_studies.study import Figure, Findings, Line, StudyCheck, StudySetting
 
 _STEP = 1 / 1024
 _CLAIMS = Claims(source="Aoutouf 2021, figure 5.1; A31")
 _WIDTH = 512
 
 
-def plane(setting: Setting) -> Findings:
+def plane(setting: StudySetting) -> Findings:
     """Areas without data follow those with data, and never hold them back."""
     rng = setting.rng("E1")
     board = chessboard(positions=4, parts=3, lower=0, upper=1)
-    checks: list[Check] = []
+    checks: list[StudyCheck] = []
     wrong = far = 0
     gap = 0.0
     many = setting.times(200, quick=50)

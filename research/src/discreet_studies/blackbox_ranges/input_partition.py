@@ -25,7 +25,7 @@ LARGEST_TABLE = 10_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Partition:
+class InputPartition:
     """Cuts for each position and attribute, all public; made by `chessboard` or `of_tree`.
 
     Needs: nothing of it taken from private data.
@@ -116,11 +116,11 @@ class Partition:
 
 def chessboard(
     *, positions: int, parts: int, lower: float, upper: float, attributes: int = 1
-) -> Partition:
+) -> InputPartition:
     """Every attribute cut into equal parts (A4)."""
     n, d, m = count("positions", positions), count("attributes", attributes), count("parts", parts)
     cuts = lower + (upper - lower) * np.arange(1, m) / m
-    return Partition(
+    return InputPartition(
         cuts=((cuts,) * d,) * n,
         lower=np.full((n, d), float(lower)),
         upper=np.full((n, d), float(upper)),
@@ -133,11 +133,11 @@ def of_cuts(
     lower: float,
     upper: float,
     of_a_tree: bool = False,
-) -> Partition:
+) -> InputPartition:
     """A partition by listed cuts, for each position and attribute."""
     made = tuple(tuple(np.unique(np.array(one, dtype=np.float64)) for one in row) for row in cuts)
     shape = (len(made), len(made[0]) if made else 0)
-    return Partition(
+    return InputPartition(
         cuts=made,
         lower=np.full(shape, float(lower)),
         upper=np.full(shape, float(upper)),
@@ -145,7 +145,7 @@ def of_cuts(
     )
 
 
-def of_tree(tree: Any, *, positions: int, lower: float, upper: float) -> Partition:
+def of_tree(tree: Any, *, positions: int, lower: float, upper: float) -> InputPartition:
     """The grid of all thresholds of a fitted regression tree (A5).
 
     ``tree`` is scikit-learn's, fitted on public data sets that were flattened position by

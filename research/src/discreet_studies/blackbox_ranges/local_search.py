@@ -26,7 +26,7 @@ Ending: TypeAlias = Literal["quiet", "stuck", "epochs"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Task:
+class SearchTask:
     """What a search is given: all of it public."""
 
     shape: tuple[int, ...]
@@ -66,7 +66,7 @@ class Task:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Found:
+class SearchResult:
     """Centres in steps, and how the search went."""
 
     centres: Ints
@@ -74,7 +74,7 @@ class Found:
     syncs: int
     ending: Ending
 
-    def loss(self, task: Task) -> float:
+    def loss(self, task: SearchTask) -> float:
         """Mean distance of the outputs from their centres, in steps."""
         return float(np.abs(task.targets - self.centres.ravel()[task.areas]).mean())
 
@@ -161,7 +161,7 @@ def synchronise(centres: Centres, by_rank: list[list[int]], *, rank: int) -> int
     return len(fixed) - before
 
 
-def search(task: Task) -> Found:
+def search(task: SearchTask) -> SearchResult:
     """Centres by the search of Aoutouf 2021, corrected: no gap ever exceeds half the width.
 
     An epoch is quiet if centres moved by at most ``min_change`` steps in the mean, or if the loss
@@ -190,7 +190,7 @@ def search(task: Task) -> Found:
 class _Run:
     """One pass over the training data after the other."""
 
-    def __init__(self, task: Task) -> None:
+    def __init__(self, task: SearchTask) -> None:
         self.pulls = list(zip(task.areas.tolist(), task.targets.tolist(), strict=True))
         self.by_rank = task.by_rank
         self.simple = task.patience
@@ -215,6 +215,8 @@ class _Run:
             self.syncs += 1
 
 
-def _found(task: Task, values: list[int], epochs: int, syncs: int, ending: Ending) -> Found:
+def _found(
+    task: SearchTask, values: list[int], epochs: int, syncs: int, ending: Ending
+) -> SearchResult:
     centres = np.array(values, dtype=np.int64).reshape(task.shape)
-    return Found(centres=centres, epochs=epochs, syncs=syncs, ending=ending)
+    return SearchResult(centres=centres, epochs=epochs, syncs=syncs, ending=ending)

@@ -10,9 +10,9 @@ from discreet_studies.blackbox_ranges.search_against_optimum import searches
 from discreet_studies.blackbox_ranges.smooth_ranges_comparison import smooth
 from discreet_studies.blackbox_ranges.traffic import traffic
 from discreet_studies.blackbox_ranges.traffic_data import FILE
-from discreet_studies.study import Experiment, Plan
+from discreet_studies.study import Experiment, StudyPlan
 
-AOUTOUF = Plan(
+AOUTOUF = StudyPlan(
     name="aoutouf",
     title="Ranges learned from public inputs make any function private",
     source="Aoutouf 2021, Learning advanced differential privacy mechanisms with fixed data order, "

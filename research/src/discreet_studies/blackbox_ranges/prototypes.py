@@ -15,14 +15,14 @@ from discreet.accounting.guarantee import Guarantee
 from discreet.core._rational import Number
 from discreet.core._validate import count, positive
 from discreet.core.errors import InvalidArgument, NotCertified
-from discreet.core.relation import Relation
+from discreet.core.relation import NeighboringRelation
 from discreet.ledger.account import Account, charged
-from discreet.mechanisms.additive import Additive, laplace
+from discreet.mechanisms.additive import AdditiveMechanism, laplace
 from discreet.mechanisms.data_dependent._smooth_noise import laplace_log_density
 from discreet.mechanisms.data_dependent.smooth_sensitivity import divergence
 from discreet.models.blackbox.certificate import RangeCertificate, certify_table
 from discreet.noise.distribution import Floats, Ints
-from discreet.noise.random_source import Bits, source_of
+from discreet.noise.random_source import RandomSource, source_of
 from discreet_studies.blackbox_ranges.area_tables import (
     Adjacency,
     around,
@@ -30,8 +30,8 @@ from discreet_studies.blackbox_ranges.area_tables import (
     ranges,
     widest_gap,
 )
-from discreet_studies.blackbox_ranges.input_partition import Partition
-from discreet_studies.blackbox_ranges.local_search import Found, Task, search
+from discreet_studies.blackbox_ranges.input_partition import InputPartition
+from discreet_studies.blackbox_ranges.local_search import SearchResult, SearchTask, search
 from discreet_studies.blackbox_ranges.published_search import search_as_published
 from discreet_studies.blackbox_ranges.smooth_ranges import smooth_as_published
 
@@ -53,10 +53,10 @@ class Prototype:
         private data set.
     """
 
-    partition: Partition
+    partition: InputPartition
     mode: Mode
-    task: Task
-    found: Found
+    task: SearchTask
+    found: SearchResult
     step: Fraction
     """Of centres and ranges: the target sensitivity over the number of training data sets."""
     low: Ints
@@ -94,7 +94,7 @@ class Prototype:
         """Mean distance of clipped values from the values themselves: on public data."""
         return float(np.abs(self.clip(values, data) * float(self.step) - np.asarray(values)).mean())
 
-    def noise(self, epsilon: Number) -> Additive:
+    def noise(self, epsilon: Number) -> AdditiveMechanism:
         """Laplace noise for the certified sensitivity, in steps."""
         self.certificate().demand()
         if self.mode == "faithful":
@@ -102,7 +102,10 @@ class Prototype:
                 f"{STATEMENT}: the faithful search is for studies; use mode='corrected'."
             )
         return laplace(
-            sensitivity=self.width, epsilon=epsilon, on="integers", relation=Relation.REPLACE_ONE
+            sensitivity=self.width,
+            epsilon=epsilon,
+            on="integers",
+            relation=NeighboringRelation.REPLACE_ONE,
         )
 
     def guarantee(self, epsilon: Number) -> Guarantee:
@@ -116,7 +119,7 @@ class Prototype:
         *,
         epsilon: Number,
         account: Account | None = None,
-        bits: Bits | None = None,
+        bits: RandomSource | None = None,
         label: str = "prototype",
     ) -> float:
         """The function of one private data set, clipped, with noise; paid before it is called."""
@@ -139,7 +142,7 @@ def _value(function: Callable[[Floats], Any], data: Floats) -> float:
 
 
 def prototype(  # noqa: PLR0913 - each has a default and a name
-    partition: Partition,
+    partition: InputPartition,
     *,
     public_inputs: ArrayLike,
     public_outputs: ArrayLike,
@@ -165,7 +168,7 @@ def prototype(  # noqa: PLR0913 - each has a default and a name
     size = positive("sensitivity", sensitivity)
     width = len(outputs) if steps is None else count("steps", steps, minimum=2)
     step = size / width
-    task = Task(
+    task = SearchTask(
         shape=partition.shape,
         areas=areas,
         targets=outputs / float(step),

@@ -10,13 +10,13 @@ from __future__ import annotations
 import numpy as np
 
 from discreet_studies.blackbox_ranges.area_tables import neighbours
-from discreet_studies.blackbox_ranges.local_search import SCHEDULE, Ending, Found, Task
+from discreet_studies.blackbox_ranges.local_search import SCHEDULE, Ending, SearchResult, SearchTask
 
 
 class Listing:
     """The state of the listing: centres and two buffers for each area."""
 
-    def __init__(self, task: Task, *, start: int | None = None) -> None:
+    def __init__(self, task: SearchTask, *, start: int | None = None) -> None:
         self.task = task
         self.near = neighbours(task.shape, adjacency=task.adjacency)
         self.flat = [[b for line in area for b in line] for area in self.near]
@@ -167,7 +167,7 @@ class Moves:
         self.upper: set[int] = set()
 
 
-class _Run:
+class _PublishedRun:
     """Counters of the main loop."""
 
     def __init__(self) -> None:
@@ -176,12 +176,12 @@ class _Run:
         self.stopped = False
 
 
-def search_as_published(task: Task, *, start: int | None = None) -> Found:
+def search_as_published(task: SearchTask, *, start: int | None = None) -> SearchResult:
     """Centres by A14 as printed; where the print lost its indentation, the plainest reading.
 
     ``start``: in the listing the mean of the first hundred outputs, by default that of all.
     """
-    state, run = Listing(task, start=start), _Run()
+    state, run = Listing(task, start=start), _PublishedRun()
     ending: Ending = "epochs"
     epoch = 0
     while epoch < task.epochs:
@@ -205,10 +205,10 @@ def search_as_published(task: Task, *, start: int | None = None) -> Found:
             ending = "stuck" if run.stopped else "quiet"
             break
     centres = np.array(state.c, dtype=np.int64).reshape(task.shape)
-    return Found(centres=centres, epochs=epoch, syncs=run.syncs + run.simple, ending=ending)
+    return SearchResult(centres=centres, epochs=epoch, syncs=run.syncs + run.simple, ending=ending)
 
 
-def _sample(state: Listing, run: _Run, area: int, s: int) -> None:
+def _sample(state: Listing, run: _PublishedRun, area: int, s: int) -> None:
     """One training data set pulls at its area."""
     if not state.has_buffer(area, s):
         return
@@ -230,7 +230,7 @@ def _sample(state: Listing, run: _Run, area: int, s: int) -> None:
     state.refresh(area)
 
 
-def _blocked(state: Listing, run: _Run, area: int, s: int, log: Moves) -> None:
+def _blocked(state: Listing, run: _PublishedRun, area: int, s: int, log: Moves) -> None:
     if state.by_rank[2]:
         state.undo(area, s, log)
         state.synchronise()

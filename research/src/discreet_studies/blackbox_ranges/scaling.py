@@ -8,13 +8,13 @@ import time
 import numpy as np
 
 from discreet.models.blackbox.lipschitz_fit import fit_centres
-from discreet.models.blackbox.metrics import ONE, Cells, Truncated
-from discreet.models.blackbox.output_ranges import LooClip
+from discreet.models.blackbox.metrics import ONE, CellMetric, Truncated
+from discreet.models.blackbox.output_ranges import LeaveOneOutRange
 from discreet_studies.blackbox_ranges import reference_values as stated
 from discreet_studies.blackbox_ranges.area_tables import spread_min
 from discreet_studies.blackbox_ranges.input_partition import chessboard
 from discreet_studies.checks import Claims
-from discreet_studies.study import Check, Figure, Findings, Line, Setting, Table
+from discreet_studies.study import Figure, Findings, Line, StudyCheck, StudySetting, StudyTable
 
 _RUNS = Claims(source=stated.RUNS.format(7))
 _OURS = Claims(
@@ -25,11 +25,11 @@ _OURS = Claims(
 _WIDTH = 1 << 12
 
 
-def scaling(setting: Setting) -> Findings:
+def scaling(setting: StudySetting) -> Findings:
     """A fit of many anchors, a query of many records, a domain that nobody can list."""
     rng = setting.rng("E7")
     anchors = setting.times(1000, quick=200)
-    checks: list[Check] = []
+    checks: list[StudyCheck] = []
     started = time.perf_counter()
     x = rng.uniform(size=(anchors, 100, 1))
     metric = Truncated(width=0.5)
@@ -37,7 +37,7 @@ def scaling(setting: Setting) -> Findings:
     y = np.median(x, axis=(1, 2)) * 50 * _WIDTH
     found = fit_centres(y, apart, _WIDTH)
     fit = time.perf_counter() - started
-    model = LooClip(anchors=x, centres=np.rint(found.centres).astype(np.int64), slope=_WIDTH,
+    model = LeaveOneOutRange(anchors=x, centres=np.rint(found.centres).astype(np.int64), slope=_WIDTH,
                     width=_WIDTH, metric=metric)  # fmt: skip
     one = rng.uniform(size=(1, 100, 1))
     started = time.perf_counter()
@@ -61,7 +61,7 @@ def scaling(setting: Setting) -> Findings:
     return Findings(
         checks=tuple(checks),
         tables=(
-            Table(
+            StudyTable(
                 id="E7/times",
                 title="Seconds on this machine",
                 columns=("what", "seconds"),
@@ -76,13 +76,13 @@ def scaling(setting: Setting) -> Findings:
     )
 
 
-def _astronomical(rng: np.random.Generator, setting: Setting) -> list[Check]:
+def _astronomical(rng: np.random.Generator, setting: StudySetting) -> list[StudyCheck]:
     """Fifty positions of ten cells each."""
     board = chessboard(positions=50, parts=10, lower=0, upper=1)
     x = rng.uniform(size=(100, 50, 1))
-    metric = Cells.even(low=0, high=1, cells=10)
+    metric = CellMetric.even(low=0, high=1, cells=10)
     centres = rng.integers(-20 * _WIDTH, 20 * _WIDTH, size=100)
-    model = LooClip(anchors=x, centres=centres, slope=_WIDTH, width=_WIDTH, metric=metric)
+    model = LeaveOneOutRange(anchors=x, centres=centres, slope=_WIDTH, width=_WIDTH, metric=metric)
     worst = empty = 0
     for _ in range(setting.times(200, quick=40)):
         # One input near an anchor, one of its positions replaced in all ways.

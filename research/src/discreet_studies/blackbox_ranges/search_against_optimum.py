@@ -13,10 +13,10 @@ from discreet_studies.blackbox_ranges.area_tables import widest_gap
 from discreet_studies.blackbox_ranges.discrete_search import descend
 from discreet_studies.blackbox_ranges.example_functions import wave
 from discreet_studies.blackbox_ranges.input_partition import chessboard
-from discreet_studies.blackbox_ranges.local_search import Task, search
+from discreet_studies.blackbox_ranges.local_search import SearchTask, search
 from discreet_studies.blackbox_ranges.published_search import search_as_published
 from discreet_studies.checks import Claims
-from discreet_studies.study import Check, Figure, Findings, Line, Setting, Table
+from discreet_studies.study import Figure, Findings, Line, StudyCheck, StudySetting, StudyTable
 
 SENSITIVITY = 0.6
 _STEPS = 100
@@ -29,7 +29,7 @@ _WRONG = Claims(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
+class SearchOutcome:
     """One task: losses in steps, gaps in half widths."""
 
     best: float
@@ -44,7 +44,7 @@ class Outcome:
         return (self.found - self.best) / self.best if self.best > 0.5 else 0.0
 
 
-def searches(setting: Setting) -> Findings:
+def searches(setting: StudySetting) -> Findings:
     """Excess losses, broken constraints, the deadlock."""
     rng = setting.rng("E5")
     made = [_one(rng) for _ in range(setting.times(150, quick=30))]
@@ -77,7 +77,7 @@ def searches(setting: Setting) -> Findings:
         ),
         note=f"exact; {len(made)} tasks of 4 to 81 areas, S = 0.6",
     )
-    table = Table(
+    table = StudyTable(
         id="E5/summary",
         title=f"{len(made)} small tasks, S = 0.6",
         columns=("", "mean", "median", "worst"),
@@ -97,21 +97,21 @@ def _targets(kind: int, x: Floats, rng: np.random.Generator) -> Floats:
     return x.mean(axis=(1, 2)) if kind == 1 else rng.uniform(-1, 1, size=len(x))
 
 
-def _one(rng: np.random.Generator) -> Outcome:
+def _one(rng: np.random.Generator) -> SearchOutcome:
     n, m, many = int(rng.integers(2, 5)), int(rng.integers(2, 4)), int(rng.integers(5, 30))
     x = rng.uniform(size=(many, n, 1))
     y = _targets(int(rng.integers(3)), x, rng)
     board = chessboard(positions=n, parts=m, lower=0, upper=1)
     areas, cells = board.numbers(x), board.cells(x)
-    task = Task(shape=board.shape, areas=areas, targets=np.rint(y * _STEPS / SENSITIVITY),
+    task = SearchTask(shape=board.shape, areas=areas, targets=np.rint(y * _STEPS / SENSITIVITY),
                 width=_STEPS, min_change=0.0)  # fmt: skip
     apart = (cells[:, None] != cells[None]).sum(axis=-1)
     best = fit_centres(task.targets, apart, _STEPS // 2).loss
     found = search(task)
     # As printed: as many steps as there are inputs.
-    coarse = Task(shape=board.shape, areas=areas, targets=y * many / SENSITIVITY, width=many)
+    coarse = SearchTask(shape=board.shape, areas=areas, targets=y * many / SENSITIVITY, width=many)
     listed = search_as_published(coarse)
-    return Outcome(
+    return SearchOutcome(
         best=best,
         descent=float(descend(task).loss),
         found=found.loss(task) * many,
@@ -120,9 +120,9 @@ def _one(rng: np.random.Generator) -> Outcome:
     )
 
 
-def _deadlock() -> list[Check]:
+def _deadlock() -> list[StudyCheck]:
     """Four areas, three outputs of 10 in one corner, one of -10 in the other, gaps of 1."""
-    task = Task(shape=(2, 2), areas=np.array([0, 0, 0, 3]), width=4, patience=0,
+    task = SearchTask(shape=(2, 2), areas=np.array([0, 0, 0, 3]), width=4, patience=0,
                 targets=np.array([20.0, 20.0, 20.0, -20.0]))  # fmt: skip
     stalled, best = search(task), descend(task)
     return [

@@ -21,17 +21,17 @@ from discreet.core import events
 from discreet.core._rational import Number
 from discreet.core._validate import positive, probability
 from discreet.core.errors import InvalidArgument, NotCertified
-from discreet.core.relation import Relation
+from discreet.core.relation import NeighboringRelation
 from discreet.mechanisms.data_dependent._smooth_noise import (
     SMALLEST_BETA,
-    Laplace,
+    SmoothLaplace,
     laplace_multiplier,
 )
 from discreet.mechanisms.data_dependent.smooth_sensitivity import worst_divergence
-from discreet.mechanisms.mechanism import Certificate, Check
+from discreet.mechanisms.mechanism import Certificate, CertificateCheck
 from discreet.models.blackbox.output_ranges import fixed
 from discreet.noise.distribution import Floats, Ints
-from discreet.noise.random_source import Bits, source_of
+from discreet.noise.random_source import RandomSource, source_of
 from discreet_studies.blackbox_ranges.area_tables import Adjacency, around, neighbours, spread_min
 
 # Bounds are computed in doubles: raised, and smoothed by a factor a little nearer to one.
@@ -108,7 +108,7 @@ class SmoothRanges:
 
     low: Ints
     high: Ints
-    noise: Laplace
+    noise: SmoothLaplace
     adjacency: Adjacency = "replace"
 
     def __post_init__(self) -> None:
@@ -137,13 +137,18 @@ class SmoothRanges:
     @property
     def guarantee(self) -> Guarantee:
         """What one release costs."""
-        return Guarantee(events.Approx(self.noise.epsilon, self.noise.delta), Relation.REPLACE_ONE)
+        return Guarantee(
+            events.ApproxEvent(self.noise.epsilon, self.noise.delta),
+            NeighboringRelation.REPLACE_ONE,
+        )
 
     def expected_noise(self) -> Floats:
         """Mean absolute noise of every area, in steps."""
         return self.bounds * float(self.noise.multiplier)
 
-    def release(self, value: int, cells: tuple[int, ...], *, bits: Bits | None = None) -> int:
+    def release(
+        self, value: int, cells: tuple[int, ...], *, bits: RandomSource | None = None
+    ) -> int:
         """A whole value, clipped to the range of its area, with that area's noise."""
         whole = min(max(value, int(self.low[cells])), int(self.high[cells]))
         scale = Fraction(float(self.bounds[cells])) * _RAISED * self.noise.multiplier
@@ -158,7 +163,7 @@ class SmoothRanges:
             least, most = around(found, axis, adjacency=self.adjacency)
             ratio = max(ratio, float(np.log(most / least).max()))
         checks = tuple(
-            Check(part=part, epsilon=float(self.noise.epsilon), claimed=claimed, exact=exact,
+            CertificateCheck(part=part, epsilon=float(self.noise.epsilon), claimed=claimed, exact=exact,
                   route=route)
             for part, claimed, exact, route in (
                 ("local sensitivity over its bound", 1.0, float((local / found).max()),
@@ -184,7 +189,7 @@ def smooth_ranges(
     adjacency: Adjacency = "replace",
 ) -> SmoothRanges:
     """Listed ranges with exactly calibrated noise."""
-    noise = Laplace.calibrated(
+    noise = SmoothLaplace.calibrated(
         positive("epsilon", epsilon), probability("delta", delta, one=False), smoothness
     )
     return SmoothRanges(low=low, high=high, noise=noise, adjacency=adjacency)

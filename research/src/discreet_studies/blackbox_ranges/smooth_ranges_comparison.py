@@ -16,7 +16,7 @@ from discreet_studies.blackbox_ranges.smooth_ranges import (
     textbook,
 )
 from discreet_studies.checks import Claims
-from discreet_studies.study import Check, Figure, Findings, Line, Setting, Table
+from discreet_studies.study import Figure, Findings, Line, StudyCheck, StudySetting, StudyTable
 
 _RUNS = Claims(source=stated.RUNS.format(6))
 _WRONG = Claims(
@@ -27,11 +27,11 @@ _WRONG = Claims(
 _BETAS = (0.001, 0.01, 0.0345, 0.05)
 
 
-def smooth(_: Setting) -> Findings:
+def smooth(_: StudySetting) -> Findings:
     """Multipliers, the published bound, and errors on counts of ones."""
     sizes = (10, 20, 50, 100, 200)
     errors = {n: _counts(n) for n in sizes}
-    checks: list[Check] = []
+    checks: list[StudyCheck] = []
     for epsilon, row in stated.KAPPAS.items():
         checks += _RUNS.numbers(
             f"E6/kappa/epsilon {epsilon:g}", f"multiplier at delta 1e-6, epsilon {epsilon:g}",
@@ -50,7 +50,7 @@ def smooth(_: Setting) -> Findings:
     return Findings(
         checks=tuple(checks),
         tables=(
-            Table(
+            StudyTable(
                 id="E6/counts",
                 title="Counts of ones through a steep curve from 0 to 10, epsilon 1, delta 1e-6",
                 columns=("n", "one sensitivity", "smooth, textbook", "smooth, exact"),
@@ -75,7 +75,7 @@ def _counts(n: int) -> tuple[float, float, float]:
     return solved(0, 1), solved(*textbook(epsilon=1, delta=1e-6)), min(exact)
 
 
-def _published() -> list[Check]:
+def _published() -> list[StudyCheck]:
     """What the bound of the thesis is worth."""
     centres = np.zeros((2,) * 7, dtype=np.int64)
     centres[(1,) * 7] = 5
@@ -103,7 +103,7 @@ def _published() -> list[Check]:
     ]  # fmt: skip
 
 
-def _short(errors: dict[int, tuple[float, float, float]]) -> list[Check]:
+def _short(errors: dict[int, tuple[float, float, float]]) -> list[StudyCheck]:
     """Nowhere is the noise below that of one sensitivity by more than e^(smoothness n)."""
     smoothness, two = textbook(epsilon=1, delta=1e-6)
     return [

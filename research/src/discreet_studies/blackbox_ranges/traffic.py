@@ -18,12 +18,20 @@ from discreet_studies.blackbox_ranges.area_tables import (
     ranks,
 )
 from discreet_studies.blackbox_ranges.example_functions import MOST
-from discreet_studies.blackbox_ranges.input_partition import Partition, chessboard
+from discreet_studies.blackbox_ranges.input_partition import InputPartition, chessboard
 from discreet_studies.blackbox_ranges.optimum import Optima
 from discreet_studies.blackbox_ranges.prototypes import Prototype, advanced_as_published, prototype
 from discreet_studies.blackbox_ranges.traffic_data import FILE, Road, road
 from discreet_studies.checks import Claims
-from discreet_studies.study import Cell, Check, Figure, Findings, Line, Setting, Table
+from discreet_studies.study import (
+    Cell,
+    Figure,
+    Findings,
+    Line,
+    StudyCheck,
+    StudySetting,
+    StudyTable,
+)
 
 SENSITIVITY = 10.0
 ADJACENCIES: tuple[Adjacency, ...] = ("step", "replace")
@@ -43,7 +51,7 @@ class Day:
 
     windows: Floats
     said: Floats
-    board: Partition
+    board: InputPartition
 
     @classmethod
     def of(cls, place: Road) -> Day:
@@ -68,7 +76,7 @@ class Day:
         )  # fmt: skip
 
 
-def traffic(setting: Setting) -> Findings:
+def traffic(setting: StudySetting) -> Findings:
     """Ranks, centres, ranges, and the error that the thesis does not give."""
     place = road(setting.data)
     day = Day.of(place)
@@ -101,7 +109,7 @@ def traffic(setting: Setting) -> Findings:
         )
     ]
     rows.insert(0, ("thesis (LSTM)", 42, 5388, 295.901, 316.431, None, None))
-    table = Table(
+    table = StudyTable(
         id="E3/searches",
         title=f"S = 10, fitted and shown on one day, {place.name}",
         columns=("method", "epochs", "syncs", "lowest centre", "highest", "largest gap",
@@ -121,7 +129,7 @@ def _ends(one: Prototype) -> tuple[float, float]:
     return float(one.found.centres.min()) * step, float(one.found.centres.max()) * step
 
 
-def _ranks(place: Road, day: Day) -> list[Check]:
+def _ranks(place: Road, day: Day) -> list[StudyCheck]:
     if not place.real:
         missing = Claims(source=stated.THESIS, why=f"Needs {FILE} in a folder given with --data.")
         made = day.ranks("step")
@@ -148,7 +156,7 @@ def _ranks(place: Road, day: Day) -> list[Check]:
 
 def _numbers(
     place: Road, day: Day, listed: dict[Adjacency, Prototype], *, quick: bool
-) -> list[Check]:
+) -> list[StudyCheck]:
     """What is printed of the centres, with a linear forecaster instead of the LSTM."""
     one = listed["step"]
     low, high = _ends(one)
@@ -188,7 +196,7 @@ def _numbers(
     return made
 
 
-def _sensitivities(step: Prototype, ours: Prototype) -> list[Check]:
+def _sensitivities(step: Prototype, ours: Prototype) -> list[StudyCheck]:
     centres = np.array([4, 2, 0])
     low, high = doubled_ranges(centres, 4, adjacency="step")
     small = largest_change(low, high, adjacency="step") / 8
@@ -208,7 +216,7 @@ def _sensitivities(step: Prototype, ours: Prototype) -> list[Check]:
     ]  # fmt: skip
 
 
-def _optimal(place: Road, day: Day, optima: Optima, ours: Prototype) -> list[Check]:
+def _optimal(place: Road, day: Day, optima: Optima, ours: Prototype) -> list[StudyCheck]:
     silent = Claims(
         source=stated.THESIS,
         why="The thesis gives no error and calls the result the best possible: its ranges are 23 "

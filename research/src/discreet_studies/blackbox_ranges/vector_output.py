@@ -14,7 +14,7 @@ from discreet.core._validate import count
 from discreet.core.errors import InvalidArgument, OutOfDomain
 from discreet.models.blackbox.lipschitz_fit import Extension
 from discreet.models.blackbox.metrics import Floats, Ints
-from discreet.models.blackbox.output_ranges import Ranges, clipped, exponent_of, power_of_two
+from discreet.models.blackbox.output_ranges import OutputRanges, clipped, exponent_of, power_of_two
 
 Norm: TypeAlias = Literal["l1", "l2"]
 
@@ -30,7 +30,7 @@ class VectorClip:
         made whole before they are clipped, so that rounding adds nothing. A45.
     """
 
-    def __init__(self, parts: Sequence[Ranges]) -> None:
+    def __init__(self, parts: Sequence[OutputRanges]) -> None:
         if not parts or len({part.relation_words for part in parts}) != 1:
             raise InvalidArgument("parts must be ranges under one relation, at least one.")
         self.parts = tuple(parts)

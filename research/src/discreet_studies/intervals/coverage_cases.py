@@ -10,15 +10,15 @@ from fractions import Fraction
 import numpy as np
 from scipy.special import betaincinv
 
-from discreet.intervals._bootstrap import Bootstrap
-from discreet.intervals._coverage import Coverage, Draw, Method, coverage, each
+from discreet.intervals._bootstrap import MeanBootstrap
+from discreet.intervals._coverage import CoverageEstimate, Draw, Method, coverage, per_column
 from discreet.intervals._mean import difference_interval, mean_interval, variance_interval
 from discreet.intervals._proportion import proportion_interval
 from discreet.intervals._quantile import quantile_interval
 from discreet.intervals.interval import Interval
 from discreet.local import report_intervals as reports
 from discreet.noise.distribution import Floats
-from discreet.noise.random_source import Bits
+from discreet.noise.random_source import RandomSource
 from discreet_studies.intervals.mean_comparison import LAWS
 
 _LEVEL = 0.95
@@ -26,7 +26,7 @@ _SCALE = 0.5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
+class CoverageCase:
     """An interval, made-up columns, and the parameter it should hold."""
 
     method: Method
@@ -36,7 +36,7 @@ class Entry:
     guaranteed: bool
     """Or only for so many rows that estimates are normal; None of them for a bootstrap."""
 
-    def run(self, *, trials: int, seed: int = 0) -> Coverage:
+    def run(self, *, trials: int, seed: int = 0) -> CoverageEstimate:
         """Count."""
         return coverage(
             self.method,
@@ -49,26 +49,26 @@ class Entry:
         )
 
 
-def entries() -> dict[str, Entry]:
+def entries() -> dict[str, CoverageCase]:
     """All of them, by name."""
     return {**_means(), **_others(), **_reports()}
 
 
-def _means() -> dict[str, Entry]:
+def _means() -> dict[str, CoverageCase]:
     uniform, truth, std = LAWS["uniform"]
     found = {}
     for name, method in (("mean", "safe"), ("mean, calibrated", "calibrated")):
         plan = mean_interval(lower=0, upper=1, rows=200, epsilon=1, std=std, method=method)  # type: ignore[arg-type]
-        found[name] = Entry(
+        found[name] = CoverageCase(
             method=plan.simulate, draw=uniform, truth=truth, rows=200, guaranteed=False
         )
     sure = mean_interval(lower=0, upper=1, rows=100, epsilon=2, std=0.1, assume="nothing")
-    found["mean, nothing assumed"] = Entry(
+    found["mean, nothing assumed"] = CoverageCase(
         method=sure.simulate, draw=_rare, truth=0.02, rows=100, guaranteed=True
     )
     model = mean_interval(lower=0, upper=1, rows=100, epsilon=1, share=Fraction(3, 10))
-    found["mean, bootstrap"] = Entry(
-        method=Bootstrap(plan=model, trials=100).simulate,
+    found["mean, bootstrap"] = CoverageCase(
+        method=MeanBootstrap(plan=model, trials=100).simulate,
         draw=uniform,
         truth=truth,
         rows=100,
@@ -77,7 +77,7 @@ def _means() -> dict[str, Entry]:
     return found
 
 
-def _others() -> dict[str, Entry]:
+def _others() -> dict[str, CoverageCase]:
     uniform, _, std = LAWS["uniform"]
     beta = LAWS["beta 2 5"][0]
     middle = float(betaincinv(2, 5, 0.5))
@@ -88,26 +88,28 @@ def _others() -> dict[str, Entry]:
     median = quantile_interval(lower=0, upper=1, rows=200, epsilon=2, std=0.2)
     third = quantile_interval(Fraction(3, 10), lower=0, upper=1, rows=200, epsilon=2, std=0.3)
     return {
-        "proportion": Entry(
+        "proportion": CoverageCase(
             method=proportion.simulate, draw=_rare, truth=0.02, rows=100, guaranteed=True
         ),
-        "variance": Entry(
+        "variance": CoverageCase(
             method=variance.simulate, draw=uniform, truth=1 / 12, rows=400, guaranteed=False
         ),
-        "variance, nothing assumed": Entry(
+        "variance, nothing assumed": CoverageCase(
             method=sure.simulate, draw=_rare, truth=0.02 * 0.98, rows=100, guaranteed=True
         ),
-        "difference": Entry(
+        "difference": CoverageCase(
             method=groups.simulate, draw=_groups, truth=0.2, rows=200, guaranteed=False
         ),
-        "median": Entry(method=median.simulate, draw=beta, truth=middle, rows=200, guaranteed=True),
-        "quantile": Entry(
+        "median": CoverageCase(
+            method=median.simulate, draw=beta, truth=middle, rows=200, guaranteed=True
+        ),
+        "quantile": CoverageCase(
             method=third.simulate, draw=uniform, truth=0.3, rows=200, guaranteed=True
         ),
     }
 
 
-def _reports() -> dict[str, Entry]:
+def _reports() -> dict[str, CoverageCase]:
     uniform = LAWS["uniform"][0]
     beta = LAWS["beta 2 5"][0]
     middle = float(betaincinv(2, 5, 0.5))
@@ -122,34 +124,36 @@ def _reports() -> dict[str, Entry]:
     def entry(
         read: Callable[[Floats], Interval], draw: Draw, truth: float, *, rows: int = 500,
         guaranteed: bool = False,
-    ) -> Entry:  # fmt: skip
-        return Entry(method=_read(read), draw=draw, truth=truth, rows=rows, guaranteed=guaranteed)
+    ) -> CoverageCase:  # fmt: skip
+        return CoverageCase(
+            method=_read(read), draw=draw, truth=truth, rows=rows, guaranteed=guaranteed
+        )
 
     return {
-        "reports, mean": entry(reports.reports_interval, noisy(uniform), 0.5),
+        "reports, mean": entry(reports.mean_from_reports, noisy(uniform), 0.5),
         "reports, variance": entry(
-            lambda c: reports.reports_variance_interval(c, scale=_SCALE), noisy(uniform), 1 / 12,
+            lambda c: reports.variance_from_reports(c, scale=_SCALE), noisy(uniform), 1 / 12,
             rows=2000,
         ),
         "reports, difference": entry(
-            lambda c: reports.reports_difference(c[:300], c[300:]), noisy(uniform), 0.0
+            lambda c: reports.difference_from_reports(c[:300], c[300:]), noisy(uniform), 0.0
         ),
         "reports, proportion": entry(
-            lambda c: reports.reports_proportion(c, epsilon=1), lied, 0.02, guaranteed=True
+            lambda c: reports.proportion_from_reports(c, epsilon=1), lied, 0.02, guaranteed=True
         ),
         "reports, median": entry(
-            lambda c: reports.reports_quantile(c, lower=0, upper=1, scale=_SCALE),
+            lambda c: reports.quantile_from_reports(c, lower=0, upper=1, scale=_SCALE),
             noisy(beta), middle, guaranteed=True,
         ),
     }  # fmt: skip
 
 
 def _read(read: Callable[[Floats], Interval]) -> Method:
-    def ends(column: Floats, _bits: Bits) -> tuple[float, float]:
+    def ends(column: Floats, _bits: RandomSource) -> tuple[float, float]:
         found = read(column)
         return found.low, found.high
 
-    return each(ends)
+    return per_column(ends)
 
 
 def _rare(g: np.random.Generator, size: tuple[int, int]) -> Floats:

@@ -14,12 +14,12 @@ from fractions import Fraction
 
 import numpy as np
 
-from discreet.intervals._coverage import Coverage, Draw
+from discreet.intervals._coverage import CoverageEstimate, Draw
 from discreet.intervals._mean import mean_interval
-from discreet.intervals.statistics import Statistic
-from discreet.intervals.studentized import Method, Studentised
+from discreet.intervals.statistics import IntervalStatistic
+from discreet.intervals.studentized import Method, StudentizedInterval
 from discreet.noise.distribution import Floats
-from discreet.noise.random_source import Bits, seeded
+from discreet.noise.random_source import RandomSource, seeded_rng
 
 
 def _narrow(made_up: np.random.Generator, size: tuple[int, int]) -> Floats:
@@ -50,7 +50,7 @@ class Rival:
     """A published interval in one case."""
 
     noise: str
-    coverage: Coverage
+    coverage: CoverageEstimate
     matched: float
     """Mean width, tuned so that it covers as often as ours."""
 
@@ -61,13 +61,13 @@ class Rival:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Case:
+class ComparisonCase:
     """Our interval and its rivals, for one law, number of rows and epsilon."""
 
     law: str
     rows: int
     epsilon: float
-    ours: Coverage
+    ours: CoverageEstimate
     width: float
     """Mean width of ours."""
     rivals: tuple[Rival, ...]
@@ -87,7 +87,7 @@ def against_published(
     level: float = 0.95,
     trials: int = 20_000,
     seed: int = 0,
-) -> list[Case]:
+) -> list[ComparisonCase]:
     """Each case of the grid, with both our guesses (of mean and deviation) right."""
     return [
         case
@@ -106,13 +106,15 @@ class _Column:
     level: float
     seed: int
 
-    def cases(self, epsilons: Sequence[float], method: Method, trials: int) -> Iterator[Case]:
+    def cases(
+        self, epsilons: Sequence[float], method: Method, trials: int
+    ) -> Iterator[ComparisonCase]:
         """The same made-up columns for every epsilon."""
         draw, truth, std = LAWS[self.name]
         statistic = self._plan(1.0).statistic
         numbers = _numbers(statistic, draw, np.random.default_rng(self.seed), trials)
         for epsilon in epsilons:
-            bits = seeded(self.seed)
+            bits = seeded_rng(self.seed)
             ours = mean_interval(
                 lower=0,
                 upper=1,
@@ -132,7 +134,7 @@ class _Column:
                 for share in SPLITS
                 for delta in (0.0, _DELTA)
             ]
-            yield Case(
+            yield ComparisonCase(
                 law=self.name,
                 rows=self.rows,
                 epsilon=epsilon,
@@ -143,7 +145,7 @@ class _Column:
 
     def _plan(
         self, epsilon: float, *, share: Fraction = SPLITS[0], delta: float = 0.0
-    ) -> Studentised:
+    ) -> StudentizedInterval:
         return mean_interval(
             lower=0,
             upper=1,
@@ -157,7 +159,7 @@ class _Column:
 
 
 def _numbers(
-    statistic: Statistic, draw: Draw, made_up: np.random.Generator, trials: int
+    statistic: IntervalStatistic, draw: Draw, made_up: np.random.Generator, trials: int
 ) -> tuple[Floats, Floats]:
     piece = max(1, _CELLS // statistic.rows)
     parts = [
@@ -167,9 +169,9 @@ def _numbers(
     return np.concatenate([a for a, _ in parts]), np.concatenate([b for _, b in parts])
 
 
-def _measured(low: Floats, high: Floats, truth: float, level: float) -> Coverage:
+def _measured(low: Floats, high: Floats, truth: float, level: float) -> CoverageEstimate:
     lower, middle, upper = np.quantile(high - low, (0.25, 0.5, 0.75))
-    return Coverage(
+    return CoverageEstimate(
         held=int(((low <= truth) & (truth <= high)).sum()),
         trials=len(low),
         nominal=level,
@@ -180,7 +182,11 @@ def _measured(low: Floats, high: Floats, truth: float, level: float) -> Coverage
 
 
 def _rival(
-    plan: Studentised, numbers: tuple[Floats, Floats], bits: Bits, truth: float, ours: Coverage
+    plan: StudentizedInterval,
+    numbers: tuple[Floats, Floats],
+    bits: RandomSource,
+    truth: float,
+    ours: CoverageEstimate,
 ) -> Rival:
     value, error = plan.noisy(*numbers, bits)
     read, half = plan.read(value, error), plan.half(error)
@@ -193,7 +199,7 @@ def _rival(
     )
 
 
-def summary(cases: Sequence[Case], *, slack: float = 0.01) -> str:
+def summary(cases: Sequence[ComparisonCase], *, slack: float = 0.01) -> str:
     """How the grid went, in words; ``slack`` is for the error of the simulation."""
     many, low = len(cases), min(case.ours.rate for case in cases)
     holds = sum(case.ours.holds() for case in cases)

@@ -13,10 +13,10 @@ import numpy as np
 
 from discreet.core.errors import InvalidArgument, NotCertified
 from discreet.models._model_inputs import Floats
-from discreet.models.regression._row_lattice import Lattice, Mapping, RowMap, sums
+from discreet.models.regression._row_lattice import Mapping, RowLattice, RowMap, sum_moments
 from discreet.models.regression.ssp_and_adassp import Constants, plan_published
-from discreet.models.regression.sufficient_statistics import PrivateMoments
-from discreet.noise.random_source import Bits
+from discreet.models.regression.sufficient_statistics import NoisySufficientStatistics
+from discreet.noise.random_source import RandomSource
 
 Policy: TypeAlias = Literal[1, 2]
 STATEMENT = "no DP guarantee"
@@ -35,7 +35,7 @@ class PublishedScaling:
 
     is_private: bool = field(default=False, init=False)
 
-    def rows(self, lattice: Lattice) -> RowMap:
+    def rows(self, lattice: RowLattice) -> RowMap:
         """The map of rows with these statistics."""
         mapping: Mapping = "row" if self.mapping == "row" else "ball"
         many = len(self.centre)
@@ -74,7 +74,7 @@ def published_scaling(
 class AsPublished:
     """What a curator would publish: moments, and the statistics themselves under policy 2."""
 
-    moments: PrivateMoments
+    moments: NoisySufficientStatistics
     scaling: PublishedScaling
     policy: Policy
     nominal: tuple[float, float]
@@ -102,7 +102,7 @@ def as_published(  # noqa: PLR0913 - one demonstrator, each choice named
     *,
     epsilon: float,
     delta: float,
-    bits: Bits,
+    bits: RandomSource,
     mapping: Literal["max", "row"] = "max",
     policy: Policy = 2,
     method: Literal["ssp", "adassp"] = "adassp",
@@ -115,10 +115,10 @@ def as_published(  # noqa: PLR0913 - one demonstrator, each choice named
     if policy not in (1, 2):
         raise InvalidArgument(f"policy must be 1 or 2, got {policy!r}.")
     scaling = published_scaling(x, y, mapping=mapping)
-    lattice = Lattice.of(features=x.shape[1], intercept=intercept)
+    lattice = RowLattice.of(features=x.shape[1], intercept=intercept)
     plan = plan_published(
         lattice, method=method, constants=constants, epsilon=epsilon, delta=delta, certified=False
     )
     rows = scaling.rows(lattice)
-    moments = plan.release(sums(rows, x, y[:, None]), rows=rows, bits=bits)
+    moments = plan.release(sum_moments(rows, x, y[:, None]), rows=rows, bits=bits)
     return AsPublished(moments=moments, scaling=scaling, policy=policy, nominal=(epsilon, delta))

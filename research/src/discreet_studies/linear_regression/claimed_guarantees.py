@@ -21,7 +21,7 @@ from discreet_studies.linear_regression.methods import (
     matrices,
 )
 from discreet_studies.linear_regression.run_helpers import EPSILONS
-from discreet_studies.study import Check, Figure, Findings, Line, Setting, Table
+from discreet_studies.study import Figure, Findings, Line, StudyCheck, StudySetting, StudyTable
 
 _TRUE = Claims(
     source="M3, K31",
@@ -34,7 +34,7 @@ _CODE = Claims(
 )
 
 
-def promises(setting: Setting) -> Findings:
+def promises(setting: StudySetting) -> Findings:
     """Noise, true epsilons, and where claims begin to fail."""
     return Findings(
         checks=(
@@ -81,9 +81,9 @@ _COLUMNS = (
 )
 
 
-def _noise() -> list[Check]:
+def _noise() -> list[StudyCheck]:
     kept = Claims(source="M3, table of deviations")
-    made: list[Check] = []
+    made: list[StudyCheck] = []
     for epsilon, row in stated.NOISE.items():
         for name, expected, got in zip(_COLUMNS, row, columns(epsilon), strict=True):
             claims = _TRUE if name.startswith("true") else kept
@@ -113,7 +113,7 @@ def _noise() -> list[Check]:
     ]  # fmt: skip
 
 
-def _true() -> list[Check]:
+def _true() -> list[StudyCheck]:
     return [
         _TRUE.number(f"E0/true epsilon/{name}", f"true epsilon of {name} at nominal 1",
                      expected=expected, got=METHODS[name].true_epsilon(1.0), absolute=0.0005)
@@ -121,7 +121,7 @@ def _true() -> list[Check]:
     ]  # fmt: skip
 
 
-def _ssp() -> list[Check]:
+def _ssp() -> list[StudyCheck]:
     code, paper = METHODS["SSP code"], METHODS["SSP paper"]
     nominal = {1.0: 1.587, 2.0: 3.40, 5.0: 9.78, 10.0: 23.2}
     return [
@@ -140,9 +140,9 @@ def _ssp() -> list[Check]:
     ]  # fmt: skip
 
 
-def _true_table() -> Table:
+def _true_table() -> StudyTable:
     names = ("SSP code", "SSP paper", "SSP fixed", "Alg. 2", "Alg. 3", "joint, 3", "joint, 2")
-    return Table(
+    return StudyTable(
         id="E0/true",
         title="True epsilon by nominal epsilon, all releases of one fit together, delta 1e-6",
         columns=("algorithm", *(f"{e:g}" for e in (0.1, 0.5, 1.0, 2.0, 3.0, 10.0))),
@@ -194,7 +194,7 @@ def _root(excess: Callable[[float], float], low: float, high: float) -> float:
     return float(optimize.brentq(excess, low, high, xtol=1e-9))
 
 
-def _limits() -> list[Check]:
+def _limits() -> list[StudyCheck]:
     holds = {1e-3: 22.4, 1e-5: 27.9, 1e-6: 30.6, 1e-9: 38.8}
     wang = METHODS["Alg. 2"]
 
@@ -219,7 +219,7 @@ def _limits() -> list[Check]:
     ]  # fmt: skip
 
 
-def _classical() -> list[Check]:
+def _classical() -> list[StudyCheck]:
     first = {1e-3: 7.46, 1e-5: 8.42, 1e-6: 8.78, 1e-8: 9.37}
     why = Claims(
         source="M16, K7",
@@ -260,7 +260,7 @@ def replace_one(a: float, c: float) -> float:
     return 2 * a + 2 * c + c * c / (2 * a) if c <= 2 * a else 4 * c
 
 
-def _replaced() -> list[Check]:
+def _replaced() -> list[StudyCheck]:
     added = Claims(
         source="K4, K31",
         why="The thesis and Wang 2018 claim for one row added or removed; the same noise is worth "
@@ -297,7 +297,7 @@ def _replaced() -> list[Check]:
 # ── the noise as a matrix ─────────────────────────────────────────────────────────────────────
 
 
-def _eigenvalue() -> list[Check]:
+def _eigenvalue() -> list[StudyCheck]:
     kept = Claims(source="K11")
     return [
         kept.number(f"E0/eigenvalue/{name}", "chance that the private eigenvalue is above the true "
@@ -310,9 +310,9 @@ def _eigenvalue() -> list[Check]:
     ]  # fmt: skip
 
 
-def _spectral(setting: Setting) -> list[Check]:
+def _spectral(setting: StudySetting) -> list[StudyCheck]:
     rng = setting.rng("E0/spectral")
-    made: list[Check] = []
+    made: list[StudyCheck] = []
     for d, (bound, *quantiles) in stated.SPECTRAL.items():
         draws = setting.times(20_000 if d < 77 else 2_000, quick=4_000 if d < 77 else 300)
         got = (*_norms("upper", draws, d, rng), *_norms("averaged", draws, d, rng))

@@ -7,19 +7,19 @@ from functools import cache
 
 from discreet_studies.checks import Claims
 from discreet_studies.linear_regression import reference_values as stated
-from discreet_studies.linear_regression.datasets import SMALL, DataSet, synthetic_buzz
+from discreet_studies.linear_regression.datasets import SMALL, RegressionDataSet, synthetic_buzz
 from discreet_studies.linear_regression.folds import Folds, folds
 from discreet_studies.linear_regression.preprocessing import Map
 from discreet_studies.linear_regression.run_helpers import (
     HEAVY_UP_TO,
     THESIS,
-    Runs,
+    RegressionRuns,
     Sets,
     figure,
     level,
     runs,
 )
-from discreet_studies.study import Check, Figure, Findings, Setting
+from discreet_studies.study import Figure, Findings, StudyCheck, StudySetting
 
 _METHOD = "Alg. 3"
 _AT = (0.1, 1.0, 3.0)
@@ -39,18 +39,18 @@ _LIMIT = Claims(
 )
 
 
-def train_only(setting: Setting) -> Findings:
+def train_only(setting: StudySetting) -> Findings:
     """E7: as the thesis advises."""
     return _clipping(setting, "E7", both=False)
 
 
-def train_and_test(setting: Setting) -> Findings:
+def train_and_test(setting: StudySetting) -> Findings:
     """E8: the same for rows that are predicted."""
     return _clipping(setting, "E8", both=True)
 
 
-def _clipping(setting: Setting, experiment: str, *, both: bool) -> Findings:
-    checks: list[Check] = []
+def _clipping(setting: StudySetting, experiment: str, *, both: bool) -> Findings:
+    checks: list[StudyCheck] = []
     figures: list[Figure] = []
     source = f"{THESIS}, Figure 4.{'8' if both else '7'}"
     names = (*SMALL, "california") if setting.quick else (*SMALL, "california", "bio_train")
@@ -77,11 +77,13 @@ def _clipping(setting: Setting, experiment: str, *, both: bool) -> Findings:
 
 
 @cache
-def _heavy_tail(setting: Setting) -> DataSet:
+def _heavy_tail(setting: StudySetting) -> RegressionDataSet:
     return synthetic_buzz(setting.rng("E7/synthetic Buzz"), setting.times(60_000, quick=8_000))
 
 
-def _reference(experiment: str, data: DataSet, run: Runs, *, both: bool) -> Iterator[Check]:
+def _reference(
+    experiment: str, data: RegressionDataSet, run: RegressionRuns, *, both: bool
+) -> Iterator[StudyCheck]:
     name = data.name
     kept = Claims(source="reference")
     # Unclipped test outliers decide the error: it depends on the split.
@@ -107,7 +109,9 @@ def _reference(experiment: str, data: DataSet, run: Runs, *, both: bool) -> Iter
             )
 
 
-def _orders(data: DataSet, none: Folds, run: Runs, *, both: bool) -> Iterator[Check]:
+def _orders(
+    data: RegressionDataSet, none: Folds, run: RegressionRuns, *, both: bool
+) -> Iterator[StudyCheck]:
     name = data.name
     clipped = folds(data, Map(kind="max", clip=1.3, clip_test=both))
     ratio = run.mean(clipped, _METHOD, 3.0) / run.mean(none, _METHOD, 3.0)
@@ -140,7 +144,9 @@ def _orders(data: DataSet, none: Folds, run: Runs, *, both: bool) -> Iterator[Ch
                                  expected=3.0, got=end)  # fmt: skip
 
 
-def _tails(data: DataSet, none: Folds, run: Runs, *, both: bool) -> Iterator[Check]:
+def _tails(
+    data: RegressionDataSet, none: Folds, run: RegressionRuns, *, both: bool
+) -> Iterator[StudyCheck]:
     """On heavy tails: with epsilon the error rises, or falls."""
     clipped = folds(data, Map(kind="max", clip=1.3, clip_test=both))
     small, large = (run.mean(clipped, _METHOD, e) for e in (0.3, 3.0))
@@ -167,7 +173,9 @@ def _tails(data: DataSet, none: Folds, run: Runs, *, both: bool) -> Iterator[Che
                             expected=1.0, got=ratio)  # fmt: skip
 
 
-def _picture(experiment: str, data: DataSet, none: Folds, run: Runs, *, both: bool) -> Figure:
+def _picture(
+    experiment: str, data: RegressionDataSet, none: Folds, run: RegressionRuns, *, both: bool
+) -> Figure:
     which = "all rows" if both else "training rows"
     lines = [run.curve("not clipped", none, _METHOD, middle=True)]
     for clip in _CLIPS:

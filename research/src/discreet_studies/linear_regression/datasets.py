@@ -40,7 +40,7 @@ MEANS = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class DataSet:
+class RegressionDataSet:
     """A public table: regressors, and a target that is centred over all rows as Wang 2018 did."""
 
     name: str
@@ -56,7 +56,7 @@ class DataSet:
 
 
 @cache
-def find(name: str, folder: Path | None) -> DataSet | None:
+def find(name: str, folder: Path | None) -> RegressionDataSet | None:
     """The set of this name: from the folder, else from a package, else what is shipped here."""
     for path in () if folder is None else (folder / f"{name}.csv.gz", folder / f"{name}.csv"):
         if path.is_file():
@@ -65,7 +65,7 @@ def find(name: str, folder: Path | None) -> DataSet | None:
     return None if table is None else _prepared(name, table)
 
 
-def _prepared(name: str, table: Floats) -> DataSet:
+def _prepared(name: str, table: Floats) -> RegressionDataSet:
     rows, columns = table.shape
     if (rows, columns - 1) != SIZES[name]:
         raise InvalidArgument(
@@ -80,7 +80,7 @@ def _prepared(name: str, table: Floats) -> DataSet:
     elif name == "elevators":
         # The target is the logarithm, up to a constant: in units of its maximum nothing is lost.
         raw = (x, np.exp(y - y.mean()))
-    return DataSet(name=name, x=x, y=y - y.mean(), raw=raw)
+    return RegressionDataSet(name=name, x=x, y=y - y.mean(), raw=raw)
 
 
 def _table(path: Path) -> Floats:
@@ -151,7 +151,7 @@ _PACKAGED: Mapping[str, Callable[[], Floats | None]] = {
 # ── a stand-in ────────────────────────────────────────────────────────────────────────────────
 
 
-def synthetic_buzz(rng: np.random.Generator, rows: int) -> DataSet:
+def synthetic_buzz(rng: np.random.Generator, rows: int) -> RegressionDataSet:
     """Heavy-tailed counts in 77 columns (11 features at 7 times), as Buzz has; made up."""
     popular = 1 + 0.7 * rng.standard_t(3, rows)
     drift = np.cumsum(rng.normal(0, 0.15, (rows, 7)), axis=1)
@@ -166,4 +166,4 @@ def synthetic_buzz(rng: np.random.Generator, rows: int) -> DataSet:
     rate = 1.4 * popular + 1.2 + drift[:, -1] + rng.normal(0, 0.4, rows)
     y = np.log1p(rng.poisson(np.exp(np.clip(rate, -5, 11))))
     x = made.transpose(1, 0, 2).reshape(rows, 77)
-    return DataSet(name="synthetic Buzz", x=x, y=y - y.mean())
+    return RegressionDataSet(name="synthetic Buzz", x=x, y=y - y.mean())

@@ -9,15 +9,15 @@ from typing import Any
 import numpy as np
 
 from discreet.noise.distribution import Floats
-from discreet.noise.random_source import seeded
+from discreet.noise.random_source import seeded_rng
 from discreet_studies.checks import Claims
-from discreet_studies.linear_regression.datasets import DataSet
+from discreet_studies.linear_regression.datasets import RegressionDataSet
 from discreet_studies.linear_regression.folds import FOLDS, folds
 from discreet_studies.linear_regression.methods import DELTA, METHODS
 from discreet_studies.linear_regression.preprocessing import Map
 from discreet_studies.linear_regression.run_helpers import Sets, runs
 from discreet_studies.linear_regression.valid_guarantees import DOMAINS
-from discreet_studies.study import Cell, Check, Findings, Setting, Table
+from discreet_studies.study import Cell, Findings, StudyCheck, StudySetting, StudyTable
 
 _AT = (0.3, 1.0, 3.0)
 _SOURCE = "K33 to K36"
@@ -28,7 +28,7 @@ _OURS = Claims(
 )
 
 
-def house(setting: Setting) -> Findings:
+def house(setting: StudySetting) -> Findings:
     """Noise and errors of a regression that keeps its guarantee."""
     if importlib.util.find_spec("sklearn") is None:
         missing = Claims(source=_SOURCE, why="scikit-learn is not installed (discreet[models]).")
@@ -52,7 +52,7 @@ def house(setting: Setting) -> Findings:
     return Findings(
         checks=tuple(checks),
         tables=(
-            Table(
+            StudyTable(
                 id="E14/errors",
                 title="Our own regression from bounds of a code book, and the thesis's algorithm "
                 "with scales from the data",
@@ -65,7 +65,7 @@ def house(setting: Setting) -> Findings:
     )
 
 
-def _noise(regression: Callable[..., Any]) -> list[Check]:
+def _noise(regression: Callable[..., Any]) -> list[StudyCheck]:
     """Noise on X'X for the same bound on rows, in that of the thesis."""
     thesis = METHODS["Alg. 3"].deviation(1.0, DELTA)
     made = []
@@ -81,7 +81,9 @@ def _noise(regression: Callable[..., Any]) -> list[Check]:
     return made
 
 
-def _errors(regression: Callable[..., Any], data: DataSet, epsilon: float, *, many: int) -> Floats:
+def _errors(
+    regression: Callable[..., Any], data: RegressionDataSet, epsilon: float, *, many: int
+) -> Floats:
     """Test errors of one fit for each of some folds, in units of the largest centred target."""
     assert data.raw is not None  # noqa: S101 - all sets of DOMAINS have known means
     x, y = data.raw
@@ -98,14 +100,14 @@ def _errors(regression: Callable[..., Any], data: DataSet, epsilon: float, *, ma
             bounds=[(0, upper) for upper in tops],
             target_bounds=(0, top),
             scaling="private",
-            bits=seeded(2020 + fold),
+            bits=seeded_rng(2020 + fold),
         ).fit(x[keep], y[keep])
         unit = float(np.abs(y[keep] - y.mean()).max())
         made.append(float(np.square((model.predict(x[part]) - y[part]) / unit).mean()))
     return np.array(made)
 
 
-def _kept(name: str, epsilon: float, of_zero: float, of_thesis: float) -> list[Check]:
+def _kept(name: str, epsilon: float, of_zero: float, of_thesis: float) -> list[StudyCheck]:
     made = [
         _OURS.at_most(f"E14/guarded/{name}/epsilon {epsilon:g}", "error of our own regression over "
                       f"that of predicting zero, {name}, epsilon {epsilon:g}",

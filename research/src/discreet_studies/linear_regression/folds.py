@@ -8,8 +8,8 @@ from functools import cache
 import numpy as np
 
 from discreet.noise.distribution import Floats
-from discreet_studies.linear_regression.datasets import DataSet
-from discreet_studies.linear_regression.preprocessing import Map, Split, mapped
+from discreet_studies.linear_regression.datasets import RegressionDataSet
+from discreet_studies.linear_regression.preprocessing import Map, RowSplit, mapped
 
 FOLDS = 10
 
@@ -52,7 +52,7 @@ class Folds:
 
 
 @cache
-def folds(data: DataSet, how: Map) -> Folds:
+def folds(data: RegressionDataSet, how: Map) -> Folds:
     """The statistics of every fold; the split is the same in all experiments."""
     order = np.random.Generator(np.random.Philox(0)).permutation(len(data.x))
     x, target = data.x[order], data.y[order]
@@ -60,7 +60,7 @@ def folds(data: DataSet, how: Map) -> Folds:
     for part in np.array_split(np.arange(len(x)), FOLDS):
         keep = np.ones(len(x), dtype=bool)
         keep[part] = False
-        rows = Split(x[keep], target[keep], x[part], target[part])
+        rows = RowSplit(x[keep], target[keep], x[part], target[part])
         made.append(_statistics(mapped(rows, (x, target), how)))
     return Folds(
         gram=np.stack([one[0] for one in made]),
@@ -71,7 +71,7 @@ def folds(data: DataSet, how: Map) -> Folds:
     )
 
 
-def _statistics(split: Split) -> tuple[Floats, Floats, Floats, Floats, float]:
+def _statistics(split: RowSplit) -> tuple[Floats, Floats, Floats, Floats, float]:
     n = len(split.test_y)
     return (
         split.x.T @ split.x,

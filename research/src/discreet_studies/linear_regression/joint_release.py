@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from discreet_studies.checks import Claims
 from discreet_studies.linear_regression import reference_values as stated
-from discreet_studies.linear_regression.datasets import SMALL, DataSet
+from discreet_studies.linear_regression.datasets import SMALL, RegressionDataSet
 from discreet_studies.linear_regression.folds import Folds, folds
 from discreet_studies.linear_regression.perturbed_sums import ROW_BEFORE
 from discreet_studies.linear_regression.preprocessing import Map
 from discreet_studies.linear_regression.run_helpers import (
     SAME,
-    Runs,
+    RegressionRuns,
     Sets,
     by_set,
     figure,
     level,
     runs,
 )
-from discreet_studies.study import Cell, Check, Figure, Findings, Setting, Table
+from discreet_studies.study import Cell, Figure, Findings, StudyCheck, StudySetting, StudyTable
 
 _JOINT = Claims(
     source="K31, K33",
@@ -34,10 +34,10 @@ _OFFLINE = {
 }
 
 
-def together(setting: Setting) -> Findings:
+def together(setting: StudySetting) -> Findings:
     """E10: the same map, less noise."""
     sets = Sets.of(setting, (*SMALL, "energy", "bike", "california"))
-    checks: list[Check] = []
+    checks: list[StudyCheck] = []
     rows: list[tuple[Cell, ...]] = []
     for data in sets:
         name, run = data.name, runs(setting, "E10", data.name)
@@ -55,7 +55,7 @@ def together(setting: Setting) -> Findings:
     return Findings(
         checks=tuple(checks),
         tables=(
-            Table(
+            StudyTable(
                 id="E10/errors",
                 title="Errors with the row map",
                 columns=("set", "epsilon", "zero", "ridge", "Alg. 3", "Alg. 2 code",
@@ -68,7 +68,9 @@ def together(setting: Setting) -> Findings:
     )  # fmt: skip
 
 
-def _better(name: str, epsilon: float, *, two: float, code: float, thesis: float) -> list[Check]:
+def _better(
+    name: str, epsilon: float, *, two: float, code: float, thesis: float
+) -> list[StudyCheck]:
     made = [
         _JOINT.at_most(f"E10/against Alg. 2/{name}/epsilon {epsilon:g}", "error of two joint "
                        f"releases over that of Wang's code, {name}, epsilon {epsilon:g}",
@@ -92,8 +94,8 @@ def _better(name: str, epsilon: float, *, two: float, code: float, thesis: float
     return made
 
 
-def _offline(seen: Folds, run: Runs) -> list[Check]:
-    made: list[Check] = []
+def _offline(seen: Folds, run: RegressionRuns) -> list[StudyCheck]:
+    made: list[StudyCheck] = []
     for method, row in _OFFLINE["california"].items():
         made += run.judged(
             Claims(source="reference"),
@@ -109,13 +111,13 @@ def _offline(seen: Folds, run: Runs) -> list[Check]:
 # ── a ball ────────────────────────────────────────────────────────────────────────────────────
 
 
-def balls(setting: Setting) -> Findings:
+def balls(setting: StudySetting) -> Findings:
     """E11: rows projected into a ball of declared radius, with an intercept (K35)."""
     return by_set(setting, "E11", tuple(stated.BALL), source="K35", each=_balls)
 
 
-def _balls(data: DataSet, run: Runs) -> tuple[list[Check], Figure]:
-    checks: list[Check] = []
+def _balls(data: RegressionDataSet, run: RegressionRuns) -> tuple[list[StudyCheck], Figure]:
+    checks: list[StudyCheck] = []
     name = data.name
     by_radius = {c: folds(data, Map(kind="ball", radius=c, intercept=True))
                  for c in stated.BALL[name]}  # fmt: skip
@@ -143,7 +145,7 @@ def _balls(data: DataSet, run: Runs) -> tuple[list[Check], Figure]:
     return checks, drawn
 
 
-def _radius(name: str, radius: float, seen: Folds, run: Runs) -> list[Check]:
+def _radius(name: str, radius: float, seen: Folds, run: RegressionRuns) -> list[StudyCheck]:
     ridge, thesis, two = stated.BALL[name][radius]
     kept = Claims(source="K35")
     made = [
@@ -163,7 +165,9 @@ def _radius(name: str, radius: float, seen: Folds, run: Runs) -> list[Check]:
     return made
 
 
-def _against(name: str, ball: Folds, row: Folds, largest: Folds, run: Runs) -> list[Check]:
+def _against(
+    name: str, ball: Folds, row: Folds, largest: Folds, run: RegressionRuns
+) -> list[StudyCheck]:
     kept = Claims(source="K35")
     at_one = [run.mean(seen, "joint, 2", 1.0) for seen in (ball, row, largest)]
     return [
@@ -174,7 +178,7 @@ def _against(name: str, ball: Folds, row: Folds, largest: Folds, run: Runs) -> l
     ]  # fmt: skip
 
 
-def _unprojected(outside: Folds, inside: Folds, run: Runs) -> list[Check]:
+def _unprojected(outside: Folds, inside: Folds, run: RegressionRuns) -> list[StudyCheck]:
     ratio = run.mean(outside, "joint, 2", 3.0) / run.mean(inside, "joint, 2", 3.0)
     return [
         Claims(source="K35").at_least("E11/unprojected/elevators", "error when test rows are not "

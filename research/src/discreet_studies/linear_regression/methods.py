@@ -50,7 +50,7 @@ class Round:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Method:
+class PublishedMethod:
     """How much noise goes where, and what is made of it."""
 
     name: str
@@ -178,13 +178,19 @@ def analytic_apart(epsilon: float, delta: float) -> float:
 
 
 _ALL = (
-    Method(name="SSP paper", deviation=_ssp_paper, releases=2, shape="full", fit=_ssp),
-    Method(name="SSP code", deviation=_ssp_code, releases=2, shape="full", fit=_ssp),
-    Method(name="SSP fixed", deviation=_ssp_fixed, releases=2, shape="upper", fit=_ssp),
-    Method(name="Alg. 2", deviation=_wang, releases=3, shape="upper", fit=_adassp(0.0)),
-    Method(name="Alg. 2 code", deviation=_wang, releases=3, shape="averaged", fit=_adassp(1.0)),
-    Method(name="Alg. 3", deviation=_thesis, releases=3, shape="upper", fit=_adassp(0.0)),
-    Method(name="joint, 3", deviation=_joint(3), releases=3, shape="averaged", fit=_adassp_joint),
-    Method(name="joint, 2", deviation=_joint(2), releases=2, shape="averaged", fit=_two_releases),
+    PublishedMethod(name="SSP paper", deviation=_ssp_paper, releases=2, shape="full", fit=_ssp),
+    PublishedMethod(name="SSP code", deviation=_ssp_code, releases=2, shape="full", fit=_ssp),
+    PublishedMethod(name="SSP fixed", deviation=_ssp_fixed, releases=2, shape="upper", fit=_ssp),
+    PublishedMethod(name="Alg. 2", deviation=_wang, releases=3, shape="upper", fit=_adassp(0.0)),
+    PublishedMethod(
+        name="Alg. 2 code", deviation=_wang, releases=3, shape="averaged", fit=_adassp(1.0)
+    ),
+    PublishedMethod(name="Alg. 3", deviation=_thesis, releases=3, shape="upper", fit=_adassp(0.0)),
+    PublishedMethod(
+        name="joint, 3", deviation=_joint(3), releases=3, shape="averaged", fit=_adassp_joint
+    ),
+    PublishedMethod(
+        name="joint, 2", deviation=_joint(2), releases=2, shape="averaged", fit=_two_releases
+    ),
 )
-METHODS: Mapping[str, Method] = {method.name: method for method in _ALL}
+METHODS: Mapping[str, PublishedMethod] = {method.name: method for method in _ALL}

@@ -4,28 +4,28 @@ from __future__ import annotations
 
 from discreet_studies.checks import Claims
 from discreet_studies.linear_regression import reference_values as stated
-from discreet_studies.linear_regression.datasets import SMALL, DataSet
+from discreet_studies.linear_regression.datasets import SMALL, RegressionDataSet
 from discreet_studies.linear_regression.folds import Folds, folds
 from discreet_studies.linear_regression.preprocessing import Map
 from discreet_studies.linear_regression.run_helpers import (
     HEAVY_UP_TO,
     THESIS,
-    Runs,
+    RegressionRuns,
     by_set,
     figure,
     level,
 )
-from discreet_studies.study import Check, Figure, Findings, Setting
+from discreet_studies.study import Figure, Findings, StudyCheck, StudySetting
 
 ROW_BEFORE = Map(kind="row", when="before")
 
 
-def plain(setting: Setting) -> Findings:
+def plain(setting: StudySetting) -> Findings:
     """E1: SSP, as coded by Wang and with the thesis's noise."""
     return by_set(setting, "E1", SMALL, source=f"{THESIS}, Figure 4.1", each=_plain)
 
 
-def _plain(data: DataSet, run: Runs) -> tuple[list[Check], Figure]:
+def _plain(data: RegressionDataSet, run: RegressionRuns) -> tuple[list[StudyCheck], Figure]:
     seen = folds(data, ROW_BEFORE)
     checks = [*_baselines(data.name, seen), *_unstable(data.name, seen, run)]
     drawn = figure(
@@ -43,7 +43,7 @@ def _plain(data: DataSet, run: Runs) -> tuple[list[Check], Figure]:
     return checks, drawn
 
 
-def _baselines(name: str, seen: Folds) -> list[Check]:
+def _baselines(name: str, seen: Folds) -> list[StudyCheck]:
     zero, ridge = stated.BASELINES[name]
     kept = Claims(source="reference, Wang 2018")
     # Housing has 506 rows: its split alone moves the error of ridge by 3%.
@@ -56,12 +56,12 @@ def _baselines(name: str, seen: Folds) -> list[Check]:
     ]  # fmt: skip
 
 
-def worse(seen: Folds, run: Runs, method: str, epsilon: float) -> float:
+def worse(seen: Folds, run: RegressionRuns, method: str, epsilon: float) -> float:
     """The share of fits that are worse than predicting zero."""
     return float((run.errors(seen, method, epsilon) > seen.test_square[:, None]).mean())
 
 
-def _unstable(name: str, seen: Folds, run: Runs) -> list[Check]:
+def _unstable(name: str, seen: Folds, run: RegressionRuns) -> list[StudyCheck]:
     figured = Claims(source=f"{THESIS}, Figure 4.1")
     means = Claims(
         source="M18",
@@ -93,12 +93,12 @@ def _unstable(name: str, seen: Folds, run: Runs) -> list[Check]:
     return made
 
 
-def adaptive(setting: Setting) -> Findings:
+def adaptive(setting: StudySetting) -> Findings:
     """E2: AdaSSP, as printed by Wang, as coded by him, and with the thesis's noise."""
     return by_set(setting, "E2", SMALL, source=f"{THESIS}, Figure 4.2", each=_adaptive)
 
 
-def _adaptive(data: DataSet, run: Runs) -> tuple[list[Check], Figure]:
+def _adaptive(data: RegressionDataSet, run: RegressionRuns) -> tuple[list[StudyCheck], Figure]:
     seen = folds(data, ROW_BEFORE)
     checks = [*_same(data.name, seen, run), *_little(data.name, seen, run)]
     drawn = figure(
@@ -116,8 +116,8 @@ def _adaptive(data: DataSet, run: Runs) -> tuple[list[Check], Figure]:
     return checks, drawn
 
 
-def _same(name: str, seen: Folds, run: Runs) -> list[Check]:
-    made: list[Check] = []
+def _same(name: str, seen: Folds, run: RegressionRuns) -> list[StudyCheck]:
+    made: list[StudyCheck] = []
     for method, row in stated.ROW_BEFORE[name].items():
         made += run.judged(
             Claims(source="reference"),
@@ -131,7 +131,7 @@ def _same(name: str, seen: Folds, run: Runs) -> list[Check]:
     return made
 
 
-def _little(name: str, seen: Folds, run: Runs) -> list[Check]:
+def _little(name: str, seen: Folds, run: RegressionRuns) -> list[StudyCheck]:
     """Nearly equal, the thesis's a little worse."""
     figured = Claims(source=f"{THESIS}, Figure 4.2")
     excess = []

@@ -18,9 +18,9 @@ from discreet_studies.linear_regression.preprocessing_comparison import (
 from discreet_studies.linear_regression.published_errors import wang
 from discreet_studies.linear_regression.scaling_leakage import leaks
 from discreet_studies.linear_regression.valid_guarantees import honest
-from discreet_studies.study import Experiment, Plan
+from discreet_studies.study import Experiment, StudyPlan
 
-KALAJA = Plan(
+KALAJA = StudyPlan(
     name="kalaja",
     title="Private linear regression and what is done to rows before",
     source="Kalaja 2020, Differentially private linear regression, master's thesis, University of "

@@ -16,7 +16,7 @@ from discreet.accounting.conversion import gaussian_mu
 from discreet.noise.distribution import Floats
 from discreet_studies.checks import Claims
 from discreet_studies.linear_regression.methods import DELTA, matrices
-from discreet_studies.study import Check, Findings, Setting, Table
+from discreet_studies.study import Findings, StudyCheck, StudySetting, StudyTable
 
 Solve: TypeAlias = Literal["right", "as coded"]
 
@@ -38,7 +38,7 @@ def samples(
     return theta[None] + np.linalg.solve(root, z).T / math.sqrt(precision)
 
 
-def posterior(setting: Setting) -> Findings:
+def posterior(setting: StudySetting) -> Findings:
     """E15: all of it."""
     tables, checks = [], [*_covariances(setting), *_slope(setting)]
     found, table = _thresholds(setting)
@@ -47,13 +47,13 @@ def posterior(setting: Setting) -> Findings:
     return Findings(checks=tuple(checks), tables=tuple(tables))
 
 
-def _covariances(setting: Setting) -> list[Check]:
+def _covariances(setting: StudySetting) -> list[StudyCheck]:
     rng = setting.rng("E15/posterior")
     draws, d, precision = setting.times(400_000, quick=100_000), 4, 2.5
     x = rng.standard_normal((200, d)) @ np.triu(np.full((d, d), 0.7))
     gram, moment = x.T @ x / 50, rng.standard_normal(d)
     truth = np.linalg.inv(gram + 0.3 * np.eye(d)) / precision
-    made: list[Check] = []
+    made: list[StudyCheck] = []
     for solve in ("right", "as coded"):
         drawn = samples(
             gram, moment, penalty=0.3, precision=precision, draws=draws, rng=rng,
@@ -78,7 +78,7 @@ def _covariances(setting: Setting) -> list[Check]:
     return made
 
 
-def _slope(setting: Setting) -> list[Check]:
+def _slope(setting: StudySetting) -> list[StudyCheck]:
     """K15: once the smallest eigenvalue dominates, excess risk falls with the square of epsilon."""
     rng = setting.rng("E15/slope")
     n, d, draws = 200_000, 5, setting.times(4_000, quick=1_000)
@@ -104,7 +104,7 @@ def _slope(setting: Setting) -> list[Check]:
     ]  # fmt: skip
 
 
-def _thresholds(setting: Setting) -> tuple[list[Check], Table]:
+def _thresholds(setting: StudySetting) -> tuple[list[StudyCheck], StudyTable]:
     """K25: clip at the multiple of the scale that is best on made-up rows of this n, d, epsilon.
 
     Nothing private is looked at, so a poisoned row cannot move the threshold.
@@ -120,7 +120,7 @@ def _thresholds(setting: Setting) -> tuple[list[Check], Table]:
         "E15/thresholds", "simulated threshold at epsilon 10 over that at 0.1: more budget, "
         "less clipping", expected=1.0, got=chosen[-1] / chosen[0],
     )  # fmt: skip
-    table = Table(
+    table = StudyTable(
         id="E15/thresholds",
         title="Error on made-up rows by clipping threshold (in deviations)",
         columns=("epsilon", "0.5", "1", "2", "4", "chosen"),

@@ -34,7 +34,7 @@ class Map:
     project_test: bool = True
 
 
-class Split(NamedTuple):
+class RowSplit(NamedTuple):
     """Training and test rows after the map, targets in units of the largest."""
 
     x: Floats
@@ -61,7 +61,7 @@ def standardised(x: Floats, by: Scales) -> Floats:
     return (x - by.mean) / by.deviation
 
 
-def mapped(rows: Split, every: tuple[Floats, Floats], how: Map) -> Split:
+def mapped(rows: RowSplit, every: tuple[Floats, Floats], how: Map) -> RowSplit:
     """Training and test rows after pre-processing; ``every`` row and target for "before"."""
     x, test_x = rows.x, rows.test_x
     if how.clip is not None:
@@ -76,19 +76,19 @@ def mapped(rows: Split, every: tuple[Floats, Floats], how: Map) -> Split:
     y, test_y = rows.y / unit, rows.test_y / unit
     match how.kind:
         case "row":
-            return Split(row_normed(z), y, row_normed(test_z), test_y)
+            return RowSplit(row_normed(z), y, row_normed(test_z), test_y)
         case "row with y":
             # The absolute value is missing in the thesis (M12); a zero row keeps its target.
             norms = np.where(lengths(z) > 0, lengths(z), 1.0)
             unit_too = float(np.abs(y / norms).max())
-            return Split(row_normed(z), y / norms / unit_too, unit_too * test_z, test_y)
+            return RowSplit(row_normed(z), y / norms / unit_too, unit_too * test_z, test_y)
         case "max":
             largest = float(lengths(z).max())
-            return Split(z / largest, y, test_z / largest, test_y)
+            return RowSplit(z / largest, y, test_z / largest, test_y)
         case "ball":
             radius = how.radius * np.sqrt(z.shape[1])
             seen = projected(test_z / radius) if how.project_test else test_z / radius
-            return Split(projected(z / radius), y, seen, test_y)
+            return RowSplit(projected(z / radius), y, seen, test_y)
 
 
 def with_ones(z: Floats) -> Floats:

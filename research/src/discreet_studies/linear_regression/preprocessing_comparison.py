@@ -7,31 +7,31 @@ from dataclasses import replace
 from discreet.noise.distribution import Floats
 from discreet_studies.checks import Claims
 from discreet_studies.linear_regression import reference_values as stated
-from discreet_studies.linear_regression.datasets import SMALL, DataSet
+from discreet_studies.linear_regression.datasets import SMALL, RegressionDataSet
 from discreet_studies.linear_regression.folds import Folds, folds
 from discreet_studies.linear_regression.preprocessing import Map
 from discreet_studies.linear_regression.run_helpers import (
     HEAVY_UP_TO,
     SAME,
     THESIS,
-    Runs,
+    RegressionRuns,
     by_set,
     figure,
     level,
 )
-from discreet_studies.study import Check, Figure, Findings, Setting
+from discreet_studies.study import Figure, Findings, StudyCheck, StudySetting
 
 _METHOD = "Alg. 3"
 
 
-def of_rows(setting: Setting) -> Findings:
+def of_rows(setting: StudySetting) -> Findings:
     """E3: the norm of the row against the largest norm."""
     return by_set(setting, "E3", SMALL, source=f"{THESIS}, Figure 4.3", each=_of_rows)
 
 
-def _of_rows(data: DataSet, run: Runs) -> tuple[list[Check], Figure]:
+def _of_rows(data: RegressionDataSet, run: RegressionRuns) -> tuple[list[StudyCheck], Figure]:
     figured = Claims(source=f"{THESIS}, Figure 4.3")
-    checks: list[Check] = []
+    checks: list[StudyCheck] = []
     name = data.name
     row, largest = (folds(data, Map(kind=kind)) for kind in ("row", "max"))
     for kind, seen in (("row", row), ("max", largest)):
@@ -49,7 +49,9 @@ def _of_rows(data: DataSet, run: Runs) -> tuple[list[Check], Figure]:
     return checks, drawn
 
 
-def _stated(experiment: str, data: DataSet, key: str, seen: Folds, run: Runs) -> list[Check]:
+def _stated(
+    experiment: str, data: RegressionDataSet, key: str, seen: Folds, run: RegressionRuns
+) -> list[StudyCheck]:
     """Against the reference: ridge, Alg. 3 over epsilon, two releases at epsilon 1."""
     name = data.name
     ridge, row, two = stated.MAPS[name][key]
@@ -69,7 +71,7 @@ def _stated(experiment: str, data: DataSet, key: str, seen: Folds, run: Runs) ->
     ]  # fmt: skip
 
 
-def _free(data: DataSet, row: Folds, largest: Folds) -> list[Check]:
+def _free(data: RegressionDataSet, row: Folds, largest: Folds) -> list[StudyCheck]:
     """M6: the order without privacy is that of the penalty's unit, too."""
     name = data.name
     expected = stated.LEAST_SQUARES[name]
@@ -93,7 +95,7 @@ def _free(data: DataSet, row: Folds, largest: Folds) -> list[Check]:
     return made
 
 
-def _two(name: str, title: str, run: Runs, which: dict[str, Folds]) -> Figure:
+def _two(name: str, title: str, run: RegressionRuns, which: dict[str, Folds]) -> Figure:
     lines = [run.curve(f"{key}, Alg. 3", seen, _METHOD, middle=True) for key, seen in which.items()]
     lines += [level(f"{key}, ridge", seen.ridge()) for key, seen in which.items()]
     zero = next(iter(which.values())).trivial
@@ -103,12 +105,12 @@ def _two(name: str, title: str, run: Runs, which: dict[str, Folds]) -> Figure:
 # ── the target, too ───────────────────────────────────────────────────────────────────────────
 
 
-def of_targets(setting: Setting) -> Findings:
+def of_targets(setting: StudySetting) -> Findings:
     """E4: whether the target is divided by the row's norm, too."""
     return by_set(setting, "E4", SMALL, source=f"{THESIS}, Figure 4.4", each=_of_targets)
 
 
-def _of_targets(data: DataSet, run: Runs) -> tuple[list[Check], Figure]:
+def _of_targets(data: RegressionDataSet, run: RegressionRuns) -> tuple[list[StudyCheck], Figure]:
     figured = Claims(source=f"{THESIS}, Figure 4.4")
     heavy = Claims(
         source="M12, Figure 4.4",
@@ -116,7 +118,7 @@ def _of_targets(data: DataSet, run: Runs) -> tuple[list[Check], Figure]:
         "the split, and only its order is stated here.",
     )
     better = {"housing": True, "concrete": False, "elevators": False}
-    checks: list[Check] = []
+    checks: list[StudyCheck] = []
     name = data.name
     row, both = (folds(data, Map(kind=kind)) for kind in ("row", "row with y"))
     if name != "elevators":
@@ -144,14 +146,16 @@ def _of_targets(data: DataSet, run: Runs) -> tuple[list[Check], Figure]:
 # ── before or after the split ─────────────────────────────────────────────────────────────────
 
 
-def before_or_after(setting: Setting) -> Findings:
+def before_or_after(setting: StudySetting) -> Findings:
     """E5: statistics of all rows, or of the training rows."""
     return by_set(setting, "E5", SMALL, source=f"{THESIS}, Figure 4.5", each=_before_or_after)
 
 
-def _before_or_after(data: DataSet, run: Runs) -> tuple[list[Check], Figure]:
+def _before_or_after(
+    data: RegressionDataSet, run: RegressionRuns
+) -> tuple[list[StudyCheck], Figure]:
     figured = Claims(source=f"{THESIS}, Figure 4.5")
-    checks: list[Check] = []
+    checks: list[StudyCheck] = []
     name = data.name
     before = folds(data, Map(kind="row", when="before"))
     after = folds(data, Map(kind="row", when="after"))
@@ -182,13 +186,13 @@ RAW = {
 """Alg. 3 at epsilon 3, max map, targets in raw units: without and with an intercept."""
 
 
-def intercepts(setting: Setting) -> Findings:
+def intercepts(setting: StudySetting) -> Findings:
     """E6: a column of ones, with the target centred and as it is."""
     return by_set(setting, "E6", SMALL, source=f"{THESIS}, Figure 4.6", each=_intercepts)
 
 
-def _intercepts(data: DataSet, run: Runs) -> tuple[list[Check], Figure]:
-    checks: list[Check] = []
+def _intercepts(data: RegressionDataSet, run: RegressionRuns) -> tuple[list[StudyCheck], Figure]:
+    checks: list[StudyCheck] = []
     name = data.name
     plain, ones = (folds(data, Map(kind="max", intercept=use)) for use in (False, True))
     checks += _stated("E6", data, "max + 1", ones, run)
@@ -214,7 +218,7 @@ _READING = Claims(
 )
 
 
-def _centred(name: str, plain: Folds, ones: Folds, run: Runs) -> list[Check]:
+def _centred(name: str, plain: Folds, ones: Folds, run: RegressionRuns) -> list[StudyCheck]:
     if name not in ("airfoil", "elevators"):
         return []
     change = {
@@ -230,7 +234,7 @@ def _centred(name: str, plain: Folds, ones: Folds, run: Runs) -> list[Check]:
     ]  # fmt: skip
 
 
-def _uncentred(data: DataSet, y: Floats, run: Runs) -> list[Check]:
+def _uncentred(data: RegressionDataSet, y: Floats, run: RegressionRuns) -> list[StudyCheck]:
     name, raw = data.name, replace(data, y=y)
     errors = [
         run.mean(folds(raw, Map(kind="max", intercept=use)), _METHOD, 3.0) for use in (False, True)

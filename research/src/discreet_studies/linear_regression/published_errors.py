@@ -9,16 +9,16 @@ from discreet_studies.linear_regression import reference_values as stated
 from discreet_studies.linear_regression.folds import folds
 from discreet_studies.linear_regression.perturbed_sums import ROW_BEFORE
 from discreet_studies.linear_regression.run_helpers import Sets, runs
-from discreet_studies.study import Cell, Check, Findings, Setting, Table
+from discreet_studies.study import Cell, Findings, StudyCheck, StudySetting, StudyTable
 
 _SOURCE = "Wang 2018, results file"
 _METHOD = "Alg. 2 code"
 
 
-def wang(setting: Setting) -> Findings:
+def wang(setting: StudySetting) -> Findings:
     """Zero, ridge, SSP and AdaSSP, row map with statistics of all rows."""
     sets = Sets.of(setting, tuple(stated.WANG))
-    checks: list[Check] = []
+    checks: list[StudyCheck] = []
     rows: list[tuple[Cell, ...]] = []
     for data in sets:
         name, run = data.name, runs(setting, "E9", data.name, full=400, quick=100)
@@ -44,7 +44,7 @@ def wang(setting: Setting) -> Findings:
     return Findings(
         checks=tuple(checks),
         tables=(
-            Table(
+            StudyTable(
                 id="E9/AdaSSP",
                 title="AdaSSP as published (one draw for each of ten folds), run again, and two "
                 "releases accounted for together",
@@ -56,7 +56,7 @@ def wang(setting: Setting) -> Findings:
     )
 
 
-def _one_draw(name: str, epsilon: float, published: float, found: float) -> Check:
+def _one_draw(name: str, epsilon: float, published: float, found: float) -> StudyCheck:
     """Published means have one draw for each fold: their standard error is up to a tenth."""
     spread = dict(zip((0.1, 1.0), stated.WANG_SPREAD[name], strict=True)).get(epsilon, 0.0)
     # Two standard errors of a mean over ten folds, or 15%.
@@ -70,7 +70,7 @@ def _one_draw(name: str, epsilon: float, published: float, found: float) -> Chec
     )
 
 
-def _ssp(name: str, found: list[float]) -> list[Check]:
+def _ssp(name: str, found: list[float]) -> list[StudyCheck]:
     """A law without a mean: what can be compared is where it is unstable, and where no more."""
     why = Claims(
         source=_SOURCE,

@@ -9,10 +9,10 @@ import numpy as np
 
 from discreet.noise.distribution import Floats
 from discreet_studies.checks import Claims
-from discreet_studies.linear_regression.datasets import DataSet, find
+from discreet_studies.linear_regression.datasets import RegressionDataSet, find
 from discreet_studies.linear_regression.folds import Folds
 from discreet_studies.linear_regression.methods import METHODS
-from discreet_studies.study import Check, Figure, Findings, Line, Setting
+from discreet_studies.study import Figure, Findings, Line, StudyCheck, StudySetting
 
 EPSILONS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 3.0)
 """Of the figures; Wang 2018 goes on to 10."""
@@ -29,11 +29,11 @@ HEAVY_UP_TO = {"airfoil": 0.2}
 class Sets:
     """Data sets that an experiment asks for: those that are here, and those that are not."""
 
-    here: tuple[DataSet, ...]
+    here: tuple[RegressionDataSet, ...]
     absent: tuple[str, ...]
 
     @classmethod
-    def of(cls, setting: Setting, names: Sequence[str]) -> Sets:
+    def of(cls, setting: StudySetting, names: Sequence[str]) -> Sets:
         """Look for all of them."""
         found = {name: find(name, setting.data) for name in names}
         return cls(
@@ -41,10 +41,10 @@ class Sets:
             absent=tuple(name for name, data in found.items() if data is None),
         )
 
-    def __iter__(self) -> Iterator[DataSet]:
+    def __iter__(self) -> Iterator[RegressionDataSet]:
         return iter(self.here)
 
-    def unchecked(self, experiment: str, source: str) -> list[Check]:
+    def unchecked(self, experiment: str, source: str) -> list[StudyCheck]:
         """One check for each absent set, which says what would be needed."""
         claims = Claims(source=source, why="The set is not here: name a folder with --data.")
         return [
@@ -54,7 +54,7 @@ class Sets:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Runs:
+class RegressionRuns:
     """Private fits of one experiment on one set."""
 
     rng: np.random.Generator
@@ -82,7 +82,7 @@ class Runs:
         method: str,
         expected: Mapping[float, float],
         heavy: float = 0.0,
-    ) -> list[Check]:
+    ) -> list[StudyCheck]:
         """Means by epsilon against reference means; medians, less strictly, up to ``heavy``."""
         return [
             claims.number(
@@ -102,18 +102,20 @@ class Runs:
         return Line(label=label, x=EPSILONS, y=tuple(float(value) for value in y))
 
 
-def runs(setting: Setting, experiment: str, name: str, *, full: int = 200, quick: int = 60) -> Runs:
+def runs(
+    setting: StudySetting, experiment: str, name: str, *, full: int = 200, quick: int = 60
+) -> RegressionRuns:
     """A stream of its own for each set, so that sets can be absent."""
-    return Runs(setting.rng(f"{experiment}/{name}"), setting.times(full, quick=quick))
+    return RegressionRuns(setting.rng(f"{experiment}/{name}"), setting.times(full, quick=quick))
 
 
 def by_set(
-    setting: Setting,
+    setting: StudySetting,
     experiment: str,
     names: Sequence[str],
     *,
     source: str,
-    each: Callable[[DataSet, Runs], tuple[Sequence[Check], Figure]],
+    each: Callable[[RegressionDataSet, RegressionRuns], tuple[Sequence[StudyCheck], Figure]],
 ) -> Findings:
     """Checks and a figure for each set that is here; what is stated of the others is unchecked."""
     sets = Sets.of(setting, names)

@@ -9,7 +9,7 @@ import numpy as np
 
 from discreet.accounting.conversion import gaussian_epsilon
 from discreet.noise.distribution import Floats
-from discreet_studies.audits.published_claims import Claim
+from discreet_studies.audits.published_claims import PublishedClaim
 from discreet_studies.audits.refuted_claims import refuted
 from discreet_studies.audits.regression_cases import (
     by_bounds,
@@ -19,7 +19,7 @@ from discreet_studies.audits.regression_cases import (
     largest_pair,
 )
 from discreet_studies.checks import Claims
-from discreet_studies.linear_regression.datasets import SMALL, DataSet
+from discreet_studies.linear_regression.datasets import SMALL, RegressionDataSet
 from discreet_studies.linear_regression.methods import DELTA, METHODS
 from discreet_studies.linear_regression.preprocessing import (
     lengths,
@@ -28,7 +28,15 @@ from discreet_studies.linear_regression.preprocessing import (
     standardised,
 )
 from discreet_studies.linear_regression.run_helpers import Sets
-from discreet_studies.study import Cell, Check, Figure, Findings, Line, Setting, Table
+from discreet_studies.study import (
+    Cell,
+    Figure,
+    Findings,
+    Line,
+    StudyCheck,
+    StudySetting,
+    StudyTable,
+)
 
 LARGEST = {"airfoil": 114.0, "elevators": 5.7, "wine": 30.8, "concrete": 84.0, "housing": 30.0}
 """How far X'X moves when a row of ten times the largest norm is added (M4, K19); claimed: 1."""
@@ -46,10 +54,10 @@ _LEAK = Claims(
 )
 
 
-def leaks(setting: Setting) -> Findings:
+def leaks(setting: StudySetting) -> Findings:
     """One outlier, and every row moves."""
     sets = Sets.of(setting, (*SMALL, "california"))
-    checks: list[Check] = []
+    checks: list[StudyCheck] = []
     rows: list[tuple[Cell, ...]] = []
     for data in sets:
         if data.name in RATIOS:
@@ -72,7 +80,7 @@ def leaks(setting: Setting) -> Findings:
     )
 
 
-def moves(data: DataSet) -> dict[str, float]:
+def moves(data: RegressionDataSet) -> dict[str, float]:
     """How far one more row moves X'X or X'y; 1 is claimed for each."""
     by = scales(data.x)
     z = standardised(data.x, by)
@@ -104,7 +112,7 @@ def true_epsilon(moved: float) -> float:
     return gaussian_epsilon(DELTA, mu=moved / METHODS["Alg. 3"].deviation(1.0, DELTA))
 
 
-def _moved(name: str, moved: dict[str, float]) -> list[Check]:
+def _moved(name: str, moved: dict[str, float]) -> list[StudyCheck]:
     made = [
         Claims(source="K17").number(
             f"E12/row norm/{name}", f"how far one row moves X'X, declared scales, {name}",
@@ -129,8 +137,8 @@ def _moved(name: str, moved: dict[str, float]) -> list[Check]:
     return made
 
 
-def _table(rows: Sequence[tuple[Cell, ...]]) -> Table:
-    return Table(
+def _table(rows: Sequence[tuple[Cell, ...]]) -> StudyTable:
+    return StudyTable(
         id="E12/moves",
         title="How far one row moves the sums (claimed: 1), and what it then pays at least with "
         "the thesis's noise at nominal epsilon 1",
@@ -148,7 +156,7 @@ def _table(rows: Sequence[tuple[Cell, ...]]) -> Table:
 # ── without data ──────────────────────────────────────────────────────────────────────────────
 
 
-def _unbounded() -> list[Check]:
+def _unbounded() -> list[StudyCheck]:
     """The change grows with the number of rows, and is that of one row if bounds are declared."""
     grown = [change(by_largest, *largest_pair(n)) for n in (100, 1000, 10_000)]
     kept = [change(by_bounds, *largest_pair(n)) for n in (100, 1000, 10_000)]
@@ -160,8 +168,8 @@ def _unbounded() -> list[Check]:
     ]  # fmt: skip
 
 
-def _refuted_table(found: Sequence[Claim]) -> Table:
-    return Table(
+def _refuted_table(found: Sequence[PublishedClaim]) -> StudyTable:
+    return StudyTable(
         id="E12/refuted",
         title="Claims, and their true delta",
         columns=("claim", "epsilon", "claimed", "true"),

@@ -12,12 +12,12 @@ import numpy as np
 from discreet.accounting.conversion import gaussian_mu
 from discreet.noise.distribution import Floats
 from discreet_studies.checks import Claims
-from discreet_studies.linear_regression.datasets import DataSet
+from discreet_studies.linear_regression.datasets import RegressionDataSet
 from discreet_studies.linear_regression.folds import FOLDS, folds
 from discreet_studies.linear_regression.methods import DELTA, matrices
 from discreet_studies.linear_regression.preprocessing import Map, projected, with_ones
 from discreet_studies.linear_regression.run_helpers import Sets, runs
-from discreet_studies.study import Cell, Check, Findings, Setting, Table
+from discreet_studies.study import Cell, Findings, StudyCheck, StudySetting, StudyTable
 
 DOMAINS = {
     "airfoil": ((20000, 90, 1, 100, 0.1), 200),
@@ -44,10 +44,10 @@ _COST = Claims(
 )
 
 
-def honest(setting: Setting) -> Findings:
+def honest(setting: StudySetting) -> Findings:
     """What is left when nothing is looked at for free."""
     sets = Sets.of(setting, tuple(DOMAINS))
-    checks: list[Check] = []
+    checks: list[StudyCheck] = []
     rows: list[tuple[Cell, ...]] = []
     for data in sets:
         if data.raw is None:  # pragma: no cover - all three have known means
@@ -67,7 +67,7 @@ def honest(setting: Setting) -> Findings:
     return Findings(
         checks=tuple(checks),
         tables=(
-            Table(
+            StudyTable(
                 id="E13/errors",
                 title="Errors when scales are taken from the data, and when they are paid for",
                 columns=("set", "epsilon", "zero", "max norm, Alg. 3 (leaks)",
@@ -81,11 +81,11 @@ def honest(setting: Setting) -> Findings:
     )  # fmt: skip
 
 
-def _held(name: str, epsilon: float, found: Floats, zero: float, thesis: float) -> list[Check]:
+def _held(name: str, epsilon: float, found: Floats, zero: float, thesis: float) -> list[StudyCheck]:
     limits = {("concrete", 3.0): 0.042, ("airfoil", 1.0): 0.065}
     at_most = limits.get((name, epsilon))
     typical = float(np.median(found))
-    made: list[Check] = []
+    made: list[StudyCheck] = []
     if at_most is not None:
         made.append(_COST.at_most(f"E13/limit/{name}/epsilon {epsilon:g}", "error with scales that "
                                   f"are paid for, {name}, epsilon {epsilon:g}",
@@ -112,7 +112,9 @@ def _held(name: str, epsilon: float, found: Floats, zero: float, thesis: float) 
 # ── the pipeline ──────────────────────────────────────────────────────────────────────────────
 
 
-def pipeline(data: DataSet, *, epsilon: float, draws: int, rng: np.random.Generator) -> Floats:
+def pipeline(
+    data: RegressionDataSet, *, epsilon: float, draws: int, rng: np.random.Generator
+) -> Floats:
     """Test errors (folds, draws), in units of the largest centred target of the training rows."""
     assert data.raw is not None  # noqa: S101 - for the type checker
     x, y = data.raw

@@ -9,10 +9,10 @@ from collections.abc import Callable
 import numpy as np
 
 from discreet_studies.checks import Claims
-from discreet_studies.study import Check
+from discreet_studies.study import StudyCheck
 
 
-def bin_sensitivities() -> list[Check]:
+def bin_sensitivities() -> list[StudyCheck]:
     """B41: L1 change of the vector of bins' medians or means, over all small data, in widths."""
     wrong = Claims(
         source="M41, B41",

@@ -11,7 +11,7 @@ from discreet.noise.distribution import Floats
 from discreet_studies.checks import Claims
 from discreet_studies.noise_mechanisms import reference_values as stated
 from discreet_studies.noise_mechanisms.bin_sensitivity import bin_sensitivities
-from discreet_studies.study import Check, Figure, Findings, Line, Setting, Table
+from discreet_studies.study import Figure, Findings, Line, StudyCheck, StudySetting, StudyTable
 
 _N = 1000
 _RANGE = 100.0
@@ -56,7 +56,7 @@ SHAPES = (
 )
 
 
-def block_medians(setting: Setting) -> Findings:
+def block_medians(setting: StudySetting) -> Findings:
     """Mean squared errors: noise by its exact variance, estimates by simulation."""
     rng = setting.rng("E8")
     times = setting.times(2000, quick=400)
@@ -176,10 +176,10 @@ def exponential_medians(x: Floats, rng: np.random.Generator) -> Floats:
 # ── checks ────────────────────────────────────────────────────────────────────────────────────
 
 
-def _printed(uniform: Errors) -> list[Check]:
+def _printed(uniform: Errors) -> list[StudyCheck]:
     claims = Claims(source="Biswal 2024, table of blocks")
     theory = Claims(source="E8")
-    made: list[Check] = []
+    made: list[StudyCheck] = []
     for m, (first, second) in stated.BLOCKS.items():
         made += [
             claims.number(f"E8/printed, I/{m}", f"mean squared error, {m} blocks of values",
@@ -209,12 +209,12 @@ _WITHOUT = {
 }
 
 
-def _elsewhere(found: dict[str, Errors]) -> list[Check]:
+def _elsewhere(found: dict[str, Errors]) -> list[StudyCheck]:
     claims = Claims(
         source="M40",
         why="Uniform data hide that blocks of values estimate the middle of the range.",
     )
-    made: list[Check] = []
+    made: list[StudyCheck] = []
     for name, numbers in _STATED.items():
         made += claims.numbers(
             f"E8/{name}", f"mean squared error on {name} data, method and blocks",
@@ -236,9 +236,9 @@ def _elsewhere(found: dict[str, Errors]) -> list[Check]:
     return made
 
 
-def _others(found: dict[str, Errors]) -> list[Check]:
+def _others(found: dict[str, Errors]) -> list[StudyCheck]:
     better = Claims(source="B48, B31, B47", why="The thesis has blocks instead.")
-    made: list[Check] = []
+    made: list[StudyCheck] = []
     for name, values in _WITHOUT.items():
         keys = ("exponential", "smooth Laplace", "smooth Lomax")
         errors = found[name]
@@ -255,7 +255,7 @@ def _others(found: dict[str, Errors]) -> list[Check]:
     return made
 
 
-def _not_global(rng: np.random.Generator) -> list[Check]:
+def _not_global(rng: np.random.Generator) -> list[StudyCheck]:
     """M24, on 999 values at epsilon 1, delta' 1e-6."""
     beta = _EPSILON / (2 * math.log(2 / 1e-6))
     wrong = Claims(
@@ -273,7 +273,7 @@ def _not_global(rng: np.random.Generator) -> list[Check]:
     ]
 
 
-def _two_data_sets() -> list[Check]:
+def _two_data_sets() -> list[StudyCheck]:
     """M28: the data sets of the attack on local sensitivity, n = 11, beta 0.1."""
     first = np.repeat([0.0, _RANGE], [6, 5])[None]
     second = np.repeat([0.0, _RANGE], [7, 4])[None]
@@ -288,7 +288,7 @@ def _two_data_sets() -> list[Check]:
     ]  # fmt: skip
 
 
-def _middle(rng: np.random.Generator) -> list[Check]:
+def _middle(rng: np.random.Generator) -> list[StudyCheck]:
     """B41: whatever the data, the mean of bins' medians stays near the middle."""
     worst = 0.0
     for m in _BLOCKS:
@@ -305,7 +305,7 @@ def _middle(rng: np.random.Generator) -> list[Check]:
     ]
 
 
-def _noisy(rng: np.random.Generator, times: int) -> list[Check]:
+def _noisy(rng: np.random.Generator, times: int) -> list[StudyCheck]:
     """Block noise drawn as published, and M45: one noise on the average does with less."""
     m = 10
     scale = 2 * _RANGE / (m * _EPSILON)
@@ -322,8 +322,8 @@ def _noisy(rng: np.random.Generator, times: int) -> list[Check]:
     ]  # fmt: skip
 
 
-def _table(found: dict[str, Errors]) -> Table:
-    return Table(
+def _table(found: dict[str, Errors]) -> StudyTable:
+    return StudyTable(
         id="E8/errors",
         title="Mean squared error of a private median, range 100, 1000 values, epsilon 1",
         columns=("method", *found),

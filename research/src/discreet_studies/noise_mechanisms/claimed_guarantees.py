@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from discreet.mechanisms.scalar.grafted import grafted
 from discreet.mechanisms.scalar.truncated_laplace import truncated_laplace
 from discreet_studies.audits import published_distributions as laws
-from discreet_studies.audits.published_claims import Claim, claims
+from discreet_studies.audits.published_claims import PublishedClaim, claims
 from discreet_studies.audits.refuted_claims import refuted
 from discreet_studies.checks import Claims
-from discreet_studies.study import Check, Figure, Findings, Line, Setting, Table
+from discreet_studies.study import Figure, Findings, Line, StudyCheck, StudySetting, StudyTable
 
 _MIXED = Claims(
     source="M35, B39c",
@@ -20,7 +20,7 @@ _MIXED = Claims(
 )
 
 
-def promises(setting: Setting) -> Findings:
+def promises(setting: StudySetting) -> Findings:
     """Exact deltas of mixed noise and blocks, and events that refute all claims."""
     del setting  # exact
     found = claims()
@@ -40,7 +40,7 @@ def mixed_delta(epsilon: float) -> float:
     return laws.gaussian_delta(epsilon, left=sigma, right=sigma, shift=1.0)
 
 
-def _mixed() -> list[Check]:
+def _mixed() -> list[StudyCheck]:
     true = {0.1: 0.00264, 0.5: 0.01595, 1.0: 0.0396, 2.0: 0.1145, 5.0: 0.530, 10.0: 0.975}
     paid = {1 / 500: 1.89, 1 / 1000: 2.05, 500**-1.5: 2.55, 500**-2: 3.09}
     factors = {1 / 500: 20.0, 1 / 1000: 40.0, 500**-1.5: 443.0, 500**-2: 9908.0}
@@ -109,14 +109,14 @@ def _mixed_figure() -> Figure:
 # ── blocks ────────────────────────────────────────────────────────────────────────────────────
 
 
-def _blocks() -> list[Check]:
+def _blocks() -> list[StudyCheck]:
     wrong = Claims(
         source="M42, B42",
         why="The proof dilates a scale that never changes; the release is pure (epsilon/2) e^beta.",
     )
     at = {(10, 0.75): (0.189, 0.254), (10, 0.8): (0.287, 0.431), (10, 0.9): (0.574, 0.683),
           (15, 0.75): (0.082, 0.355)}  # fmt: skip
-    made: list[Check] = []
+    made: list[StudyCheck] = []
     for (epsilon, beta), (claimed, true) in at.items():
         where = f"epsilon {epsilon}, beta {beta}"
         loss = epsilon / 2 * math.exp(beta)
@@ -149,8 +149,8 @@ def _blocks() -> list[Check]:
 # ── all of them, refuted ──────────────────────────────────────────────────────────────────────
 
 
-def _refuted_table(found: Sequence[Claim]) -> Table:
-    return Table(
+def _refuted_table(found: Sequence[PublishedClaim]) -> StudyTable:
+    return StudyTable(
         id="E0/refuted",
         title="Claims, their true delta, and the exact delta of what replaces them",
         columns=("claim", "epsilon", "claimed", "true", "instead", "exact"),
@@ -165,7 +165,7 @@ def _refuted_table(found: Sequence[Claim]) -> Table:
 # ── better than mixing ────────────────────────────────────────────────────────────────────────
 
 
-def _better_noise() -> list[Check]:
+def _better_noise() -> list[StudyCheck]:
     grafts = {(0.5, 0.01): 5.876, (0.1, 0.01): 76.35, (1.0, 0.01): 1.704}
     cut = {(0.1, 0.002): 133.0, (0.5, 0.05): 3.02, (1.0, 0.05): 1.17}
     claimed = Claims(source="B49")

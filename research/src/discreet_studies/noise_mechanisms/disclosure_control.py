@@ -7,13 +7,19 @@ import math
 import numpy as np
 
 from discreet.disclosure._disclosure_risk import histogram
-from discreet.disclosure._k_noise import Jittered, crowd, expected_crowd, k_noise, width_after
+from discreet.disclosure._k_noise import (
+    KNoiseRelease,
+    anonymity_set_size,
+    expected_anonymity_set_size,
+    k_noise,
+    width_after_releases,
+)
+from discreet.disclosure._pram import KPramRelease, k_pram, symmetric_pram
 from discreet.disclosure.generalization_hierarchy import together
-from discreet.disclosure._pram import Redrawn, k_pram, kept_with
 from discreet.noise.distribution import Floats, Ints
-from discreet.noise.random_source import seeded
+from discreet.noise.random_source import seeded_rng
 from discreet_studies.checks import Claims
-from discreet_studies.study import Check, Figure, Findings, Line, Setting, Table
+from discreet_studies.study import Figure, Findings, Line, StudyCheck, StudySetting, StudyTable
 
 _COUNTS = (32, 100, 121, 81, 62, 79, 84, 57, 31, 9, 2, 1)
 _EDGES = tuple(range(19, 80, 5))
@@ -34,10 +40,10 @@ def ages(rng: np.random.Generator) -> Floats:
     return rng.uniform(low, high)
 
 
-def noisy_ages(setting: Setting) -> Findings:
+def noisy_ages(setting: StudySetting) -> Findings:
     """k-PRAM against k-noise on ages."""
     x = ages(setting.rng("E1"))
-    bits = seeded(setting.seed)
+    bits = seeded_rng(setting.seed)
     jittered = k_noise(x, delta=_HALF, bits=bits)
     redrawn = k_pram(x, edges=_EDGES, k=1, bits=bits)
     return Findings(
@@ -47,7 +53,7 @@ def noisy_ages(setting: Setting) -> Findings:
     )
 
 
-def _errors(x: Floats, jittered: Jittered, redrawn: Redrawn) -> list[Check]:
+def _errors(x: Floats, jittered: KNoiseRelease, redrawn: KPramRelease) -> list[StudyCheck]:
     printed = Claims(source=f"{_SOURCE}, table of errors", why=_STANDS_IN)
     exact = Claims(source="B10, B12")
     n = len(x)
@@ -83,14 +89,16 @@ def _errors(x: Floats, jittered: Jittered, redrawn: Redrawn) -> list[Check]:
     ]  # fmt: skip
 
 
-def _crowds(x: Floats) -> list[Check]:
+def _crowds(x: Floats) -> list[StudyCheck]:
     theorem = Claims(source="Biswal 2024, Theorem 3.5.1; B12")
     points = np.linspace(x.min(), x.max(), 1001)
-    before = crowd(x, at=points, window=2 * _HALF)
-    ratio = expected_crowd(x, at=points, half_width=_HALF, window=2 * _HALF) / np.maximum(before, 1)
-    near = expected_crowd(x, at=x, half_width=_HALF, window=_HALF)
+    before = anonymity_set_size(x, at=points, window=2 * _HALF)
+    ratio = expected_anonymity_set_size(
+        x, at=points, half_width=_HALF, window=2 * _HALF
+    ) / np.maximum(before, 1)
+    near = expected_anonymity_set_size(x, at=x, half_width=_HALF, window=_HALF)
     own = np.repeat(np.array(_COUNTS), _COUNTS)
-    tight = expected_crowd(
+    tight = expected_anonymity_set_size(
         np.full(9, 2 * _HALF * (1 - 1e-9)), at=[0.0], half_width=_HALF, window=2 * _HALF
     )
     return [
@@ -114,10 +122,10 @@ def _crowds(x: Floats) -> list[Check]:
     ]  # fmt: skip
 
 
-def _risks(setting: Setting, redrawn: Redrawn) -> list[Check]:
+def _risks(setting: StudySetting, redrawn: KPramRelease) -> list[StudyCheck]:
     rng = setting.rng("E1 risks")
     smallest = min(
-        int(k_noise(ages(rng), delta=_HALF, bits=seeded(seed)).anonymity.min())
+        int(k_noise(ages(rng), delta=_HALF, bits=seeded_rng(seed)).anonymity.min())
         for seed in range(50)
     )
     return [
@@ -132,8 +140,8 @@ def _risks(setting: Setting, redrawn: Redrawn) -> list[Check]:
     ]  # fmt: skip
 
 
-def _error_table(jittered: Jittered, redrawn: Redrawn) -> Table:
-    return Table(
+def _error_table(jittered: KNoiseRelease, redrawn: KPramRelease) -> StudyTable:
+    return StudyTable(
         id="E1/errors",
         title="Bias and error of 659 ages, printed and here",
         columns=("method", "bias printed", "bias", "MSE printed", "MSE", "MSE in theory"),
@@ -153,18 +161,22 @@ def _crowd_figure(x: Floats) -> Figure:
         x="age (years)",
         y="records",
         lines=(
-            Line(label="before", x=tuple(at), y=tuple(crowd(x, at=at, window=_HALF) * 1.0)),
+            Line(
+                label="before",
+                x=tuple(at),
+                y=tuple(anonymity_set_size(x, at=at, window=_HALF) * 1.0),
+            ),
             Line(
                 label="expected after",
                 x=tuple(at),
-                y=tuple(expected_crowd(x, at=at, half_width=_HALF, window=_HALF)),
+                y=tuple(expected_anonymity_set_size(x, at=at, half_width=_HALF, window=_HALF)),
             ),
         ),
         note="exact expectation; 659 ages, noise uniform within 2.5 years",
     )
 
 
-def _histogram_figure(x: Floats, jittered: Jittered, redrawn: Redrawn) -> Figure:
+def _histogram_figure(x: Floats, jittered: KNoiseRelease, redrawn: KPramRelease) -> Figure:
     inside = np.clip(jittered.values, _EDGES[0], _EDGES[-1])
     middle = tuple(edge + 2.5 for edge in _EDGES[:-1])
     return Figure(
@@ -186,7 +198,7 @@ _AGES = (32, 45, 27, 19, 31, 25)
 _AMOUNTS = (75.50, 120.00, 16.75, 85.00, 50.00, 40.50)
 
 
-def tables_of_six(setting: Setting) -> Findings:
+def tables_of_six(setting: StudySetting) -> Findings:
     """The two k-anonymous tables of the thesis."""
     del setting
     old: Ints = (np.array(_AGES) > 30).astype(np.int64)
@@ -206,7 +218,7 @@ def tables_of_six(setting: Setting) -> Findings:
             wrong.equal("E2/k", "k of the table of two variables", expected=1, got=min(two)),
         ),
         tables=(
-            Table(
+            StudyTable(
                 id="E2/rows",
                 title="The six rows, generalised by age and by amount",
                 columns=("age", "amount", "rows alike by age", "rows alike by both"),
@@ -228,7 +240,7 @@ def _listed(sizes: list[int]) -> str:
     return ", ".join(map(str, sizes))
 
 
-def attacks(setting: Setting) -> Findings:
+def attacks(setting: StudySetting) -> Findings:
     """PRAM, repeated k-noise, and the median by local sensitivity."""
     return Findings(
         checks=(*_pram(setting), *_intersections(setting), *_local(setting)),
@@ -236,12 +248,12 @@ def attacks(setting: Setting) -> Findings:
     )
 
 
-def _pram(setting: Setting) -> list[Check]:
-    matrix = kept_with(0.8, categories=2)
+def _pram(setting: StudySetting) -> list[StudyCheck]:
+    matrix = symmetric_pram(0.8, categories=2)
     counts = [500, 500]
     swapped = float(matrix.floats[0, 1] * counts[0])
     codes = np.repeat([0, 1], [700, 300])
-    estimate = matrix.estimate(np.bincount(matrix.apply(codes, bits=seeded(setting.seed))))
+    estimate = matrix.estimate(np.bincount(matrix.apply(codes, bits=seeded_rng(setting.seed))))
     variance = float(matrix.covariance([700, 300])[0, 0])
     source = Claims(source="B9, E10")
     return [
@@ -256,7 +268,7 @@ def _pram(setting: Setting) -> list[Check]:
     ]  # fmt: skip
 
 
-def _intersections(setting: Setting) -> list[Check]:
+def _intersections(setting: StudySetting) -> list[StudyCheck]:
     """M10: each release of the same record excludes what is farther than the half-width."""
     wrong = Claims(source="M10", why="A second release is an intersection, not another crowd.")
     rng = setting.rng("E10")
@@ -264,7 +276,7 @@ def _intersections(setting: Setting) -> list[Check]:
     for releases, stated in ((1, 5.0), (10, 0.92), (100, 0.099), (1000, 0.010)):
         noise = rng.uniform(-_HALF, _HALF, (2000, releases))
         left = 2 * _HALF - (noise.max(axis=1) - noise.min(axis=1))
-        exact = width_after(releases, half_width=_HALF)
+        exact = width_after_releases(releases, half_width=_HALF)
         made += [
             wrong.number(f"E10/width/{releases}", f"width left after {releases} releases",
                          expected=stated, got=exact, relative=0.02),
@@ -292,7 +304,7 @@ def _intersection_figure() -> Figure:
             Line(
                 label="expected width",
                 x=x,
-                y=tuple(width_after(int(m), half_width=_HALF) for m in x),
+                y=tuple(width_after_releases(int(m), half_width=_HALF) for m in x),
             ),
         ),
         note="exact; noise uniform within 2.5 years",
@@ -301,7 +313,7 @@ def _intersection_figure() -> Figure:
     )
 
 
-def _local(setting: Setting) -> list[Check]:
+def _local(setting: StudySetting) -> list[StudyCheck]:
     """B28: two data sets with the same median, one of which gets no noise."""
     rng = setting.rng("E10 local")
     n, trials = 11, 1000

@@ -16,13 +16,13 @@ from scipy import stats
 
 from discreet.core._rational import Number
 from discreet.core._validate import count
-from discreet.core.relation import Relation
+from discreet.core.relation import NeighboringRelation
 from discreet.mechanisms.additive import laplace
-from discreet.mechanisms.data_dependent.smooth_sensitivity import smooth
-from discreet.mechanisms.data_dependent.weighted_sensitivity import weighted
+from discreet.mechanisms.data_dependent.smooth_sensitivity import smooth_sensitivity
+from discreet.mechanisms.data_dependent.weighted_sensitivity import weighted_sensitivity
 from discreet.mechanisms.quantiles import private_quantile
 from discreet.noise.distribution import Floats
-from discreet.noise.random_source import Bits, seeded
+from discreet.noise.random_source import RandomSource, seeded_rng
 
 LOWER, UPPER = 0, 100
 _SEED = 1
@@ -60,13 +60,16 @@ def shapes(rows: int) -> Mapping[str, Floats]:
 
 def mechanisms(
     rows: int, *, epsilon: Number = 1, delta: Number = 1e-6
-) -> Mapping[str, Callable[[Floats, Bits], float]]:
+) -> Mapping[str, Callable[[Floats, RandomSource], float]]:
     """All private medians for a public number of rows. Those with "δ" are not pure."""
     public = {"lower": LOWER, "upper": UPPER, "epsilon": epsilon}
-    smooth_median = partial(smooth, "median", rows=rows, **public)  # type: ignore[arg-type]
-    choose = partial(private_quantile, relation=Relation.REPLACE_ONE, **public)  # type: ignore[arg-type]
+    smooth_median = partial(smooth_sensitivity, "median", rows=rows, **public)  # type: ignore[arg-type]
+    choose = partial(private_quantile, relation=NeighboringRelation.REPLACE_ONE, **public)  # type: ignore[arg-type]
     plain = laplace(
-        sensitivity=UPPER - LOWER, epsilon=epsilon, on="reals", relation=Relation.REPLACE_ONE
+        sensitivity=UPPER - LOWER,
+        epsilon=epsilon,
+        on="reals",
+        relation=NeighboringRelation.REPLACE_ONE,
     )
     return {
         "interpolated choice": _released(choose(method="interpolated").release),
@@ -76,7 +79,7 @@ def mechanisms(
         "smooth, Laplace, δ": _released(smooth_median(noise="laplace", delta=delta).release),
         "smooth, Gaussian, δ": _released(smooth_median(noise="gaussian", delta=delta).release),
         "weighted, Laplace, δ": _released(
-            weighted("median", rows=rows, delta=delta, **public).release  # type: ignore[arg-type]
+            weighted_sensitivity("median", rows=rows, delta=delta, **public).release  # type: ignore[arg-type]
         ),
         "Laplace, global": lambda values, bits: float(
             np.clip(plain.release(float(np.median(values)), bits=bits), LOWER, UPPER)
@@ -93,7 +96,7 @@ def median_errors(
     for shape, values in shapes(rows).items():
         ordered, truth = np.sort(values), float(np.median(values))
         for name, release in known.items():
-            bits = seeded(_SEED)
+            bits = seeded_rng(_SEED)
             answers = np.array([release(values, bits) for _ in range(trials)])
             errors = answers - truth
             found.append(
@@ -117,5 +120,5 @@ def _ranks(ordered: Floats, answers: Floats) -> Floats:
     return ranks
 
 
-def _released(release: Callable[..., float]) -> Callable[[ArrayLike, Bits], float]:
+def _released(release: Callable[..., float]) -> Callable[[ArrayLike, RandomSource], float]:
     return lambda values, bits: release(values, bits=bits)

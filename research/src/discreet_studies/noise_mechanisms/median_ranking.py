@@ -6,7 +6,7 @@ import math
 
 from discreet_studies.checks import Claims
 from discreet_studies.noise_mechanisms.median_errors import MedianError, median_errors
-from discreet_studies.study import Check, Figure, Findings, Line, Setting, Table
+from discreet_studies.study import Figure, Findings, Line, StudyCheck, StudySetting, StudyTable
 
 _ROWS = 1001
 _TIES = "whole numbers"
@@ -15,7 +15,7 @@ _FLOOR = 1e-3
 """Errors below a thousandth of the data's unit are drawn as that: data with ties have none."""
 
 
-def median_ranking(setting: Setting) -> Findings:
+def median_ranking(setting: StudySetting) -> Findings:
     """Every mechanism for a median, on nine shapes of data."""
     trials = setting.times(200, quick=40)
     found = median_errors(rows=_ROWS, trials=trials)
@@ -32,7 +32,7 @@ def _of(found: tuple[MedianError, ...]) -> dict[str, dict[str, float]]:
     return errors
 
 
-def _checks(found: tuple[MedianError, ...]) -> list[Check]:
+def _checks(found: tuple[MedianError, ...]) -> list[StudyCheck]:
     errors = _of(found)
     ranked = Claims(
         source="B48, section 5.4",
@@ -80,10 +80,10 @@ def _mean_log(values: dict[str, float]) -> float:
     return math.fsum(math.log(max(value, _FLOOR)) for value in values.values()) / len(values)
 
 
-def _table(found: tuple[MedianError, ...]) -> Table:
+def _table(found: tuple[MedianError, ...]) -> StudyTable:
     errors = _of(found)
     shapes = tuple(next(iter(errors.values())))
-    return Table(
+    return StudyTable(
         id="E13/errors",
         title="Mean absolute error of private medians of 1001 values on [0, 100]",
         columns=("mechanism", *shapes),

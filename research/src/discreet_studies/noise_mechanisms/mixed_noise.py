@@ -11,7 +11,7 @@ import numpy as np
 from discreet.noise.distribution import Floats
 from discreet_studies.checks import Claims
 from discreet_studies.noise_mechanisms import reference_values as stated
-from discreet_studies.study import Check, Figure, Findings, Line, Setting, Table
+from discreet_studies.study import Figure, Findings, Line, StudyCheck, StudySetting, StudyTable
 
 _N = 500
 _EPSILON = 1.0
@@ -53,7 +53,7 @@ _TABLED = ("1/n", "n^-1.5", "n^-2")
 _UNPROTECTED = "Noise for the sensitivity at hand, left unprotected: no guarantee (M38)."
 
 
-def mixed_means(setting: Setting) -> Findings:
+def mixed_means(setting: StudySetting) -> Findings:
     """E5: the mean of 500 values, noise for its sensitivity when one record is left out."""
     rng = setting.rng("E5")
     runs = setting.times(20_000, quick=4_000)
@@ -71,7 +71,7 @@ def mixed_means(setting: Setting) -> Findings:
     )
 
 
-def mixed_medians(setting: Setting) -> Findings:
+def mixed_medians(setting: StudySetting) -> Findings:
     """E6: the median of 500 values."""
     rng = setting.rng("E6")
     runs, times = 1000, setting.times(400, quick=100)
@@ -169,10 +169,10 @@ def _coverage(found: tuple[Floats, Floats], noise: str, delta: float, *, width: 
 # ── coverage ──────────────────────────────────────────────────────────────────────────────────
 
 
-def _reference(found: dict[str, tuple[Floats, Floats]]) -> list[Check]:
+def _reference(found: dict[str, tuple[Floats, Floats]]) -> list[StudyCheck]:
     claims = Claims(source="E5, 20,000 runs")
     cells = {"Laplace": ("Lap", 1 / _N)} | {f"Gaussian {d}": ("ADP", DELTAS[d]) for d in _TABLED}
-    made: list[Check] = []
+    made: list[StudyCheck] = []
     for name, values in stated.REFERENCE.items():
         for (key, cell), value in zip(cells.items(), values, strict=True):
             share = min(value, 99.9) / 100
@@ -189,8 +189,8 @@ def _reference(found: dict[str, tuple[Floats, Floats]]) -> list[Check]:
     return made
 
 
-def _printed(found: dict[str, tuple[Floats, Floats]]) -> list[Check]:
-    made: list[Check] = []
+def _printed(found: dict[str, tuple[Floats, Floats]]) -> list[StudyCheck]:
+    made: list[StudyCheck] = []
     claims = Claims(source="Biswal 2024, coverage table")
     odd = Claims(
         source="Biswal 2024, coverage table",
@@ -215,7 +215,7 @@ def _printed(found: dict[str, tuple[Floats, Floats]]) -> list[Check]:
     return made
 
 
-def _interval(found: dict[str, tuple[Floats, Floats]]) -> tuple[Check, ...]:
+def _interval(found: dict[str, tuple[Floats, Floats]]) -> tuple[StudyCheck, ...]:
     return Claims(
         source="M38",
         why="The table says 99%; 1.96 standard errors, which is 95%, reproduce it. At 99% these "
@@ -229,8 +229,8 @@ def _interval(found: dict[str, tuple[Floats, Floats]]) -> tuple[Check, ...]:
     )
 
 
-def _coverage_table(found: dict[str, tuple[Floats, Floats]]) -> Table:
-    return Table(
+def _coverage_table(found: dict[str, tuple[Floats, Floats]]) -> StudyTable:
+    return StudyTable(
         id="E5/coverage",
         title="Percent of noisy means inside of 1.96 standard errors: printed | here",
         columns=("data", *(f"{noise} {d}" for noise, d in stated.COLUMNS)),
@@ -286,7 +286,7 @@ def _many_ratios(sensitivity: Floats, delta: float, times: int, rng: np.random.G
     return np.array(ratios)
 
 
-def _ratios(found: dict[str, tuple[Floats, Floats]], rng: np.random.Generator) -> list[Check]:
+def _ratios(found: dict[str, tuple[Floats, Floats]], rng: np.random.Generator) -> list[StudyCheck]:
     exact = Claims(source="E5")
     noise = Claims(
         source="M38",
@@ -343,7 +343,7 @@ def _measured(sensitivity: Floats, delta: float, rng: np.random.Generator) -> fl
     return laplace / gauss
 
 
-def _branches(found: dict[str, tuple[Floats, Floats]]) -> list[Check]:
+def _branches(found: dict[str, tuple[Floats, Floats]]) -> list[StudyCheck]:
     claims = Claims(
         source="M38",
         why="The thesis compares two mechanisms; where the branch is never taken they are one.",
@@ -367,8 +367,8 @@ def _share(sensitivity: Floats, delta: float) -> float:
     return float(_switched(sensitivity, delta).mean())
 
 
-def _branch_table(found: dict[str, tuple[Floats, Floats]]) -> Table:
-    return Table(
+def _branch_table(found: dict[str, tuple[Floats, Floats]]) -> StudyTable:
+    return StudyTable(
         id="E5/branches",
         title="Share of runs in which mixed noise is Gaussian",
         columns=("data", *DELTAS),

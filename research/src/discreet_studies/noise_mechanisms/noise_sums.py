@@ -13,10 +13,10 @@ from discreet.noise.distribution import Floats
 from discreet_studies.audits import published_distributions as laws
 from discreet_studies.checks import Claims
 from discreet_studies.noise_mechanisms.normal_laplace import NormalLaplace
-from discreet_studies.study import Check, Figure, Findings, Line, Setting, Table
+from discreet_studies.study import Figure, Findings, Line, StudyCheck, StudySetting, StudyTable
 
 
-def normal_laplace(setting: Setting) -> Findings:
+def normal_laplace(setting: StudySetting) -> Findings:
     """E3: N(0, 1) + Lap(2)."""
     rng = setting.rng("E3")
     draws = setting.times(1_000_000, quick=400_000)
@@ -67,7 +67,7 @@ def normal_laplace(setting: Setting) -> Findings:
 _DELTAS = (0.05, 0.002, 1e-4, 4e-6)
 
 
-def textbook(setting: Setting) -> Findings:
+def textbook(setting: StudySetting) -> Findings:
     """E7: variance against delta, textbook and exact."""
     del setting
     classical = dict(zip(_DELTAS, (6.44, 12.88, 18.87, 25.31), strict=True))
@@ -130,7 +130,7 @@ _SCALES = {
 }
 
 
-def bounded(setting: Setting) -> Findings:
+def bounded(setting: StudySetting) -> Findings:
     """E9: noise inside an interval."""
     return Findings(
         checks=(*_bounded_scales(), *_exactly(), *_released(), *_errors(), *_simulated(setting)),
@@ -144,7 +144,7 @@ def _scale(at: tuple[float, float, float, float]) -> float:
     return laws.bounded_scale(epsilon, delta, sensitivity=sensitivity, width=width)
 
 
-def _bounded_scales() -> tuple[Check, ...]:
+def _bounded_scales() -> tuple[StudyCheck, ...]:
     def name(at: tuple[float, ...]) -> str:
         return ", ".join(f"{value:g}" for value in at)
 
@@ -157,7 +157,7 @@ def _bounded_scales() -> tuple[Check, ...]:
     )
 
 
-def _exactly() -> list[Check]:
+def _exactly() -> list[StudyCheck]:
     naive = Claims(source="M48", why="Laplace noise of scale D/epsilon redrawn until it fits.")
     loose = Claims(source="M48, B54", why="The delta of the theorem is loose.")
     published = _scale((1.0, 0.1, 1.0, 10.0))
@@ -182,7 +182,7 @@ def _exactly() -> list[Check]:
     ]  # fmt: skip
 
 
-def _released() -> tuple[Check, ...]:
+def _released() -> tuple[StudyCheck, ...]:
     """What the house releases, on a grid of ten million steps."""
     stated = {(1.0, 0.0): 1.61156, (0.1, 0.0): 18.77274, (1.0, 0.1): 0.9189, (1.0, 0.01): 1.3550,
               (1.0, 1e-6): 1.60880}  # fmt: skip
@@ -200,13 +200,13 @@ def _released() -> tuple[Check, ...]:
     )
 
 
-def _errors() -> list[Check]:
+def _errors() -> list[StudyCheck]:
     dear = Claims(
         source="M48",
         why="The thesis prefers bounded noise; clamping plain Laplace noise is free and better "
         "unless the scale is comparable to the width and the value is central.",
     )
-    made: list[Check] = []
+    made: list[StudyCheck] = []
     for epsilon, q, inside, clamped in ((1.0, 0.0, 4.93, 1.0), (1.0, 5.0, 3.26, 1.92),
                                         (0.1, 5.0, 7.78, 18.0)):  # fmt: skip
         scale = _scale((epsilon, 0.0, 1.0, 10.0))
@@ -222,7 +222,7 @@ def _errors() -> list[Check]:
     return made
 
 
-def _simulated(setting: Setting) -> list[Check]:
+def _simulated(setting: StudySetting) -> list[StudyCheck]:
     rng = setting.rng("E9")
     draws = setting.times(400_000, quick=100_000)
     noise = rng.laplace(0, 1, draws)
@@ -240,8 +240,8 @@ def _simulated(setting: Setting) -> list[Check]:
     ]  # fmt: skip
 
 
-def _scale_table() -> Table:
-    return Table(
+def _scale_table() -> StudyTable:
+    return StudyTable(
         id="E9/scales",
         title="Scale of bounded Laplace noise",
         columns=("epsilon", "delta", "sensitivity", "width", "D/epsilon", "published"),

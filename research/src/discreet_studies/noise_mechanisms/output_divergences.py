@@ -11,27 +11,27 @@ import math
 
 import numpy as np
 
-from discreet.audit.exact import Pair, epsilon_one_way
+from discreet.audit.exact import OutputPair, epsilon_one_way
 from discreet.audit.lattice_distribution import Floats
 from discreet.core.errors import InvalidArgument
 
 
-def total_variation(laws: Pair) -> float:
+def total_variation(laws: OutputPair) -> float:
     """The largest difference of the two probabilities of any event."""
     return 0.5 * math.fsum(np.abs(laws.left - laws.right))
 
 
-def kullback_leibler(laws: Pair) -> float:
+def kullback_leibler(laws: OutputPair) -> float:
     """The expected privacy loss (infinite if left reaches where right does not)."""
     return renyi(laws, 1.0)
 
 
-def max_divergence(laws: Pair) -> float:
+def max_divergence(laws: OutputPair) -> float:
     """The largest privacy loss: pure epsilon, one way."""
     return epsilon_one_way(laws).lower
 
 
-def renyi(laws: Pair, order: float) -> float:
+def renyi(laws: OutputPair, order: float) -> float:
     """Rényi: log E_left[(p/q)^(order - 1)] / (order - 1); at order 1 the limit, E_left[log p/q].
 
     Source: Mironov 2017 (arXiv:1702.07476v3), definition 3. zCDP of rho is renyi <= rho * order at

@@ -11,10 +11,10 @@ from enum import Enum
 from discreet.accounting.guarantee import Guarantee
 from discreet.core import events
 from discreet.core.errors import InvalidArgument, RelationMismatch
-from discreet.core.relation import Relation
+from discreet.core.relation import NeighboringRelation
 
 
-class Partition(Enum):
+class RecordPartition(Enum):
     """What decides in which part a record lies."""
 
     IDENTITY = "a keyed hash of the unit's public identity"
@@ -25,8 +25,8 @@ class Partition(Enum):
 def parallel(
     parts: Sequence[Guarantee],
     *,
-    partition: Partition,
-    relation: Relation,
+    partition: RecordPartition,
+    relation: NeighboringRelation,
     in_part: Sequence[Guarantee] | None = None,
 ) -> Guarantee:
     """The guarantee of mechanisms on disjoint parts of the data.
@@ -42,14 +42,14 @@ def parallel(
     """
     if not parts:
         raise InvalidArgument("parts must name at least one guarantee, got none.")
-    if relation is Relation.LOCAL:
+    if relation is NeighboringRelation.LOCAL:
         raise RelationMismatch("Under Relation.LOCAL a client is alone; nothing is partitioned.")
-    if partition is Partition.POSITION and relation is not Relation.REPLACE_ONE:
+    if partition is RecordPartition.POSITION and relation is not NeighboringRelation.REPLACE_ONE:
         raise RelationMismatch(
             "A partition by position holds under Relation.REPLACE_ONE only: a removed record "
             "shifts all later ones. Partition by a hash of the identity instead."
         )
-    if partition is Partition.VALUE and relation is Relation.REPLACE_ONE:
+    if partition is RecordPartition.VALUE and relation is NeighboringRelation.REPLACE_ONE:
         return _moved(parts, in_part)
     if in_part is not None:
         raise InvalidArgument("in_part applies to a partition by value under replace-one only.")
@@ -60,7 +60,7 @@ def parallel(
 
 def _moved(parts: Sequence[Guarantee], in_part: Sequence[Guarantee] | None) -> Guarantee:
     for part in parts:
-        _demand(part, Relation.ADD_REMOVE)
+        _demand(part, NeighboringRelation.ADD_REMOVE)
     # Two distinct parts: the worst pair; equal events are kept apart by their place.
     moves: list[events.Event] = []
     kinds: dict[events.Event, int] = {}
@@ -72,19 +72,19 @@ def _moved(parts: Sequence[Guarantee], in_part: Sequence[Guarantee] | None) -> G
             moves.append(events.compose([first, first]))
         moves += [events.compose([first, second]) for second in distinct[i + 1 :]]
     if in_part is None:
-        moves += [events.Group(2, event) for event in distinct]
+        moves += [events.GroupEvent(2, event) for event in distinct]
     else:
         if len(in_part) != len(parts):
             raise InvalidArgument(
                 f"in_part must have one guarantee per part ({len(parts)}), got {len(in_part)}."
             )
         for inside in in_part:
-            _demand(inside, Relation.REPLACE_ONE)
+            _demand(inside, NeighboringRelation.REPLACE_ONE)
         moves += [inside.event for inside in in_part]
-    return Guarantee(_worst(moves), Relation.REPLACE_ONE)
+    return Guarantee(_worst(moves), NeighboringRelation.REPLACE_ONE)
 
 
-def _demand(part: Guarantee, relation: Relation) -> None:
+def _demand(part: Guarantee, relation: NeighboringRelation) -> None:
     if part.relation is not relation:
         raise RelationMismatch(
             f"Every part must be certified under {relation!r} here, got {part.relation!r}."
@@ -93,6 +93,6 @@ def _demand(part: Guarantee, relation: Relation) -> None:
 
 def _worst(found: Sequence[events.Event]) -> events.Event:
     distinct = tuple(dict.fromkeys(found))
-    if all(isinstance(event, events.Pure) for event in distinct):
+    if all(isinstance(event, events.PureEvent) for event in distinct):
         return max(distinct, key=lambda event: event.epsilon)  # type: ignore[union-attr]
-    return distinct[0] if len(distinct) == 1 else events.Either(distinct)
+    return distinct[0] if len(distinct) == 1 else events.EitherEvent(distinct)

@@ -11,9 +11,9 @@ from discreet_studies.noise_mechanisms.noise_sums import bounded, normal_laplace
 from discreet_studies.noise_mechanisms.smooth_guarantees import smooth_promises
 from discreet_studies.noise_mechanisms.textbook_numbers import basics
 from discreet_studies.noise_mechanisms.weighted_sensitivity import weighted_sensitivity
-from discreet_studies.study import Experiment, Plan
+from discreet_studies.study import Experiment, StudyPlan
 
-BISWAL_MECHANISMS = Plan(
+BISWAL_MECHANISMS = StudyPlan(
     name="biswal-mechanisms",
     title="Less noise: mixed, smooth, weighted, in blocks, bounded",
     source="Biswal 2024, Contributions to probabilistic and statistical foundations of "

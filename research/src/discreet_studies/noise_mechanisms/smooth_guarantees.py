@@ -9,10 +9,10 @@ from fractions import Fraction
 from discreet.mechanisms.data_dependent._smooth_noise import Lomax
 from discreet_studies.audits import published_distributions as laws
 from discreet_studies.checks import Claims
-from discreet_studies.study import Check, Figure, Findings, Line, Setting, Table
+from discreet_studies.study import Figure, Findings, Line, StudyCheck, StudySetting, StudyTable
 
 
-def smooth_promises(setting: Setting) -> Findings:
+def smooth_promises(setting: StudySetting) -> Findings:
     """Exact deltas of Laplace, Gaussian and heavy-tailed noise with the published constants."""
     del setting  # exact
     return Findings(
@@ -26,7 +26,7 @@ def _laplace(epsilon: float, delta: float) -> float:
     return laws.smooth_laplace_delta(epsilon, beta=laws.thesis_beta(epsilon, delta), multiplier=2.0)
 
 
-def _smooth_laplace() -> list[Check]:
+def _smooth_laplace() -> list[StudyCheck]:
     original = Claims(
         source="M22, B31",
         why="The thesis calls the original theorem wrong and claims (delta'/2)(1 + e^(epsilon/2)); "
@@ -118,8 +118,8 @@ def _multiplier(at: tuple[float, float, float]) -> float:
     return laws.smooth_laplace_multiplier(epsilon, delta, beta=beta)
 
 
-def _multipliers_table() -> Table:
-    return Table(
+def _multipliers_table() -> StudyTable:
+    return StudyTable(
         id="E12/multipliers",
         title="Smooth Laplace noise: smallest scale in units of S/epsilon, where the thesis has 2",
         columns=("epsilon", "delta", "beta", "multiplier"),
@@ -147,7 +147,7 @@ def _gaussian(epsilon: float, delta: float, beta: Callable[[float, float], float
     )
 
 
-def _smooth_gaussian() -> list[Check]:
+def _smooth_gaussian() -> list[StudyCheck]:
     wrong = Claims(
         source="M25, B33",
         why="The thesis takes the beta of Laplace noise for Gaussian noise; the literature has "
@@ -238,7 +238,7 @@ def _gaussian_figure() -> Figure:
     )
 
 
-def _heavy_tails() -> list[Check]:
+def _heavy_tails() -> list[StudyCheck]:
     loose = Claims(source="M26, B32", why="The thesis says epsilon 1; its constants are loose.")
     return [
         loose.number(
@@ -252,7 +252,7 @@ def _heavy_tails() -> list[Check]:
     ]
 
 
-def _lomax() -> tuple[Check, ...]:
+def _lomax() -> tuple[StudyCheck, ...]:
     """B47 at gamma = epsilon/20, order 20."""
     stated = {0.1: 1.68, 0.5: 1.63, 1.0: 1.57, 2.0: 1.53}
     return Claims(

@@ -13,18 +13,18 @@ import numpy as np
 from discreet.accounting.guarantee import Guarantee
 from discreet.audit import exact
 from discreet.core import events
-from discreet.core.relation import Relation
+from discreet.core.relation import NeighboringRelation
 from discreet_studies.audits import published_distributions as laws
 from discreet_studies.checks import Claims
 from discreet_studies.noise_mechanisms.normal_laplace import NormalLaplace
 from discreet_studies.noise_mechanisms.output_divergences import normal_total_variation
-from discreet_studies.noise_mechanisms.parallel_composition import Partition, parallel
-from discreet_studies.study import Check, Findings, Setting, Table
+from discreet_studies.noise_mechanisms.parallel_composition import RecordPartition, parallel
+from discreet_studies.study import Findings, StudyCheck, StudySetting, StudyTable
 
 _Query = Callable[[Sequence[float]], float]
 
 
-def basics(setting: Setting) -> Findings:
+def basics(setting: StudySetting) -> Findings:
     """Sensitivities by brute force, divergences and composition by closed forms."""
     rng = setting.rng("E11")
     return Findings(
@@ -76,7 +76,7 @@ _TRUE: dict[str, tuple[_Query, int, Sequence[float], float, float]] = {
 }
 
 
-def _sensitivities() -> list[Check]:
+def _sensitivities() -> list[StudyCheck]:
     wrong = Claims(
         source="M2, M49, B2",
         why="The thesis takes max(|lower|, |upper|)/n for a mean, R/n for a deviation, R for every "
@@ -95,8 +95,8 @@ def _sensitivities() -> list[Check]:
     ]
 
 
-def _sensitivity_table() -> Table:
-    return Table(
+def _sensitivity_table() -> StudyTable:
+    return StudyTable(
         id="E11/sensitivities",
         title="Sensitivities as published and by every neighbour of small data",
         columns=("statistic", "published", "true"),
@@ -104,7 +104,7 @@ def _sensitivity_table() -> Table:
     )
 
 
-def _variance(rng: np.random.Generator) -> list[Check]:
+def _variance(rng: np.random.Generator) -> list[StudyCheck]:
     """M4: how the variance changes when one of 50 exponential draws is left out."""
     x = rng.exponential(size=50)
     n = len(x)
@@ -129,7 +129,7 @@ def _variance(rng: np.random.Generator) -> list[Check]:
 # ── Gaussian noise ────────────────────────────────────────────────────────────────────────────
 
 
-def _gaussians() -> list[Check]:
+def _gaussians() -> list[StudyCheck]:
     squares = Claims(
         source="M13b", why="Two passages print sigma^2 = 2 D ln(1.25/delta)/epsilon, no squares."
     )
@@ -191,7 +191,7 @@ def _gaussians() -> list[Check]:
 # ── sums of noise ─────────────────────────────────────────────────────────────────────────────
 
 
-def _sums() -> list[Check]:
+def _sums() -> list[StudyCheck]:
     better = Claims(
         source="M17, B22",
         why="The thesis: adding noise does not improve privacy. True of pure epsilon only.",
@@ -233,14 +233,21 @@ def _sums() -> list[Check]:
 # ── composition ───────────────────────────────────────────────────────────────────────────────
 
 
-def _compositions() -> list[Check]:
-    parts = [Guarantee(events.Pure(Fraction(e)), Relation.ADD_REMOVE) for e in ("1", "0.1")]
-    moved = parallel(parts, partition=Partition.VALUE, relation=Relation.REPLACE_ONE)
+def _compositions() -> list[StudyCheck]:
+    parts = [
+        Guarantee(events.PureEvent(Fraction(e)), NeighboringRelation.ADD_REMOVE)
+        for e in ("1", "0.1")
+    ]
+    moved = parallel(
+        parts, partition=RecordPartition.VALUE, relation=NeighboringRelation.REPLACE_ONE
+    )
     three = Guarantee(
-        events.Group(3, events.Approx(Fraction(1), Fraction(1, 10**6))), Relation.ADD_REMOVE
+        events.GroupEvent(3, events.ApproxEvent(Fraction(1), Fraction(1, 10**6))),
+        NeighboringRelation.ADD_REMOVE,
     )
     pair = Guarantee(
-        events.Group(2, events.Approx(Fraction(1), Fraction(1, 10**6))), Relation.ADD_REMOVE
+        events.GroupEvent(2, events.ApproxEvent(Fraction(1), Fraction(1, 10**6))),
+        NeighboringRelation.ADD_REMOVE,
     )
     one, two = (exact.delta(_flips(times), math.log(3)).lower for times in (1, 2))
     edge, beyond = (exact.delta(_flips(1, wrong=p), math.log(3)).lower for p in (0.225, 0.2249))
@@ -293,7 +300,7 @@ def _secret(n: int) -> float:
     )
 
 
-def _flips(times: int, *, wrong: float = 0.25) -> exact.Pair:
+def _flips(times: int, *, wrong: float = 0.25) -> exact.OutputPair:
     """So many independent answers that are wrong with this probability."""
     answer = exact.pair({0: 1 - wrong, 1: wrong}, {0: wrong, 1: 1 - wrong})
     return reduce(exact.product, [answer] * times)

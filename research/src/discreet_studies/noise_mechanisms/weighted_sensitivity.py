@@ -10,14 +10,14 @@ from discreet.mechanisms.data_dependent.weighted_sensitivity import smallest_sha
 from discreet.noise.distribution import Floats
 from discreet_studies.audits import published_distributions as laws
 from discreet_studies.checks import Claims
-from discreet_studies.study import Check, Figure, Findings, Line, Setting, Table
+from discreet_studies.study import Figure, Findings, Line, StudyCheck, StudySetting, StudyTable
 
 _EPSILONS = (0.5, 1.0, 2.0, 10.0, 15.0)
 _TARGET = 0.1
 _ROWS = 100
 
 
-def weighted_sensitivity(setting: Setting) -> Findings:
+def weighted_sensitivity(setting: StudySetting) -> Findings:
     """Which weights are useful, which are private, and whether there is one that is both."""
     local = _locals(setting)
     mean = float(local["uniform"].mean())
@@ -41,7 +41,7 @@ def local_sensitivities(x: Floats) -> Floats:
     return largest
 
 
-def _locals(setting: Setting) -> dict[str, Floats]:
+def _locals(setting: StudySetting) -> dict[str, Floats]:
     rng = setting.rng("E4")
     shape = setting.times(20_000, quick=5_000), _ROWS
     return {
@@ -50,7 +50,7 @@ def _locals(setting: Setting) -> dict[str, Floats]:
     }
 
 
-def _sensitivity(local: dict[str, Floats]) -> list[Check]:
+def _sensitivity(local: dict[str, Floats]) -> list[StudyCheck]:
     # The larger of two spacings, which are 1/(n + 1) on average, is 1.5/(n + 1) on average.
     exact = 1.5 / (_ROWS + 1)
     return [
@@ -87,7 +87,7 @@ def private(epsilon: float, *, corrected: bool) -> float:
     return laws.smallest_weight(lambda b: law(epsilon, b), _TARGET)
 
 
-def _limits(mean: float) -> list[Check]:
+def _limits(mean: float) -> list[StudyCheck]:
     printed = Claims(source="Biswal 2024, section 5.2, figures of b")
     variance = Claims(
         source="M31", why="The variance is printed with 4; Lap(1) has variance 2, so it is 8."
@@ -124,11 +124,11 @@ def _limits(mean: float) -> list[Check]:
     ]  # fmt: skip
 
 
-def _deltas() -> list[Check]:
+def _deltas() -> list[StudyCheck]:
     loose = Claims(source="M30, B36", why="The thesis claims more: e^(epsilon/2) is avoidable.")
     at = {(1.0, 0.5): (0.092, 0.80), (2.0, 0.7): (1.2e-3, 0.165), (10.0, 0.5): (1.1e-5, 0.109),
           (15.0, 0.465): (6.0e-7, 0.101)}  # fmt: skip
-    made: list[Check] = []
+    made: list[StudyCheck] = []
     for (epsilon, b), (exact, claimed) in at.items():
         where = f"epsilon {epsilon:g}, b {b:g}"
         made += [
@@ -153,8 +153,8 @@ def _deltas() -> list[Check]:
     ]  # fmt: skip
 
 
-def _table(mean: float) -> Table:
-    return Table(
+def _table(mean: float) -> StudyTable:
+    return StudyTable(
         id="E4/weights",
         title="Weights b of the global sensitivity that are private (delta 0.1) and useful",
         columns=(

@@ -8,7 +8,7 @@ from itertools import product
 import numpy as np
 
 from discreet.accounting.conversion import gaussian_epsilon, renyi_epsilon, zcdp_rho
-from discreet.accounting.guarantee import approx
+from discreet.accounting.guarantee import approx_dp
 from discreet.models.pate._data_dependent_cost import answer_cost
 from discreet.models.pate.aggregators import (
     classic_epsilon,
@@ -16,7 +16,7 @@ from discreet.models.pate.aggregators import (
     gaussian_log_error,
     with_share,
 )
-from discreet.models.pate.label_plan import label_law
+from discreet.models.pate.label_plan import expected_label_ratio
 from discreet.noise.distribution import Floats
 from discreet_studies.checks import Claims
 from discreet_studies.personalized_pate.exact_divergence import exact_cost
@@ -32,7 +32,7 @@ from discreet_studies.personalized_pate.run_helpers import (
 )
 from discreet_studies.personalized_pate.stopping import Conversion, stop
 from discreet_studies.personalized_pate.votes import DELTA, WORLDS, Votes, World, plain
-from discreet_studies.study import Cell, Check, Findings, Setting, Table
+from discreet_studies.study import Cell, Findings, StudyCheck, StudySetting, StudyTable
 
 VOTES = {
     "A": [250, *[0] * 9],
@@ -80,7 +80,7 @@ _STOPPED = Claims(
 )
 
 
-def faults(setting: Setting) -> Findings:
+def faults(setting: StudySetting) -> Findings:
     """Vectors, then the witnesses."""
     pairs, one, both = _enumerated()
     length, moved = ends(VOTES["B"]), ends([229, 11, *VOTES["B"][2:]])
@@ -109,9 +109,9 @@ def faults(setting: Setting) -> Findings:
     return Findings(checks=tuple(checks), tables=(_table(length, moved, pairs, one, both),))
 
 
-def _agreement() -> list[Check]:
+def _agreement() -> list[StudyCheck]:
     """The original analysis where there is one weight; then by weight."""
-    made: list[Check] = []
+    made: list[StudyCheck] = []
     for name, expected in ORIGINAL.items():
         got = cost(VOTES[name], share=1.0)
         made += Claims(source="Papernot et al. 2018, Theorem 6").numbers(
@@ -135,8 +135,8 @@ def cost(votes: list[int], *, share: float) -> Floats:
     return gaussian_cost(errors, sigma=with_share(_SIGMA, share), orders=_AT)
 
 
-def _totals() -> list[Check]:
-    made: list[Check] = []
+def _totals() -> list[StudyCheck]:
+    made: list[StudyCheck] = []
     names = ("votes, classic", "votes, tight", "loose, classic", "loose, tight", "loose, exact")
     for (queries, answers, share), expected in TOTALS.items():
         errors = gaussian_log_error(VOTES["B"], sigma=_SIGMA)
@@ -166,7 +166,7 @@ def _tight(curve: Floats) -> float:
     )
 
 
-def _laws() -> list[Check]:
+def _laws() -> list[StudyCheck]:
     """Budgets, deterministic ends, and the law of labels against the printed tables."""
     made = list(
         Claims(source="M4").numbers(
@@ -203,13 +203,13 @@ def law(cell: tuple[float, float]) -> float:
     """Labels for each label of the plain ensemble at epsilon 1, by the law (M41)."""
     high, share = cell
     people = {"high": share, "low": 1 - share}
-    return label_law(people, menu(high), against=approx(1, DELTA))
+    return expected_label_ratio(people, menu(high), against=approx_dp(1, DELTA))
 
 
 # ── one side ──────────────────────────────────────────────────────────────────────────────────
 
 
-def _witness() -> list[Check]:
+def _witness() -> list[StudyCheck]:
     """Twenty votes to none (T3)."""
     errors = gaussian_log_error([20, 0], sigma=4.0)
     bound = float(gaussian_cost(errors, sigma=4.0, orders=[5])[0])
@@ -261,12 +261,12 @@ def ends(
     for share in shares:
         ask, tell = prices(errors, rule, share)
         costs[str(share)] = ask + tell
-    limits = {str(s): approx(b, DELTA) for s, b in zip(shares, budgets, strict=True)}
+    limits = {str(s): approx_dp(b, DELTA) for s, b in zip(shares, budgets, strict=True)}
     end = stop(costs, costs, limits, orders=ORDERS, rule="discard", conversion=conversion)
     return end.queries
 
 
-def _real(setting: Setting) -> list[Check]:
+def _real(setting: StudySetting) -> list[StudyCheck]:
     """The same noise, one teacher who always says the runner-up: runs differ in length."""
     made = []
     for world in WORLDS:
@@ -285,22 +285,22 @@ def _real(setting: Setting) -> list[Check]:
     return made
 
 
-def _length(setting: Setting, votes: Votes, world: World) -> float:
+def _length(setting: StudySetting, votes: Votes, world: World) -> float:
     """Queries of ten runs."""
     found = panel(votes, weights(0.5, 1.0), world.rule)
     rng = setting.rng(f"E0/stopping/{world.name}")
-    limits = {"high": approx(1, DELTA), "low": approx(1, DELTA)}
+    limits = {"high": approx_dp(1, DELTA), "low": approx_dp(1, DELTA)}
     return float(np.mean([until(found, limits, rng).queries for _ in range(10)]))
 
 
-def _table(length: int, moved: int, pairs: int, one: int, both: int) -> Table:
+def _table(length: int, moved: int, pairs: int, one: int, both: int) -> StudyTable:
     rows: tuple[tuple[Cell, ...], ...] = (
         ("one-sided bound, divergence back above it", f"{one} of {pairs} cases", "one-sided"),
         ("two-sided bound, a divergence above it", f"{both} of {pairs} cases", "sound"),
         ("labels until epsilon 1, votes (230, 10, 5, ...)", str(length), "rule A"),
         ("the same, one teacher votes otherwise (229, 11, 5, ...)", str(moved), "rule A"),
     )
-    return Table(
+    return StudyTable(
         id="E0/faults",
         title="Both faults of the published accounting",
         columns=("what", "found", "of"),

@@ -18,13 +18,21 @@ from discreet_studies.personalized_pate.run_helpers import (
     weights,
 )
 from discreet_studies.personalized_pate.votes import MNIST, plain
-from discreet_studies.study import Cell, Check, Figure, Findings, Line, Setting, Table
+from discreet_studies.study import (
+    Cell,
+    Figure,
+    Findings,
+    Line,
+    StudyCheck,
+    StudySetting,
+    StudyTable,
+)
 
 _SHOWN = 2000  # labels in Figure 6.5
 _POINTS = 40
 
 
-def best_orders(setting: Setting) -> Findings:
+def best_orders(setting: StudySetting) -> Findings:
     """E2: the order with the smallest epsilon falls, earlier for the generous level."""
     rng = setting.rng("E2")
     one, _ = course(baseline(setting, MNIST, 0), rng)
@@ -34,7 +42,7 @@ def best_orders(setting: Setting) -> Findings:
         "low, weight 0.5": two.orders["low"],
         "high, weight 1.5": two.orders["high"],
     }
-    checks: list[Check] = []
+    checks: list[StudyCheck] = []
     for name, found in orders.items():
         got = {f"{n} queries": float(found[n - 1]) for n in BEST_ORDERS_AT}
         stated = zip(BEST_ORDERS_AT, BEST_ORDERS[name], strict=True)
@@ -62,10 +70,10 @@ def best_orders(setting: Setting) -> Findings:
     return Findings(checks=tuple(checks), figures=(figure,))
 
 
-def ratios(setting: Setting) -> Findings:
+def ratios(setting: StudySetting) -> Findings:
     """E3: the ratio of the two epsilons settles near the ratio of the weights."""
     rng = setting.rng("E3")
-    checks: list[Check] = []
+    checks: list[StudyCheck] = []
     rows: list[tuple[Cell, ...]] = []
     lines = []
     votes = plain(setting, MNIST)
@@ -89,7 +97,7 @@ def ratios(setting: Setting) -> Findings:
         at = _spaced(9000)
         lines.append(Line(label=f"1:{times}", x=tuple(map(float, at)),
                           y=tuple(float(ratio[n - 1]) for n in at)))  # fmt: skip
-    table = Table(
+    table = StudyTable(
         id="E3/ratios", title="Ratio of the two epsilons, reference and again",
         columns=("weights", "1,000, reference", "9,000, reference", "1,000", "9,000"),
         rows=tuple(rows),
@@ -102,7 +110,7 @@ def ratios(setting: Setting) -> Findings:
     return Findings(checks=tuple(checks), tables=(table,), figures=(figure,))
 
 
-def spending(setting: Setting) -> Findings:
+def spending(setting: StudySetting) -> Findings:
     """E4: epsilon against labels; spread grows with budgets, falls with the generous share."""
     source = Claims(source="Figure 6.5")
     rng = setting.rng("E4")

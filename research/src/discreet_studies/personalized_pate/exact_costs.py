@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.accounting.guarantee import approx
+from discreet.accounting.guarantee import approx_dp
 from discreet.models.pate._data_dependent_cost import answer_cost
 from discreet.models.pate.aggregators import gaussian_log_error
 from discreet.models.pate.label_plan import plan_labels
@@ -17,15 +17,15 @@ from discreet_studies.personalized_pate.reference_values import EXACT, REJECTED
 from discreet_studies.personalized_pate.run_helpers import ORDERS, baseline
 from discreet_studies.personalized_pate.stopping import Conversion, stop
 from discreet_studies.personalized_pate.votes import DELTA, WORLDS, World, plain_assignment
-from discreet_studies.study import Cell, Check, Findings, Setting, Table
+from discreet_studies.study import Cell, Findings, StudyCheck, StudySetting, StudyTable
 
 _QUERIES = 1500
 _FIXED = "fixed beforehand"
 
 
-def exactly(setting: Setting) -> Findings:
+def exactly(setting: StudySetting) -> Findings:
     """Labels at epsilon 1 by account; only the last row is a guarantee."""
-    checks: list[Check] = []
+    checks: list[StudyCheck] = []
     columns: dict[str, dict[str, int]] = {}
     for world in WORLDS[1:] if setting.quick else WORLDS:
         found = accounts(setting, world)
@@ -36,7 +36,7 @@ def exactly(setting: Setting) -> Findings:
     rows: list[tuple[Cell, ...]] = [
         (name, *(each[name] for each in columns.values()), kinds[name]) for name in names
     ]
-    table = Table(
+    table = StudyTable(
         id="E9/accounts",
         title="Labels at epsilon 1 with the noise of the thesis, by account",
         columns=("account", *columns, "what it is"),
@@ -47,7 +47,7 @@ def exactly(setting: Setting) -> Findings:
     return Findings(checks=tuple(checks), tables=(table,))
 
 
-def accounts(setting: Setting, world: World) -> dict[str, int]:
+def accounts(setting: StudySetting, world: World) -> dict[str, int]:
     """Labels before epsilon 1 is spent."""
     found = baseline(setting, world, 0)
     order, answered = found.drawn(setting.rng(f"E9/{world.name}"))
@@ -67,11 +67,11 @@ def accounts(setting: Setting, world: World) -> dict[str, int]:
     ways: tuple[tuple[str, Conversion], ...] = (("", "classic"), (", tighter conversion", "tight"))
     for name, each in costs.items():
         for words, conversion in ways:
-            end = stop({"low": each}, {"low": each}, {"low": approx(1, DELTA)}, orders=ORDERS,
+            end = stop({"low": each}, {"low": each}, {"low": approx_dp(1, DELTA)}, orders=ORDERS,
                        rule="discard", conversion=conversion)  # fmt: skip
             made[name + words] = int(answered[: end.queries].sum())
     plan = plan_labels(
-        plain_assignment(), world.rule, {"low": approx(1, DELTA)}, classes=world.classes,
+        plain_assignment(), world.rule, {"low": approx_dp(1, DELTA)}, classes=world.classes,
         answered=1 - REJECTED[world.name], items=world.sizes[1],
     )  # fmt: skip
     return made | {_FIXED: plan.answers}
@@ -90,7 +90,7 @@ def _exact(counts: NDArray[np.int64], world: World) -> Floats:
     return found[np.asarray(places).ravel()]
 
 
-def _judged(setting: Setting, world: World, found: dict[str, int]) -> list[Check]:
+def _judged(setting: StudySetting, world: World, found: dict[str, int]) -> list[StudyCheck]:
     claims = Claims(source="M42", why="Accounts that depend on votes, known after the fact; the "
                     "thesis uses the first one as a guarantee.")  # fmt: skip
     made = [

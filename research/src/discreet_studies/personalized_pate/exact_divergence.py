@@ -16,8 +16,13 @@ import scipy.special as sp
 from numpy.typing import ArrayLike
 
 from discreet.core.errors import InvalidArgument
-from discreet.models.pate._data_dependent_cost import ORDERS, Diagnosis, question_costs, told_rows
-from discreet.models.pate.aggregators import Confident
+from discreet.models.pate._data_dependent_cost import (
+    ORDERS,
+    DataDependentCost,
+    question_costs,
+    told_rows,
+)
+from discreet.models.pate.aggregators import ConfidentGNMax
 from discreet.models.pate.teacher_assignment import UNITS
 from discreet.noise.distribution import Floats
 from discreet.noise.gaussian import DiscreteGaussian
@@ -133,10 +138,10 @@ def diagnose_exactly(
     counts: ArrayLike,
     answered: ArrayLike,
     *,
-    rule: Confident,
+    rule: ConfidentGNMax,
     shares: Mapping[str, int],
     orders: ArrayLike = ORDERS,
-) -> Diagnosis:
+) -> DataDependentCost:
     """As `costs.diagnose`, with the exact cost of each answer, the worse of both directions.
 
     Tens of milliseconds for a histogram of ten classes; equal ones are computed once. The noise is
@@ -156,7 +161,7 @@ def diagnose_exactly(
             both = exact_cost(kind / UNITS, sigma=float(rule.sigma_votes), share=share, orders=a)
             total = total + often * np.maximum(*both)
         curves[name] = total
-    return Diagnosis(orders=a, curves=curves)
+    return DataDependentCost(orders=a, curves=curves)
 
 
 def _outputs(votes: Floats, sigma: float, threshold: tuple[float, float] | None) -> Floats:

@@ -8,9 +8,9 @@ from numpy.typing import ArrayLike
 from discreet.core._validate import probability
 from discreet.core.errors import InvalidArgument
 from discreet.models.pate.aggregators import UNANSWERED, as_counts
-from discreet.models.pate.classifier import Labels
+from discreet.models.pate.classifier import LabelRelease
 from discreet.models.pate.label_plan import LabelPlan
-from discreet.noise.random_source import Bits, source_of
+from discreet.noise.random_source import RandomSource, source_of
 
 
 def reinforced(
@@ -19,8 +19,8 @@ def reinforced(
     *,
     plan: LabelPlan,
     sure: float,
-    bits: Bits | None = None,
-) -> Labels:
+    bits: RandomSource | None = None,
+) -> LabelRelease:
     """Labels from teachers where they contradict a student, from a sure student elsewhere.
 
     ``counts``: units of votes, a row for each public item; ``confidences``: the probabilities that
@@ -51,4 +51,4 @@ def reinforced(
     own = np.where(known.max(axis=1) > limit, known.argmax(axis=1), UNANSWERED)
     labels = own[:asked].astype(np.int64)
     labels[told] = plan.rule.answers(held[told], bits=source)
-    return Labels(labels=labels, guarantee=plan.guarantee)
+    return LabelRelease(labels=labels, guarantee=plan.guarantee)

@@ -9,7 +9,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from discreet.accounting.guarantee import approx
+from discreet.accounting.guarantee import approx_dp
 from discreet.models.pate.label_plan import vanishing_law
 from discreet.noise.distribution import Floats
 from discreet_studies.checks import Claims
@@ -38,7 +38,15 @@ from discreet_studies.personalized_pate.run_helpers import (
     weighted,
 )
 from discreet_studies.personalized_pate.votes import DELTA, WORLDS, World
-from discreet_studies.study import Cell, Check, Figure, Findings, Line, Setting, Table
+from discreet_studies.study import (
+    Cell,
+    Figure,
+    Findings,
+    Line,
+    StudyCheck,
+    StudySetting,
+    StudyTable,
+)
 
 CELLS = tuple((high, share) for high in HIGHS for share in SHARES)
 WAYS = ("upsampling", "vanishing", "weighting")
@@ -49,10 +57,10 @@ _LOOSER = 0.25
 _SOURCES = {"MNIST": "Table 6.4", "Adult": "Table 6.5"}
 
 
-def labels(setting: Setting) -> Findings:
+def labels(setting: StudySetting) -> Findings:
     """Both data sets, all cells, three ways."""
-    checks: list[Check] = []
-    tables: list[Table] = []
+    checks: list[StudyCheck] = []
+    tables: list[StudyTable] = []
     figures: list[Figure] = []
     for world in WORLDS:
         found = counts(setting, world)
@@ -77,7 +85,9 @@ def needed(world: World, cell: tuple[float, float]) -> int:
 
 
 @cache
-def runs_of(setting: Setting, world: World, way: str, cell: tuple[float, float]) -> tuple[Run, ...]:
+def runs_of(
+    setting: StudySetting, world: World, way: str, cell: tuple[float, float]
+) -> tuple[Run, ...]:
     """Runs of a cell: of all ensembles, each with several orders of the items."""
     rng = setting.rng(f"E5/{world.name}/{way}/{cell}")
     ensembles, shuffles = repetitions(setting)
@@ -97,13 +107,15 @@ def runs_of(setting: Setting, world: World, way: str, cell: tuple[float, float])
     return tuple(made)
 
 
-def repetitions(setting: Setting) -> tuple[int, int]:
+def repetitions(setting: StudySetting) -> tuple[int, int]:
     """Ensembles and orders of items for each."""
     return setting.times(ENSEMBLES, quick=1), setting.times(SHUFFLES, quick=6)
 
 
 @cache
-def counts(setting: Setting, world: World) -> Mapping[str, Mapping[tuple[float, float], Floats]]:
+def counts(
+    setting: StudySetting, world: World
+) -> Mapping[str, Mapping[tuple[float, float], Floats]]:
     """Labels of all runs, by way and cell."""
     return {
         way: {
@@ -114,27 +126,29 @@ def counts(setting: Setting, world: World) -> Mapping[str, Mapping[tuple[float, 
     }
 
 
-def cells(setting: Setting) -> tuple[tuple[float, float], ...]:
+def cells(setting: StudySetting) -> tuple[tuple[float, float], ...]:
     """Of both tables; a quick run has fewer."""
     return tuple(cell for cell in CELLS if cell[0] in (2.0, 3.0)) if setting.quick else CELLS
 
 
 @cache
-def plain_counts(setting: Setting, world: World, epsilon: float) -> Floats:
+def plain_counts(setting: StudySetting, world: World, epsilon: float) -> Floats:
     """Labels of the plain ensemble."""
     rng = setting.rng(f"E5/{world.name}/plain {epsilon}")
     ensembles, shuffles = repetitions(setting)
     made = []
     for run in range(ensembles):
         found: Panel = baseline(setting, world, run)
-        made += [until(found, {"low": approx(epsilon, DELTA)}, rng).labels for _ in range(shuffles)]
+        made += [
+            until(found, {"low": approx_dp(epsilon, DELTA)}, rng).labels for _ in range(shuffles)
+        ]
     return np.array(made, dtype=float)
 
 
 # ── checks ────────────────────────────────────────────────────────────────────────────────────
 
 
-def _plain(setting: Setting, world: World) -> list[Check]:
+def _plain(setting: StudySetting, world: World) -> list[StudyCheck]:
     near = _LOOSER if setting.quick else NEAR
     source = Claims(source=_SOURCES[world.name])
     made = [
@@ -161,8 +175,8 @@ def _plain(setting: Setting, world: World) -> list[Check]:
 
 
 def _printed(
-    setting: Setting, world: World, found: Mapping[str, Mapping[tuple[float, float], Floats]]
-) -> list[Check]:
+    setting: StudySetting, world: World, found: Mapping[str, Mapping[tuple[float, float], Floats]]
+) -> list[StudyCheck]:
     """Printed counts; of vanishing those with half of the teachers or more."""
     source = Claims(source=_SOURCES[world.name])
     looser = _LOOSER if setting.quick else NEAR
@@ -192,11 +206,11 @@ def _named(world: World, way: str, cell: tuple[float, float]) -> tuple[str, str]
 
 
 def _orders(
-    setting: Setting,
+    setting: StudySetting,
     world: World,
     found: Mapping[str, Mapping[tuple[float, float], Floats]],
     plain: Floats,
-) -> list[Check]:
+) -> list[StudyCheck]:
     """Upsampling is weighting; vanishing is worse; more is more; the law is near."""
     source = Claims(source="Section 6.3")
     mean = {way: {cell: float(v.mean()) for cell, v in each.items()} for way, each in found.items()}
@@ -232,7 +246,7 @@ def _orders(
 
 def uniform(
     world: World, weighting: Mapping[tuple[float, float], Floats], alike: Floats
-) -> list[Check]:
+) -> list[StudyCheck]:
     """The same mean budget gives most labels when it is spread evenly; the law is concave."""
     source = Claims(source="Section 6.3, M41")
     even = {3: alike, 2: weighting[3.0, 0.5]}
@@ -252,7 +266,7 @@ def _gains(
     world: World,
     found: Mapping[str, Mapping[tuple[float, float], Floats]],
     plain: Floats,
-) -> list[Check]:
+) -> list[StudyCheck]:
     """Every cell of upsampling and weighting gains, by more than four standard errors."""
     source = Claims(source="Section 6.3")
     return [
@@ -277,7 +291,7 @@ def gain(found: Floats, plain: Floats) -> tuple[float, float]:
 
 def _table(
     world: World, found: Mapping[str, Mapping[tuple[float, float], Floats]], plain: Floats
-) -> Table:
+) -> StudyTable:
     rows: list[tuple[Cell, ...]] = []
     for cell in found["weighting"]:
         row: list[Cell] = [f"{cell[0]:g}", f"{cell[1]:.0%}"]
@@ -292,7 +306,7 @@ def _table(
             round(vanishing_law(cell[1], ratio=ratio, part=part) * float(plain.mean())),
         ]
         rows.append(tuple(row))
-    return Table(
+    return StudyTable(
         id=f"E5/{world.name}/labels",
         title=f"{world.name}: labels until a budget is spent, printed and again",
         columns=("high", "share", *(f"{way}{kind}" for way in WAYS for kind in (", printed", "")),
@@ -309,13 +323,13 @@ def _rho_ratio(high: float) -> float:
 
 def _gain_table(
     world: World, found: Mapping[str, Mapping[tuple[float, float], Floats]], plain: Floats
-) -> Table:
+) -> StudyTable:
     rows: list[tuple[Cell, ...]] = []
     for cell in found["weighting"]:
         row: list[Cell] = [f"{cell[0]:g}", f"{cell[1]:.0%}"]
         row += ["{:+.0f} ± {:.0f}".format(*gain(found[way][cell], plain)) for way in WAYS]
         rows.append(tuple(row))
-    return Table(
+    return StudyTable(
         id=f"E5/{world.name}/gains",
         title=f"{world.name}: labels gained over everybody at epsilon 1, per cent",
         columns=("high", "share", *WAYS),
@@ -325,7 +339,7 @@ def _gain_table(
 
 
 def _figure(
-    setting: Setting, world: World, found: Mapping[str, Mapping[tuple[float, float], Floats]]
+    setting: StudySetting, world: World, found: Mapping[str, Mapping[tuple[float, float], Floats]]
 ) -> Figure:
     lines = []
     for high in sorted({cell[0] for cell in cells(setting)}):

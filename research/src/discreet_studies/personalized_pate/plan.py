@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from discreet_studies.optional_models import learned
-from discreet_studies.study import Experiment, Plan
+from discreet_studies.study import Experiment, StudyPlan
 
 FILES = (
     *(f"{part}-ubyte.gz" for part in ("train-images-idx3", "train-labels-idx1",
@@ -16,7 +16,7 @@ FILES = (
 
 _HERE = "discreet_studies.personalized_pate"
 
-MUEHL = Plan(
+MUEHL = StudyPlan(
     name="muehl",
     title="Teachers that vote under personal budgets",
     source="Muehl 2021, Personalizing private aggregation of teacher ensembles, master's thesis, "

@@ -12,9 +12,9 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.accounting.guarantee import Guarantee, approx
+from discreet.accounting.guarantee import Guarantee, approx_dp
 from discreet.models.pate.aggregators import (
-    Confident,
+    ConfidentGNMax,
     gaussian_cost,
     gaussian_log_error,
     with_share,
@@ -22,14 +22,14 @@ from discreet.models.pate.aggregators import (
 from discreet.models.pate.label_plan import copies, scaled
 from discreet.models.pate.teacher_assignment import (
     UNITS,
-    Assignment,
-    Schedule,
-    counted,
+    TeacherAssignment,
+    TeacherSchedule,
+    assign_weighting,
+    count_votes,
     vanishing,
-    weighting,
 )
 from discreet.noise.distribution import Floats
-from discreet_studies.personalized_pate.stopping import Conversion, Stop, stop
+from discreet_studies.personalized_pate.stopping import Conversion, StoppingPoint, stop
 from discreet_studies.personalized_pate.votes import (
     DELTA,
     TEACHERS,
@@ -39,7 +39,7 @@ from discreet_studies.personalized_pate.votes import (
     plain_assignment,
     upsampled,
 )
-from discreet_studies.study import Setting
+from discreet_studies.study import StudySetting
 
 ORDERS: Floats = np.arange(2.0, 51.0)
 """Of the thesis."""
@@ -57,7 +57,7 @@ class Panel:
 
     counts: NDArray[np.int64] = field(repr=False)
     truth: NDArray[np.int64] = field(repr=False)
-    rule: Confident
+    rule: ConfidentGNMax
     ask: Mapping[str, Floats] = field(repr=False)
     tell: Mapping[str, Floats] = field(repr=False)
 
@@ -108,12 +108,12 @@ class Run:
 
 def menu(high: float) -> dict[str, Guarantee]:
     """Two levels: epsilon 1, and a generous one."""
-    return {"high": approx(high, DELTA), "low": approx(1, DELTA)}
+    return {"high": approx_dp(high, DELTA), "low": approx_dp(1, DELTA)}
 
 
-def panel(votes: Votes, assignment: Assignment, rule: Confident) -> Panel:
+def panel(votes: Votes, assignment: TeacherAssignment, rule: ConfidentGNMax) -> Panel:
     """Costs of the thesis for every item; shares as in the assignment."""
-    counts = counted(votes.said, assignment, classes=votes.classes)
+    counts = count_votes(votes.said, assignment, classes=votes.classes)
     ask, tell = {}, {}
     errors = gaussian_log_error(counts / UNITS, sigma=float(rule.sigma_votes))
     for name, units in assignment.shares.items():
@@ -121,7 +121,7 @@ def panel(votes: Votes, assignment: Assignment, rule: Confident) -> Panel:
     return Panel(counts=counts, truth=votes.truth, rule=rule, ask=ask, tell=tell)
 
 
-def prices(errors: Floats, rule: Confident, share: float) -> tuple[Floats, Floats]:
+def prices(errors: Floats, rule: ConfidentGNMax, share: float) -> tuple[Floats, Floats]:
     """The cost of a question, and of an answer to each, for owners who move ``share`` votes."""
     ask = share**2 * ORDERS / (2 * float(rule.sigma_threshold) ** 2)
     sigma = with_share(float(rule.sigma_votes), share)
@@ -147,11 +147,11 @@ def until(
         most = min(2 * most, len(order))
 
 
-def course(found: Panel, rng: np.random.Generator) -> tuple[Stop, NDArray[np.bool_]]:
+def course(found: Panel, rng: np.random.Generator) -> tuple[StoppingPoint, NDArray[np.bool_]]:
     """Epsilon and best order of each level after each query, without an end."""
     order, answered = found.drawn(rng)
     costs = found.costs(order, answered)
-    endless = {name: approx(_ENDLESS, DELTA) for name in costs}
+    endless = {name: approx_dp(_ENDLESS, DELTA) for name in costs}
     return stop(
         costs, costs, endless, orders=ORDERS, rule="discard", conversion="classic"
     ), answered
@@ -161,8 +161,8 @@ def _run(
     order: NDArray[np.intp],
     answered: NDArray[np.bool_],
     counts: Floats,
-    rule: Confident,
-    end: Stop,
+    rule: ConfidentGNMax,
+    end: StoppingPoint,
     limits: Mapping[str, Guarantee],
 ) -> Run:
     used = {
@@ -181,28 +181,28 @@ def _run(
 # ── the three ways ────────────────────────────────────────────────────────────────────────────
 
 
-def weights(share: float, ratio: float) -> Assignment:
+def weights(share: float, ratio: float) -> TeacherAssignment:
     """Weighting as in the thesis: weights in the ratio of the epsilons."""
-    return weighting(
+    return assign_weighting(
         TEACHERS,
         people={"high": share, "low": 1 - share},
         sensitivities={"high": ratio, "low": 1.0},
     )
 
 
-def baseline(setting: Setting, world: World, run: int) -> Panel:
+def baseline(setting: StudySetting, world: World, run: int) -> Panel:
     """The plain ensemble."""
     return panel(plain(setting, world, run=run), plain_assignment(), world.rule)
 
 
-def weighted(setting: Setting, world: World, run: int, cell: tuple[float, float]) -> Panel:
+def weighted(setting: StudySetting, world: World, run: int, cell: tuple[float, float]) -> Panel:
     """A cell of the tables, by weighting. Groups are random, so any teachers may be generous."""
     high, share = cell
     return panel(plain(setting, world, run=run), weights(share, high), world.rule)
 
 
 @cache
-def copied(setting: Setting, world: World, cell: tuple[float, float], items: int) -> Panel:
+def copied(setting: StudySetting, world: World, cell: tuple[float, float], items: int) -> Panel:
     """A cell by upsampling: teachers of their own, noise and threshold in proportion (M20, M25)."""
     high, share = cell
     times = copies({"high": high, "low": 1.0})
@@ -214,7 +214,11 @@ def copied(setting: Setting, world: World, cell: tuple[float, float], items: int
 
 
 def vanished(
-    setting: Setting, world: World, run: int, cell: tuple[float, float], rng: np.random.Generator
+    setting: StudySetting,
+    world: World,
+    run: int,
+    cell: tuple[float, float],
+    rng: np.random.Generator,
 ) -> Run:
     """A run of a cell by vanishing: strict teachers take one turn in twice the squared ratio."""
     high, share = cell
@@ -228,8 +232,8 @@ def vanished(
 
 def _in_turns(
     votes: Votes,
-    schedule: Schedule,
-    rule: Confident,
+    schedule: TeacherSchedule,
+    rule: ConfidentGNMax,
     limits: Mapping[str, Guarantee],
     rng: np.random.Generator,
 ) -> Run:
@@ -259,14 +263,14 @@ def _in_turns(
 
 
 def _slots(
-    votes: Votes, schedule: Schedule, rule: Confident, order: NDArray[np.intp]
+    votes: Votes, schedule: TeacherSchedule, rule: ConfidentGNMax, order: NDArray[np.intp]
 ) -> tuple[Floats, Floats, Floats]:
     """Votes on items in this order, and the costs of questions and answers to who takes part."""
     counts = np.empty((len(order), votes.classes))
     ask, tell = np.empty((2, len(order), len(ORDERS)))
     for slot, made in enumerate(schedule.slots):
         rows = np.arange(slot, len(order), len(schedule.slots))
-        counts[rows] = counted(votes.said[order[rows]], made, classes=votes.classes) / UNITS
+        counts[rows] = count_votes(votes.said[order[rows]], made, classes=votes.classes) / UNITS
         errors = gaussian_log_error(counts[rows], sigma=float(rule.sigma_votes))
         ask[rows], tell[rows] = prices(errors, rule, int(made.weights.max()) / UNITS)
     return counts, ask, tell

@@ -21,7 +21,7 @@ from discreet.models.pate._data_dependent_cost import answer_cost, question_cost
 from discreet.models.pate.teacher_assignment import UNITS
 from discreet.noise.distribution import Floats
 from discreet.noise.gaussian import RoundedGaussian
-from discreet.noise.random_source import Bits
+from discreet.noise.random_source import RandomSource
 
 Curve: TypeAlias = Callable[[Floats], Floats]
 """Cost at one order as a function of the logarithm of the error."""
@@ -199,7 +199,7 @@ class CostRelease:
         """The Rényi cost of a release at an order, to every owner."""
         return release_cost(order, b=self.b, sigma=self.sigma) + order / (2 * self.tau**2)
 
-    def draw(self, value: float, bound: float, bits: Bits) -> float:
+    def draw(self, value: float, bound: float, bits: RandomSource) -> float:
         """A number above ``value`` with probability at least ``1 - failure``.
 
         Theorem: the release has Rényi cost `cost` for every owner, if ``bound`` is b-smooth and
@@ -216,7 +216,7 @@ class CostRelease:
         return noisy + self.sigma * z * math.exp(log_bound) * _UP
 
 
-def _noisy(value: float, scale: float, bits: Bits) -> float:
+def _noisy(value: float, scale: float, bits: RandomSource) -> float:
     """A value with continuous Gaussian noise, rounded to the grid: exact, so nothing leaks."""
     square = (Fraction(scale) * (1 << -_STEP)) ** 2
     whole = RoundedGaussian(square, _STEP).add(np.array([value]), bits)

@@ -23,7 +23,7 @@ Conversion: TypeAlias = Literal["classic", "tight"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stop:
+class StoppingPoint:
     """Where a run ends. Private: a diagnosis."""
 
     queries: int
@@ -42,7 +42,7 @@ def stop(
     orders: ArrayLike,
     rule: Rule = "reserve",
     conversion: Conversion = "tight",
-) -> Stop:
+) -> StoppingPoint:
     """The end of a run whose query i costs a level ``costs[level][i]``, at each order.
 
     ``discard`` (rule A): a query that passes a limit is thrown away, and all ends. ``reserve``
@@ -67,7 +67,7 @@ def stop(
         over = ahead > most
         ends.append(int(over.argmax()) if over.any() else len(spent))
     last = min(ends)
-    return Stop(
+    return StoppingPoint(
         queries=last,
         epsilons={name: each[:last] for name, each in epsilons.items()},
         orders={name: each[:last] for name, each in best.items()},

@@ -20,9 +20,17 @@ from discreet_studies.personalized_pate.reference_values import (
     STUDENTS,
 )
 from discreet_studies.personalized_pate.run_helpers import Run, baseline, menu, until
-from discreet_studies.personalized_pate.teachers import COPIES, Split, split
+from discreet_studies.personalized_pate.teachers import COPIES, ImageSplit, split
 from discreet_studies.personalized_pate.votes import WORLDS, World, public_split
-from discreet_studies.study import Cell, Check, Figure, Findings, Line, Setting, Table
+from discreet_studies.study import (
+    Cell,
+    Figure,
+    Findings,
+    Line,
+    StudyCheck,
+    StudySetting,
+    StudyTable,
+)
 
 _TABLES = {"MNIST": "Table 6.6", "Adult": "Table 6.7"}
 _ROWS = 4000
@@ -43,11 +51,11 @@ _FEW = 150
 """Below so many labels one student differs much from the next."""
 
 
-def students(setting: Setting) -> Findings:
+def students(setting: StudySetting) -> Findings:
     """Accuracy of students; on few digits in a quick run."""
     if setting.quick:
         return _few(setting)
-    checks: list[Check] = []
+    checks: list[StudyCheck] = []
     rows: list[tuple[Cell, ...]] = []
     figures = []
     for world in WORLDS:
@@ -59,7 +67,7 @@ def students(setting: Setting) -> Findings:
             rows.append((world.name, way, where, round(labels), again, printed))
         checks += [*_stated(world, points), *_one_curve(world, points)]
         figures.append(_figure(world, points))
-    table = Table(
+    table = StudyTable(
         id="E6/students", title="Accuracy of students in per cent, again and printed",
         columns=("set", "way", "high, share", "labels", "again", "printed"), rows=tuple(rows),
         note="Tested on 1,000 records and 2,000 items that were not asked. ± one standard error.",
@@ -68,7 +76,7 @@ def students(setting: Setting) -> Findings:
 
 
 def accuracy(
-    data: Split, items: NDArray[np.intp], told: NDArray[np.int64], asked: NDArray[np.intp]
+    data: ImageSplit, items: NDArray[np.intp], told: NDArray[np.int64], asked: NDArray[np.intp]
 ) -> float:
     """A student learns from items with labels, and is tested on the rest, in per cent."""
     versions = max(1, min(COPIES + 1, _ROWS // max(1, len(items))))
@@ -82,7 +90,7 @@ def accuracy(
 
 
 def _points(
-    setting: Setting, world: World
+    setting: StudySetting, world: World
 ) -> dict[tuple[str, tuple[float, float]], tuple[float, float, float]]:
     """Labels, accuracy and its standard error, by way and cell; first ensemble."""
     rng = setting.rng(f"E6/{world.name}")
@@ -96,7 +104,9 @@ def _points(
     return found
 
 
-def _mean(data: Split, runs: Sequence[Run], rng: np.random.Generator) -> tuple[float, float, float]:
+def _mean(
+    data: ImageSplit, runs: Sequence[Run], rng: np.random.Generator
+) -> tuple[float, float, float]:
     right = [accuracy(data, run.asked[run.told], run.voted(rng), run.asked) for run in runs]
     labels = float(np.mean([run.labels for run in runs]))
     return labels, float(np.mean(right)), float(np.std(right, ddof=1) / math.sqrt(len(right)))
@@ -110,7 +120,7 @@ def _printed(world: World, way: str, cell: tuple[float, float]) -> float | None:
 
 def _stated(
     world: World, points: Mapping[tuple[str, tuple[float, float]], tuple[float, float, float]]
-) -> list[Check]:
+) -> list[StudyCheck]:
     """Printed accuracies, where there are labels enough; and what more labels gain."""
     source = Claims(source=_TABLES[world.name])
     made = []
@@ -134,7 +144,7 @@ def _stated(
 
 def _one_curve(
     world: World, points: Mapping[tuple[str, tuple[float, float]], tuple[float, float, float]]
-) -> list[Check]:
+) -> list[StudyCheck]:
     """Upsampling and vanishing lie on the curve of weighting."""
     curve = sorted((labels, mean) for (way, _), (labels, mean, _) in points.items()
                    if way == "weighting")  # fmt: skip
@@ -177,7 +187,7 @@ def _figure(
     )  # fmt: skip
 
 
-def _few(setting: Setting) -> Findings:
+def _few(setting: StudySetting) -> Findings:
     """On few digits: students with labels of which 97 % are right."""
     data = digits(setting.data)
     rng = setting.rng("E6/digits")
@@ -200,7 +210,7 @@ def _few(setting: Setting) -> Findings:
                             expected=85.0, got=right["640"]),
         ),
         tables=(
-            Table(id="E6/students", title=f"Accuracy of students in per cent, {data.name}",
+            StudyTable(id="E6/students", title=f"Accuracy of students in per cent, {data.name}",
                   columns=("labels", "accuracy"),
                   rows=tuple((int(n), value) for n, value in right.items()),
                   note="97 % of the labels are right."),

@@ -14,7 +14,7 @@ import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
 
-from discreet_studies.personalized_pate.datasets import DataSet
+from discreet_studies.personalized_pate.datasets import ClassificationDataSet
 
 COPIES = 6
 """Turned and shifted copies of an image."""
@@ -78,7 +78,7 @@ def forest(seed: int) -> Any:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Split:
+class ImageSplit:
     """Private records, public items and a test, ready to be learned from."""
 
     classes: int
@@ -98,13 +98,13 @@ class Split:
 
 
 def split(
-    data: DataSet,
+    data: ClassificationDataSet,
     *,
     sizes: tuple[int, int, int],
     copies: int,
     rng: np.random.Generator,
     private: bool = True,
-) -> Split:
+) -> ImageSplit:
     """Private, public and test records at random, with ``copies`` of every image.
 
     Components are those of the public items, so that no teacher sees another's records (T8).
@@ -126,7 +126,7 @@ def split(
             for part, times, own in zip(parts, many, rng.spawn(3), strict=True)
         ]
     told = [data.y[rows] for rows in chosen]
-    return Split(
+    return ImageSplit(
         classes=data.classes,
         columns=columns,
         images=images,

@@ -11,17 +11,17 @@ from numpy.typing import ArrayLike, NDArray
 
 from discreet.accounting.conversion import renyi_epsilon
 from discreet.accounting.guarantee import Guarantee
-from discreet.accounting.personalized import PersonalGuarantee, personal
+from discreet.accounting.personalized import PersonalizedGuarantee, personalized
 from discreet.core import events
 from discreet.core._rational import Number, rational, round_down
 from discreet.core._validate import non_negative, probability
 from discreet.core.errors import InvalidArgument, NotCertified
-from discreet.core.relation import Relation
+from discreet.core.relation import NeighboringRelation
 from discreet.models.pate._data_dependent_cost import log_error
-from discreet.models.pate.aggregators import UNANSWERED, Confident, as_counts
-from discreet.models.pate.classifier import Labels
-from discreet.models.pate.teacher_assignment import UNITS, Assignment, counted
-from discreet.noise.random_source import Bits, source_of
+from discreet.models.pate.aggregators import UNANSWERED, ConfidentGNMax, as_counts
+from discreet.models.pate.classifier import LabelRelease
+from discreet.models.pate.teacher_assignment import UNITS, TeacherAssignment, count_votes
+from discreet.noise.random_source import RandomSource, source_of
 from discreet_studies.personalized_pate.smooth_cost import (
     CostRelease,
     place,
@@ -33,7 +33,7 @@ _UP = Fraction(1 + 10**9, 10**9)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TestedPlan:
+class ProposeTestReleasePlan:
     """All questions, then a test whether their answers are cheap enough, then all answers or none.
 
     Theorem: for an owner of level g the whole is (epsilon, delta + failure)-DP, where epsilon
@@ -53,8 +53,8 @@ class TestedPlan:
 
     __test__ = False  # not a test for pytest
 
-    assignment: Assignment = field(repr=False)
-    rule: Confident
+    assignment: TeacherAssignment = field(repr=False)
+    rule: ConfidentGNMax
     classes: int
     questions: int
     allowed: Mapping[str, float]
@@ -71,7 +71,7 @@ class TestedPlan:
             non_negative(f"allowed[{name!r}]", self.allowed[name])
 
     @property
-    def guarantee(self) -> PersonalGuarantee:
+    def guarantee(self) -> PersonalizedGuarantee:
         """What each level pays, whether the test passes or not."""
         found = {}
         for name, units in self.assignment.shares.items():
@@ -86,11 +86,11 @@ class TestedPlan:
                 raise NotCertified("The test costs infinitely much at this order; b is too large.")
             # Read as people mean them: 1e-6 + 1e-6 is 2e-6, as a limit would have it.
             failure = delta + rational(self.releases[name].failure)
-            event = events.Approx(Fraction(epsilon) * _UP, failure)
-            found[name] = Guarantee(event, Relation.ADD_REMOVE)
-        return personal(found)
+            event = events.ApproxEvent(Fraction(epsilon) * _UP, failure)
+            found[name] = Guarantee(event, NeighboringRelation.ADD_REMOVE)
+        return personalized(found)
 
-    def run(self, counts: ArrayLike, *, bits: Bits | None = None) -> Labels:
+    def run(self, counts: ArrayLike, *, bits: RandomSource | None = None) -> LabelRelease:
         """Labels of the items if the test passes; otherwise none of them is answered.
 
         ``counts``: units of votes, a row for each public item, in order. Items after the first
@@ -109,13 +109,13 @@ class TestedPlan:
         if all(passed):
             # Only now are labels drawn; the test must not depend on any.
             labels[told] = self.rule.answers(found[told], bits=source)
-        return Labels(labels=labels, guarantee=guarantee)
+        return LabelRelease(labels=labels, guarantee=guarantee)
 
-    def publish(self, votes: ArrayLike, *, bits: Bits) -> Labels:
+    def publish(self, votes: ArrayLike, *, bits: RandomSource) -> LabelRelease:
         """As `run`, from what each teacher says of each item."""
-        return self.run(counted(votes, self.assignment, classes=self.classes), bits=bits)
+        return self.run(count_votes(votes, self.assignment, classes=self.classes), bits=bits)
 
-    def _passes(self, name: str, counts: NDArray[np.int64], bits: Bits) -> bool:
+    def _passes(self, name: str, counts: NDArray[np.int64], bits: RandomSource) -> bool:
         release = self.releases[name]
         shares = self.assignment.shares
         sigma = float(self.rule.sigma_votes)

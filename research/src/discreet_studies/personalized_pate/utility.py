@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import numpy as np
 
-from discreet.models.pate._tune_aggregator import expected
+from discreet.models.pate._tune_aggregator import expected_label_quality
 from discreet_studies.checks import Claims
 from discreet_studies.personalized_pate.datasets import digits
 from discreet_studies.personalized_pate.reference_values import REJECTED, TEACHERS, VOTED
 from discreet_studies.personalized_pate.run_helpers import baseline, panel
 from discreet_studies.personalized_pate.teachers import COPIES, KernelRidge, split
 from discreet_studies.personalized_pate.votes import MNIST, WORLDS, World, plain, plain_assignment
-from discreet_studies.study import Cell, Check, Findings, Setting, Table
+from discreet_studies.study import Cell, Findings, StudyCheck, StudySetting, StudyTable
 
 _SOURCE = "Section 6.3.1, Figure 6.2"
 
 
-def utility(setting: Setting) -> Findings:
+def utility(setting: StudySetting) -> Findings:
     """Accuracy of teachers and labels, rejections, copies of images."""
-    checks: list[Check] = []
+    checks: list[StudyCheck] = []
     rows: list[tuple[Cell, ...]] = []
     for world in WORLDS:
         answered, right = judged(setting, world)
@@ -30,16 +30,16 @@ def utility(setting: Setting) -> Findings:
     return Findings(checks=tuple(checks), tables=(_table(setting, rows),))
 
 
-def judged(setting: Setting, world: World, *, copies: int = COPIES) -> tuple[float, float]:
+def judged(setting: StudySetting, world: World, *, copies: int = COPIES) -> tuple[float, float]:
     """The share of items that are answered and the share of labels that are right, expected."""
     votes = plain(setting, world, copies=copies)
     found = panel(votes, plain_assignment(), world.rule)
-    return expected(found.counts, found.truth, world.rule)
+    return expected_label_quality(found.counts, found.truth, world.rule)
 
 
 def _world(
-    setting: Setting, world: World, answered: float, right: float, mean: float
-) -> list[Check]:
+    setting: StudySetting, world: World, answered: float, right: float, mean: float
+) -> list[StudyCheck]:
     source = Claims(source=_SOURCE)
     rng = setting.rng(f"E1/{world.name}")
     found = baseline(setting, world, 0)
@@ -62,7 +62,7 @@ def _world(
     return made
 
 
-def _copies(setting: Setting) -> list[Check]:
+def _copies(setting: StudySetting) -> list[StudyCheck]:
     """Turned and shifted copies inside each teacher cost nothing and help."""
     source = Claims(source=f"{_SOURCE}; Papernot et al. 2018")
     teachers = [float(plain(setting, MNIST, copies=c).accuracies.mean()) for c in (0, COPIES)]
@@ -78,7 +78,7 @@ def _copies(setting: Setting) -> list[Check]:
     ]  # fmt: skip
 
 
-def _few(setting: Setting) -> list[Check]:
+def _few(setting: StudySetting) -> list[StudyCheck]:
     """The same on few digits: teachers with 40 records each."""
     data = digits(setting.data)
     rng = setting.rng("E1/digits")
@@ -99,11 +99,11 @@ def _few(setting: Setting) -> list[Check]:
     ]  # fmt: skip
 
 
-def _table(setting: Setting, rows: list[tuple[Cell, ...]]) -> Table:
+def _table(setting: StudySetting, rows: list[tuple[Cell, ...]]) -> StudyTable:
     note = "Simulated votes." if setting.quick else (
         "Kernel ridge with copies stands in for the thesis's networks (MNIST); forests (Adult)."
     )  # fmt: skip
-    return Table(
+    return StudyTable(
         id="E1/utility",
         title="Teachers, labels and rejections, again and printed",
         columns=("set", "teachers", "printed", "labels right", "printed", "rejected", "printed"),

@@ -8,12 +8,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.models.pate._tune_aggregator import expected, search_rule
-from discreet.models.pate.binary_labels import BitPlan, plan_bits
-from discreet.models.pate.classifier import Labels, published
-from discreet.models.pate.label_plan import LabelPlan, plan_labels, sensitivities
-from discreet.models.pate.teacher_assignment import Assignment, counted, weighting
-from discreet.noise.random_source import seeded
+from discreet.models.pate._tune_aggregator import expected_label_quality, tune_aggregator
+from discreet.models.pate.binary_labels import BinaryLabelPlan, plan_bits
+from discreet.models.pate.classifier import LabelRelease, published
+from discreet.models.pate.label_plan import LabelPlan, plan_labels, vote_weights
+from discreet.models.pate.teacher_assignment import TeacherAssignment, assign_weighting, count_votes
+from discreet.noise.random_source import seeded_rng
 from discreet_studies.checks import Claims
 from discreet_studies.personalized_pate.reference_values import LABELS
 from discreet_studies.personalized_pate.run_helpers import menu, weights
@@ -29,7 +29,15 @@ from discreet_studies.personalized_pate.votes import (
     plain,
     public_split,
 )
-from discreet_studies.study import Cell, Check, Figure, Findings, Line, Setting, Table
+from discreet_studies.study import (
+    Cell,
+    Figure,
+    Findings,
+    Line,
+    StudyCheck,
+    StudySetting,
+    StudyTable,
+)
 
 MORE = 1.4
 """Labels over those of the thesis's rule, at least."""
@@ -42,10 +50,10 @@ _SOURCE = "M14, M18, M26, M43"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
+class LabelOutcome:
     """Runs of one plan."""
 
-    plan: LabelPlan | BitPlan
+    plan: LabelPlan | BinaryLabelPlan
     labels: float
     right: float
     """Share of labels that are right."""
@@ -57,13 +65,13 @@ class Outcome:
     @property
     def rule(self) -> str:
         """Threshold and both noises."""
-        rule = self.plan.rule.rule if isinstance(self.plan, BitPlan) else self.plan.rule
+        rule = self.plan.rule.rule if isinstance(self.plan, BinaryLabelPlan) else self.plan.rule
         return f"{rule.threshold:.4g} / {rule.sigma_threshold:.4g} / {rule.sigma_votes:.4g}"
 
 
-def honest(setting: Setting) -> Findings:
+def honest(setting: StudySetting) -> Findings:
     """The same budgets, both kept whatever the votes are."""
-    checks: list[Check] = []
+    checks: list[StudyCheck] = []
     rows: list[tuple[Cell, ...]] = []
     figures = []
     for world in WORLDS:
@@ -77,7 +85,7 @@ def honest(setting: Setting) -> Findings:
                      for name, each in (("thesis", thesis), ("searched", ours))]  # fmt: skip
         if not setting.quick:
             figures.append(_figure(world, pairs))
-    table = Table(
+    table = StudyTable(
         id="E8/honest",
         title="Labels under guarantees that are fixed beforehand",
         columns=("set", "high, share", "rule", "threshold / noises", "labels, at most", "published",
@@ -94,26 +102,26 @@ def as_published(world: World, cell: tuple[float, float]) -> LabelPlan:
     high, share = cell
     made = weights(share, high)
     guess = _guess(world)
-    answered, _ = expected(_units(guess, made), guess.truth, world.rule)
+    answered, _ = expected_label_quality(_units(guess, made), guess.truth, world.rule)
     return plan_labels(
         made, world.rule, menu(high), classes=world.classes, answered=answered,
         items=world.sizes[1],
     )  # fmt: skip
 
 
-def searched(world: World, cell: tuple[float, float]) -> LabelPlan | BitPlan:
+def searched(world: World, cell: tuple[float, float]) -> LabelPlan | BinaryLabelPlan:
     """The most labels of about the same quality, found on simulated votes."""
     high, share = cell
     limits = menu(high)
-    made = weighting(
+    made = assign_weighting(
         TEACHERS,
         people={"high": share, "low": 1 - share},
-        sensitivities=sensitivities(limits),
+        sensitivities=vote_weights(limits),
     )
     guess = _guess(world)
     counts = _units(guess, made)
-    _, right = expected(counts, guess.truth, world.rule)
-    choice = search_rule(
+    _, right = expected_label_quality(counts, guess.truth, world.rule)
+    choice = tune_aggregator(
         counts,
         guess.truth,
         assignment=made,
@@ -132,13 +140,16 @@ def _guess(world: World) -> Votes:
     return replace(found, said=found.said[:_GUESSED], truth=found.truth[:_GUESSED])
 
 
-def _units(votes: Votes, assignment: Assignment) -> NDArray[np.int64]:
-    return counted(votes.said, assignment, classes=votes.classes)
+def _units(votes: Votes, assignment: TeacherAssignment) -> NDArray[np.int64]:
+    return count_votes(votes.said, assignment, classes=votes.classes)
 
 
 def _ran(
-    setting: Setting, world: World, plan: LabelPlan | BitPlan, cell: tuple[float, float]
-) -> Outcome:
+    setting: StudySetting,
+    world: World,
+    plan: LabelPlan | BinaryLabelPlan,
+    cell: tuple[float, float],
+) -> LabelOutcome:
     """Several runs on votes that the plan was not made with."""
     votes = plain(setting, world)
     counts = _units(votes, plan.assignment)
@@ -146,14 +157,14 @@ def _ran(
     labels, right, student = [], [], []
     for time in range(setting.times(RUNS, quick=5)):
         order = rng.permutation(len(counts))
-        found: Labels = published(counts[order], plan, bits=seeded(time))
+        found: LabelRelease = published(counts[order], plan, bits=seeded_rng(time))
         items, told = order[found.answered], found.labels[found.answered]
         labels.append(len(items))
         right.append(float((told == votes.truth[items]).mean()))
         if not setting.quick:
             data = public_split(world, setting.data, 0, COPIES)
             student.append(accuracy(data, items, told, order[: found.asked]))
-    return Outcome(
+    return LabelOutcome(
         plan=plan,
         labels=float(np.mean(labels)),
         right=float(np.mean(right)),
@@ -163,8 +174,12 @@ def _ran(
 
 
 def _judged(
-    setting: Setting, world: World, cell: tuple[float, float], thesis: Outcome, ours: Outcome
-) -> list[Check]:
+    setting: StudySetting,
+    world: World,
+    cell: tuple[float, float],
+    thesis: LabelOutcome,
+    ours: LabelOutcome,
+) -> list[StudyCheck]:
     claims = Claims(
         source=_SOURCE,
         why="What the thesis counts is known after the fact and depends on private votes. Here "
@@ -195,7 +210,9 @@ def _judged(
     return made
 
 
-def _row(world: World, cell: tuple[float, float], name: str, found: Outcome) -> tuple[Cell, ...]:
+def _row(
+    world: World, cell: tuple[float, float], name: str, found: LabelOutcome
+) -> tuple[Cell, ...]:
     student = None if math.isnan(found.student) else f"{found.student:.1f} ± {found.error:.1f}"
     return (
         world.name,
@@ -210,7 +227,9 @@ def _row(world: World, cell: tuple[float, float], name: str, found: Outcome) -> 
     )
 
 
-def _figure(world: World, pairs: dict[tuple[float, float], tuple[Outcome, Outcome]]) -> Figure:
+def _figure(
+    world: World, pairs: dict[tuple[float, float], tuple[LabelOutcome, LabelOutcome]]
+) -> Figure:
     x = tuple(high for high, _ in pairs)
     return Figure(
         id=f"E8/{world.name}",

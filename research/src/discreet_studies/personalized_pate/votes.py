@@ -20,12 +20,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.models.pate._tune_aggregator import simulate_votes
-from discreet.models.pate.aggregators import Confident
-from discreet.models.pate.classifier import PrivateEnsemble
-from discreet.models.pate.teacher_assignment import Assignment, upsampling, weighting
+from discreet.models.pate.aggregators import ConfidentGNMax
+from discreet.models.pate.classifier import PATEClassifier
+from discreet.models.pate.teacher_assignment import (
+    TeacherAssignment,
+    assign_upsampling,
+    assign_weighting,
+)
 from discreet_studies.personalized_pate import datasets as sets
-from discreet_studies.personalized_pate.teachers import COPIES, Split, split
-from discreet_studies.study import Setting
+from discreet_studies.personalized_pate.teachers import COPIES, ImageSplit, split
+from discreet_studies.study import StudySetting
 
 TEACHERS = 250
 DELTA = 1e-5
@@ -37,10 +41,10 @@ class World:
     """A data set with the parameters that the thesis chose for it (Table 6.3)."""
 
     name: str
-    read: Callable[[Path | None], sets.DataSet]
+    read: Callable[[Path | None], sets.ClassificationDataSet]
     sizes: tuple[int, int, int]
     """Private, public, test."""
-    rule: Confident
+    rule: ConfidentGNMax
     imagined: tuple[float, float]
     """Accuracy and spread of simulated votes with the rejections and the costs of the real ones."""
     classes: int
@@ -50,7 +54,7 @@ MNIST = World(
     name="MNIST",
     read=sets.mnist,
     sizes=(60_000, 9_000, 1_000),
-    rule=Confident(threshold=200, sigma_threshold=150, sigma_votes=40),
+    rule=ConfidentGNMax(threshold=200, sigma_threshold=150, sigma_votes=40),
     imagined=(0.905, 2.0),
     classes=10,
 )
@@ -58,7 +62,7 @@ ADULT = World(
     name="Adult",
     read=sets.adult,
     sizes=(37_222, 7_000, 1_000),
-    rule=Confident(threshold=300, sigma_threshold=200, sigma_votes=40),
+    rule=ConfidentGNMax(threshold=300, sigma_threshold=200, sigma_votes=40),
     imagined=(0.81, 0.65),
     classes=2,
 )
@@ -79,7 +83,7 @@ class Votes:
         return np.asarray((self.said == self.truth[:, None]).mean(axis=0))
 
 
-def plain(setting: Setting, world: World, *, run: int = 0, copies: int = COPIES) -> Votes:
+def plain(setting: StudySetting, world: World, *, run: int = 0, copies: int = COPIES) -> Votes:
     """Votes of 250 teachers on disjoint records; simulated in a quick run."""
     if setting.quick:
         return imagined(world, teachers=TEACHERS, run=run)
@@ -87,22 +91,22 @@ def plain(setting: Setting, world: World, *, run: int = 0, copies: int = COPIES)
     return _votes(world, setting.data, one, levels={"all": 1.0}, run=run, copies=copies, items=0)
 
 
-def plain_assignment(*, level: str = "low", key: str = "") -> Assignment:
+def plain_assignment(*, level: str = "low", key: str = "") -> TeacherAssignment:
     """250 teachers, one level."""
-    return weighting(TEACHERS, people={level: 1}, sensitivities={level: 1}, key=key)
+    return assign_weighting(TEACHERS, people={level: 1}, sensitivities={level: 1}, key=key)
 
 
 def upsampled(
-    setting: Setting,
+    setting: StudySetting,
     world: World,
     *,
     times: Mapping[str, int],
     share: float,
     teachers: int,
     items: int,
-) -> tuple[Votes, Assignment]:
+) -> tuple[Votes, TeacherAssignment]:
     """Votes on the first items of teachers that share records: ``times[level]`` for each owner."""
-    made = upsampling(teachers, copies=times, key="muehl")
+    made = assign_upsampling(teachers, copies=times, key="muehl")
     if setting.quick:
         found = imagined(world, teachers=teachers, run=0)
         return replace(found, said=found.said[:items], truth=found.truth[:items]), made
@@ -122,19 +126,19 @@ def imagined(world: World, *, teachers: int, run: int) -> Votes:
 
 
 @cache
-def public_split(world: World, folder: Path | None, run: int, copies: int) -> Split:
+def public_split(world: World, folder: Path | None, run: int, copies: int) -> ImageSplit:
     """The records of a run without the private ones: what a student may see."""
     return _split(world, folder, run, copies, private=False)
 
 
 @cache
-def _data(world: World, folder: Path | None) -> sets.DataSet:
+def _data(world: World, folder: Path | None) -> sets.ClassificationDataSet:
     return world.read(folder)
 
 
 def _split(
     world: World, folder: Path | None, run: int, copies: int, *, private: bool = True
-) -> Split:
+) -> ImageSplit:
     rng = np.random.default_rng([2021, run])
     return split(_data(world, folder), sizes=world.sizes, copies=copies, rng=rng, private=private)
 
@@ -144,13 +148,13 @@ def _truth(world: World, folder: Path | None, run: int) -> NDArray[np.int64]:
     return public_split(world, folder, run, 0).public_y
 
 
-_whole: dict[tuple[str, int, int], Split] = {}
+_whole: dict[tuple[str, int, int], ImageSplit] = {}
 
 
 def _votes(
     world: World,
     folder: Path | None,
-    assignment: Assignment,
+    assignment: TeacherAssignment,
     *,
     levels: Mapping[str, float],
     run: int,
@@ -175,14 +179,19 @@ def _votes(
 
 
 def _asked(
-    data: Split, assignment: Assignment, *, levels: Mapping[str, float], items: int, seed: int
+    data: ImageSplit,
+    assignment: TeacherAssignment,
+    *,
+    levels: Mapping[str, float],
+    items: int,
+    seed: int,
 ) -> NDArray[np.uint8]:
     """Votes of an ensemble on the public items, by the way of every release: keyed owners."""
     names = list(levels)
     chosen = np.random.default_rng([7, seed]).choice(
         names, size=len(data.private), p=list(levels.values())
     )
-    ensemble = PrivateEnsemble(
+    ensemble = PATEClassifier(
         data.learner(seed), assignment=assignment, classes=data.classes, n_jobs=-1
     )
     ensemble.fit(data.private, data.private_y, owners=np.arange(len(chosen)), levels=chosen)

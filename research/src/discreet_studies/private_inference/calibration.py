@@ -9,12 +9,12 @@ from scipy.optimize import brentq
 
 from discreet.accounting import conversion
 from discreet.accounting.guarantee import Guarantee
-from discreet.core.events import GaussianNoise, LaplaceNoise
-from discreet.core.relation import Relation
+from discreet.core.events import GaussianEvent, LaplaceEvent
+from discreet.core.relation import NeighboringRelation
 from discreet_studies.checks import Claims
 from discreet_studies.private_inference import reference_values as stated
 from discreet_studies.private_inference.interval_coverage import classical_deviation
-from discreet_studies.study import Check, Figure, Findings, Line, Setting, Table
+from discreet_studies.study import Figure, Findings, Line, StudyCheck, StudySetting, StudyTable
 
 _COLUMNS = ("classical", "zCDP, as_text", "zCDP, corrected", "zCDP, best conversion", "exact")
 _TWICE = (
@@ -55,14 +55,14 @@ def sigmas(epsilon: float, *, delta: float = stated.DELTA) -> tuple[float, ...]:
     )
 
 
-def calibrations(setting: Setting) -> Findings:
+def calibrations(setting: StudySetting) -> Findings:
     """Five calibrations of the same noise."""
     del setting  # exact
     found = {epsilon: sigmas(epsilon) for epsilon in stated.SIGMAS}
     return Findings(
         checks=(*_sigma_checks(found), *_crossing()),
         tables=(
-            Table(
+            StudyTable(
                 id="E5/sigma",
                 title="Deviation of Gaussian noise for sensitivity 1 at delta 1e-5",
                 columns=("epsilon", *_COLUMNS),
@@ -74,7 +74,7 @@ def calibrations(setting: Setting) -> Findings:
     )
 
 
-def _sigma_checks(found: dict[float, tuple[float, ...]]) -> list[Check]:
+def _sigma_checks(found: dict[float, tuple[float, ...]]) -> list[StudyCheck]:
     claims = (
         Claims(source="C17"),
         Claims(source="Biswal 2024, Remark 5.8.7"),
@@ -82,7 +82,7 @@ def _sigma_checks(found: dict[float, tuple[float, ...]]) -> list[Check]:
         Claims(source="C16"),
         Claims(source="C17, C18"),
     )
-    made: list[Check] = []
+    made: list[StudyCheck] = []
     for column, (name, claim) in enumerate(zip(_COLUMNS, claims, strict=True)):
         made += claim.numbers(
             f"E5/{name}",
@@ -94,7 +94,7 @@ def _sigma_checks(found: dict[float, tuple[float, ...]]) -> list[Check]:
     return made
 
 
-def _crossing() -> list[Check]:
+def _crossing() -> list[StudyCheck]:
     right = Claims(source="M15, C17", why=_TWICE)
     ratio = {e: sigma(e, delta=1e-5, mode="corrected") / classical_deviation(e, 1e-5)
              for e in (0.4, 0.5)}  # fmt: skip
@@ -154,13 +154,13 @@ def releases_epsilon(number: int) -> tuple[float, ...]:
     )
 
 
-def compositions(setting: Setting) -> Findings:
+def compositions(setting: StudySetting) -> Findings:
     """What zCDP is for."""
     del setting  # exact
     found = {number: releases_epsilon(number) for number in stated.COMPOSED}
     claims = Claims(source="E6, C16, C17")
     many = Claims(source="E6", why="The thesis judges zCDP by one release; it is for many.")
-    checks: list[Check] = []
+    checks: list[StudyCheck] = []
     for column, route in enumerate(_ROUTES):
         checks += claims.numbers(
             f"E6/{route}",
@@ -178,7 +178,7 @@ def compositions(setting: Setting) -> Findings:
     return Findings(
         checks=(*checks, *_mean_and_variance(), *_laplace_rho()),
         tables=(
-            Table(
+            StudyTable(
                 id="E6/epsilon",
                 title="Epsilon of Gaussian releases, sigma 10, delta 1e-6",
                 columns=("releases", *_ROUTES),
@@ -189,12 +189,12 @@ def compositions(setting: Setting) -> Findings:
     )
 
 
-def _mean_and_variance() -> list[Check]:
+def _mean_and_variance() -> list[StudyCheck]:
     """C10: the interval's noisy mean and variance together, by their exact laws."""
     budgets = ((1.0, 1.0), (0.5, 0.5), (0.9, 0.1))
     stated_totals = {"classical": (1.716, 0.834, 0.738), "exact": (1.955, 0.975, 0.961)}
     why = "Budgets are added in Theorem 5.7.2; the exact total depends on the noise that is used."
-    made: list[Check] = []
+    made: list[StudyCheck] = []
     for noise, totals in stated_totals.items():
         got = {}
         for first, second in budgets:
@@ -216,12 +216,12 @@ def _mean_and_variance() -> list[Check]:
 
 def both_epsilon(deviation: float, epsilon: float, *, delta: float = stated.DELTA) -> float:
     """The exact epsilon of Gaussian noise of this deviation and of Laplace noise for epsilon."""
-    relation = Relation.REPLACE_ONE
-    mean = Guarantee(GaussianNoise(Fraction(deviation)), relation)
-    return (mean + Guarantee(LaplaceNoise(1 / Fraction(epsilon)), relation)).epsilon(delta)
+    relation = NeighboringRelation.REPLACE_ONE
+    mean = Guarantee(GaussianEvent(Fraction(deviation)), relation)
+    return (mean + Guarantee(LaplaceEvent(1 / Fraction(epsilon)), relation)).epsilon(delta)
 
 
-def _laplace_rho() -> list[Check]:
+def _laplace_rho() -> list[StudyCheck]:
     """C16: Laplace noise is eps + e^-eps - 1 zCDP, not eps^2/2."""
     why = "The thesis has epsilon^2/2 for all pure mechanisms."
     got = {f"epsilon {e:g}": _largest_slope(e) for e in (0.1, 1.0, 5.0)}
@@ -235,7 +235,7 @@ def _laplace_rho() -> list[Check]:
 
 def _largest_slope(epsilon: float) -> float:
     """The largest Renyi divergence over its order, over many orders."""
-    guarantee = Guarantee(LaplaceNoise(1 / Fraction(epsilon)), Relation.REPLACE_ONE)
+    guarantee = Guarantee(LaplaceEvent(1 / Fraction(epsilon)), NeighboringRelation.REPLACE_ONE)
     orders = [1 + 10.0**k for k in range(-5, 4)]
     return max(guarantee.rdp(order) / order for order in orders)
 

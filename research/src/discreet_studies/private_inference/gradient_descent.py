@@ -7,7 +7,7 @@ from fractions import Fraction
 import numpy as np
 
 from discreet.accounting.guarantee import Guarantee
-from discreet.core.events import GaussianNoise
+from discreet.core.events import GaussianEvent
 from discreet_studies.checks import Claims
 from discreet_studies.private_inference.methods import (
     DELTA,
@@ -23,7 +23,7 @@ from discreet_studies.private_inference.methods import (
     thesis,
     tuned,
 )
-from discreet_studies.study import Check, Figure, Findings, Line, Setting, Table
+from discreet_studies.study import Figure, Findings, Line, StudyCheck, StudySetting, StudyTable
 
 _SIZES = (10, 100, 1000)
 _OURS = "our estimator, as it is"
@@ -34,7 +34,7 @@ _USELESS = (
 )
 
 
-def learning(setting: Setting) -> Findings:
+def learning(setting: StudySetting) -> Findings:
     """Logistic regression at epsilon 1, tuned without paying for it: upper bounds on quality."""
     data = made_up(setting)
     found = {name: tuned(setting, data, method) for name, method in METHODS.items()}
@@ -53,7 +53,7 @@ def learning(setting: Setting) -> Findings:
     )
 
 
-def _facts(data: Data) -> list[Check]:
+def _facts(data: Data) -> list[StudyCheck]:
     stand_in = Claims(source="E11", why=_STANDS_IN)
     return [
         stand_in.number("E11/norm", "norm of the minimiser", expected=13.4,
@@ -63,7 +63,7 @@ def _facts(data: Data) -> list[Check]:
     ]  # fmt: skip
 
 
-def _tuned_checks(data: Data, found: dict[str, Tuned]) -> list[Check]:
+def _tuned_checks(data: Data, found: dict[str, Tuned]) -> list[StudyCheck]:
     useless = Claims(source="E11, M27 to M29", why=_USELESS)
     made = [
         useless.number(
@@ -81,7 +81,7 @@ def _tuned_checks(data: Data, found: dict[str, Tuned]) -> list[Check]:
     ]  # fmt: skip
 
 
-def _fixed(setting: Setting, data: Data) -> dict[str, dict[int, float]]:
+def _fixed(setting: StudySetting, data: Data) -> dict[str, dict[int, float]]:
     """The largest admissible rate, 1, for several numbers of steps."""
     runs = setting.times(400, quick=40)
     trainers = {"thesis": thesis(data), "noise in the last step": last_noise(data)}
@@ -94,7 +94,7 @@ def _fixed(setting: Setting, data: Data) -> dict[str, dict[int, float]]:
     }
 
 
-def _fixed_checks(fixed: dict[str, dict[int, float]]) -> list[Check]:
+def _fixed_checks(fixed: dict[str, dict[int, float]]) -> list[StudyCheck]:
     stated = {
         "thesis": {1: 0.39, 10: 25.0, 100: 1.1e4, 1000: 1e7},
         "noise in the last step": {10: 7.4, 100: 435.0, 1000: 4.6e4},
@@ -118,7 +118,7 @@ def _fixed_checks(fixed: dict[str, dict[int, float]]) -> list[Check]:
     ]  # fmt: skip
 
 
-def _others(setting: Setting, data: Data) -> dict[str, tuple[float, float]]:
+def _others(setting: StudySetting, data: Data) -> dict[str, tuple[float, float]]:
     """Excess and its standard error of methods with a guarantee for what they publish."""
     rng = setting.rng("E11 others")
     runs = setting.times(60, quick=10)
@@ -146,7 +146,7 @@ def _others(setting: Setting, data: Data) -> dict[str, tuple[float, float]]:
     }
 
 
-def _other_checks(others: dict[str, tuple[float, float]]) -> list[Check]:
+def _other_checks(others: dict[str, tuple[float, float]]) -> list[StudyCheck]:
     stated = {
         "noise on the minimiser": (0.030, 0.3),
         "Gaussian mini-batches": (0.0019, 0.3),
@@ -171,7 +171,7 @@ def _other_checks(others: dict[str, tuple[float, float]]) -> list[Check]:
     ]  # fmt: skip
 
 
-def _accounting() -> list[Check]:
+def _accounting() -> list[StudyCheck]:
     """What the mini-batches cost, by their loss distribution: add or remove a record."""
     stated = {(3.2, 0.05, 200): 1.02, (1.0, 0.05, 50): 3.21, (0.7, 0.3, 10): 14.5,
               (5.31, 0.05, 600): 1.06}  # fmt: skip
@@ -190,7 +190,7 @@ def _accounting() -> list[Check]:
 
 def mini_batch_epsilon(multiplier: float, rate: float, steps: int) -> float:
     """The epsilon of Poisson batches with Gaussian noise, at delta 1e-6."""
-    step = Guarantee(GaussianNoise(Fraction(str(multiplier)))).sampled(rate=Fraction(str(rate)))
+    step = Guarantee(GaussianEvent(Fraction(str(multiplier)))).sampled(rate=Fraction(str(rate)))
     return (step * steps).epsilon(DELTA)
 
 
@@ -199,8 +199,8 @@ def _table(
     found: dict[str, Tuned],
     fixed: dict[str, dict[int, float]],
     others: dict[str, tuple[float, float]],
-) -> Table:
-    return Table(
+) -> StudyTable:
+    return StudyTable(
         id="E11/excess",
         title="Excess loss of logistic regression at epsilon 1",
         columns=("method", "steps", "rate", "excess loss", "standard error"),

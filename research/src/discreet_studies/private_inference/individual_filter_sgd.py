@@ -16,15 +16,15 @@ from discreet.models.dp_sgd.losses import Floats
 from discreet.models.dp_sgd.train import (
     FEATURE_BITS,
     RANGE,
-    Descent,
-    Grid,
+    SlopeGrid,
     Steps,
+    TrainingRun,
     follow,
     rounded_parameters,
     squared_norms,
     whole_slopes,
 )
-from discreet.noise.random_source import Bits
+from discreet.noise.random_source import RandomSource
 
 # Squared lengths are counted in units of 2**20 square steps, rounded up: a full step is 2**40 of
 # them, and 2**20 full steps fit 64 bits.
@@ -43,9 +43,9 @@ class Contributions:
         down); its square is rounded up before it is taken off.
     """
 
-    def __init__(self, steps: Steps, targets: Floats, *, run: Descent, budgets: Floats) -> None:
+    def __init__(self, steps: Steps, targets: Floats, *, run: TrainingRun, budgets: Floats) -> None:
         self._steps, self._targets, self._objective = steps, targets, run.objective
-        grid = Grid(clip=run.clip)
+        grid = SlopeGrid(clip=run.clip)
         self._caps = grid.caps(steps)
         self._slopes = whole_slopes(run.objective, grid)
         self._squares = np.empty(len(steps))
@@ -82,7 +82,7 @@ class Contributions:
 
 
 def descend_filtered(
-    steps: Steps, targets: Floats, limits: ArrayLike, *, run: Descent, bits: Bits
+    steps: Steps, targets: Floats, limits: ArrayLike, *, run: TrainingRun, bits: RandomSource
 ) -> Floats:
     """The parameters after a run on all records, one record a person.
 
@@ -99,7 +99,7 @@ def descend_filtered(
     allowed = np.asarray(limits, dtype=np.float64)
     if allowed.shape != (len(steps),) or not ((allowed >= 0) & np.isfinite(allowed)).all():
         raise InvalidArgument("limits must be one rho for each record, finite and not negative.")
-    grid = Grid(clip=run.clip)
+    grid = SlopeGrid(clip=run.clip)
     if len(steps) * grid.sensitivity > RANGE:
         raise InvalidArgument("There are too many records for exact sums: at most 2**31.")
     # Noise has the deviation noise * sensitivity steps, so rho is length^2 / (2 of its square).

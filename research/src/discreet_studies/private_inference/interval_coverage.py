@@ -15,7 +15,7 @@ from discreet.intervals._mean import mean_interval
 from discreet.noise.distribution import Floats
 from discreet_studies.checks import Claims
 from discreet_studies.private_inference import reference_values as stated
-from discreet_studies.study import Check, Figure, Findings, Line, Setting, Table
+from discreet_studies.study import Figure, Findings, Line, StudyCheck, StudySetting, StudyTable
 
 _GAMMA = stated.ALPHA / 10
 _CELLS = 4_000_000
@@ -74,7 +74,7 @@ def samples(
     )
 
 
-def coverages(setting: Setting) -> Findings:
+def coverages(setting: StudySetting) -> Findings:
     """Theorem 5.7.2 in finite samples, as printed, corrected and made safe."""
     rng = setting.rng("E3")
     sizes = sorted({key[0] for key in (*stated.CLASSICAL, *stated.ANALYTIC)})
@@ -168,7 +168,7 @@ def _theorem(rate: float) -> Claims:
     )
 
 
-def _classical_checks(found: _Rows) -> list[Check]:
+def _classical_checks(found: _Rows) -> list[StudyCheck]:
     verdicts = {
         "known sigma": Claims(source="Biswal 2024, Corollary 5.7.1; E3"),
         "misprinted": Claims(
@@ -200,11 +200,11 @@ def _classical_checks(found: _Rows) -> list[Check]:
     ]  # fmt: skip
 
 
-def _analytic_checks(found: _Rows) -> list[Check]:
+def _analytic_checks(found: _Rows) -> list[StudyCheck]:
     safe = Claims(
         source="C11", why="An upper end for the noisy variance brings the level back, for width."
     )
-    made: list[Check] = []
+    made: list[StudyCheck] = []
     for key, (rate, width, safe_rate, safe_width) in stated.ANALYTIC.items():
         row, name = found[key], _key(*key)
         made += [
@@ -228,7 +228,7 @@ def _analytic_checks(found: _Rows) -> list[Check]:
     ]  # fmt: skip
 
 
-def _other_laws(setting: Setting) -> list[Check]:
+def _other_laws(setting: StudySetting) -> list[StudyCheck]:
     """C11 on skewed rows, and on rows so rare that a mean of 100 is not normal."""
     rng = setting.rng("E3 laws")
     runs = setting.times(20_000, quick=5_000)
@@ -255,7 +255,7 @@ def _other_laws(setting: Setting) -> list[Check]:
     ]  # fmt: skip
 
 
-def _redrawn() -> list[Check]:
+def _redrawn() -> list[StudyCheck]:
     """M8: noise that is redrawn until the variance is positive, on a variance of 0 and of 1."""
     why = "Redrawing noise until the variance is positive conditions on the data; clamping is free."
     expected = {"epsilon 1": 1.49, "epsilon 0.1": 0.19}
@@ -267,7 +267,7 @@ def _redrawn() -> list[Check]:
     )
 
 
-def _textbook() -> list[Check]:
+def _textbook() -> list[StudyCheck]:
     at = {(10.0, 1e-5): 2.3e-5, (8.0, 0.01): 0.018}
     return list(
         Claims(source="M11", why="The classical formula is used beyond epsilon 1.").numbers(
@@ -280,7 +280,7 @@ def _textbook() -> list[Check]:
     )  # fmt: skip
 
 
-def _ours(setting: Setting) -> list[Check]:
+def _ours(setting: StudySetting) -> list[StudyCheck]:
     """Intervals that this package releases, noise and grid included, at the same budgets."""
     trials = 20_000
     made = []
@@ -306,9 +306,9 @@ def _ours(setting: Setting) -> list[Check]:
     return made
 
 
-def _classical_table(found: _Rows) -> Table:
+def _classical_table(found: _Rows) -> StudyTable:
     names = ("known sigma", "plug-in", "misprinted", "noise ignored")
-    return Table(
+    return StudyTable(
         id="E3/classical",
         title="Coverage of 95 % intervals for the mean of uniform rows, classical noise",
         columns=("rows", "epsilon", "epsilon of the variance", *names, "width of the plug-in"),
@@ -320,8 +320,8 @@ def _classical_table(found: _Rows) -> Table:
     )
 
 
-def _analytic_table(found: _Rows) -> Table:
-    return Table(
+def _analytic_table(found: _Rows) -> StudyTable:
+    return StudyTable(
         id="E3/analytic",
         title="Coverage and median width with exactly calibrated noise",
         columns=("rows", "epsilon", "epsilon of the variance", "plug-in", "its width", "safe",

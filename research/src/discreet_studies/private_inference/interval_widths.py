@@ -12,7 +12,7 @@ from discreet.noise.distribution import Floats
 from discreet_studies.checks import Claims
 from discreet_studies.private_inference import reference_values as stated
 from discreet_studies.private_inference.interval_coverage import samples, textbook_noise
-from discreet_studies.study import Check, Figure, Findings, Line, Setting, Table
+from discreet_studies.study import Figure, Findings, Line, StudyCheck, StudySetting, StudyTable
 
 _NOISES = ("Laplace", "classical Gaussian", "exact Gaussian", "none")
 
@@ -35,7 +35,7 @@ def widths_at(n: int) -> dict[str, float]:
     }
 
 
-def widths(setting: Setting) -> Findings:
+def widths(setting: StudySetting) -> Findings:
     """Laplace against Gaussian noise: pure privacy, and narrower."""
     rng = setting.rng("E4")
     found = {n: widths_at(n) for n in stated.WIDTHS}
@@ -43,7 +43,7 @@ def widths(setting: Setting) -> Findings:
         "Laplace": Claims(source="C12, M13", why="The thesis calls this interval infeasible."),
         **dict.fromkeys(_NOISES[1:], Claims(source="E4")),
     }
-    checks: list[Check] = []
+    checks: list[StudyCheck] = []
     for column, noise in enumerate(_NOISES):
         checks += claims[noise].numbers(
             f"E4/{noise}", f"width of a 95 % interval, noise: {noise}",
@@ -79,7 +79,7 @@ def _laplace_cdf(x: Floats) -> Floats:
     return np.where(x < 0, tail, 1 - tail)
 
 
-def _far_quantile() -> list[Check]:
+def _far_quantile() -> list[StudyCheck]:
     got = float(normal_laplace(np.array([1.0]), 2.0, tail=stated.ALPHA / 2)[0])
     return [
         Claims(source="C12").number("E4/quantile", "0.975 quantile of N(0, 1) plus Laplace(2)",
@@ -87,7 +87,7 @@ def _far_quantile() -> list[Check]:
     ]  # fmt: skip
 
 
-def _local(setting: Setting) -> list[Check]:
+def _local(setting: StudySetting) -> list[StudyCheck]:
     """C13: rows with noise are rows; their own spread gives the right interval."""
     rng = setting.rng("E4 local")
     runs = setting.times(20_000, quick=4_000)
@@ -107,8 +107,8 @@ def _local(setting: Setting) -> list[Check]:
     )  # fmt: skip
 
 
-def _width_table(found: dict[int, dict[str, float]]) -> Table:
-    return Table(
+def _width_table(found: dict[int, dict[str, float]]) -> StudyTable:
+    return StudyTable(
         id="E4/widths",
         title="Width of 95 % intervals for the mean of uniform rows at epsilon 1",
         columns=("rows", *_NOISES),

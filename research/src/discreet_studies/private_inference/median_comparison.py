@@ -8,14 +8,14 @@ from fractions import Fraction
 
 import numpy as np
 
-from discreet.core.relation import Relation
+from discreet.core.relation import NeighboringRelation
 from discreet.mechanisms.quantiles import private_quantile
 from discreet.noise.distribution import Floats
 from discreet_studies.audits.published_distributions import laplace_delta
 from discreet_studies.checks import Claims
 from discreet_studies.noise_mechanisms.disclosure_control import ages
 from discreet_studies.private_inference.reference_values import Mode
-from discreet_studies.study import Check, Figure, Findings, Line, Setting, Table
+from discreet_studies.study import Figure, Findings, Line, StudyCheck, StudySetting, StudyTable
 
 _WIDTH = 110.0
 _EPSILON = 1.0
@@ -40,7 +40,7 @@ class Error:
     std: float
 
 
-def medians(setting: Setting) -> Findings:
+def medians(setting: StudySetting) -> Findings:
     """Noise on every age, on the median, and a choice by rank."""
     x = ages(setting.rng("E1"))
     before, chosen = noisy_median(x, _WIDTH / _EPSILON), chosen_median(x)
@@ -93,7 +93,7 @@ def chosen_median(x: Floats, *, epsilon: float = _EPSILON) -> Error:
     grid = Fraction(1, 64)
     made = private_quantile(
         lower=0, upper=int(_WIDTH), epsilon=Fraction(epsilon), method="exponential", grid=grid,
-        relation=Relation.REPLACE_ONE,
+        relation=NeighboringRelation.REPLACE_ONE,
     )  # fmt: skip
     law = made.probabilities(x)
     away = np.arange(len(law)) * float(grid) - float(np.median(x))
@@ -101,7 +101,7 @@ def chosen_median(x: Floats, *, epsilon: float = _EPSILON) -> Error:
     return Error(bias=bias, std=math.sqrt(float(law @ (away - bias) ** 2)))
 
 
-def _coded(before: Error) -> list[Check]:
+def _coded(before: Error) -> list[StudyCheck]:
     coded = output_std("as_coded")
     return [
         _CODED.number("E1/post, as coded", "deviation of the noise on the median, as coded",
@@ -119,7 +119,7 @@ def _coded(before: Error) -> list[Check]:
     ]  # fmt: skip
 
 
-def _ranking(before: Error, chosen: Error) -> list[Check]:
+def _ranking(before: Error, chosen: Error) -> list[StudyCheck]:
     stand_in = Claims(source="E1, C6", why=_STANDS_IN)
     right = Claims(
         source="M7, C6",
@@ -149,7 +149,7 @@ def _ranking(before: Error, chosen: Error) -> list[Check]:
     ]  # fmt: skip
 
 
-def _simulated(setting: Setting, x: Floats, before: Error) -> list[Check]:
+def _simulated(setting: StudySetting, x: Floats, before: Error) -> list[StudyCheck]:
     rng = setting.rng("E1 runs")
     runs = setting.times(20_000, quick=1_000)
     noisy = np.concatenate([
@@ -167,7 +167,7 @@ def _simulated(setting: Setting, x: Floats, before: Error) -> list[Check]:
     ]  # fmt: skip
 
 
-def _skew() -> list[Check]:
+def _skew() -> list[StudyCheck]:
     # Exp(1) + Laplace(2) is below t > 0 with probability 1 - e^(-t/2) + e^(-t)/3.
     noisy = -2 * math.log(1.5 * (1 - math.sqrt(1 / 3)))
     why = "The thesis calls the median of noisy rows unbiased; its law is that of rows plus noise."
@@ -182,7 +182,7 @@ def _skew() -> list[Check]:
     )
 
 
-def _means() -> list[Check]:
+def _means() -> list[StudyCheck]:
     both = Claims(source="C1, C2, C3")
     matched = math.sqrt(_ROWS) * _EPSILON
     return [
@@ -197,8 +197,8 @@ def _means() -> list[Check]:
     ]  # fmt: skip
 
 
-def _table(before: Error, chosen: Error) -> Table:
-    return Table(
+def _table(before: Error, chosen: Error) -> StudyTable:
+    return StudyTable(
         id="E1/medians",
         title="Median of 659 ages on [0, 110] at epsilon 1",
         columns=("mechanism", "mode", "bias", "standard deviation", "private"),

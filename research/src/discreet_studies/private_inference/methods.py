@@ -11,13 +11,13 @@ import numpy as np
 from scipy.special import expit
 
 from discreet.models.dp_sgd._laplace_rates import GradientBound, PowerSchedule, final_noise_scale
-from discreet.models.dp_sgd.convergence import Runs, minimiser, simulate
+from discreet.models.dp_sgd.convergence import SimulatedRuns, minimiser, simulate
 from discreet.models.dp_sgd.estimators import PrivateLogisticRegression
 from discreet.models.dp_sgd.losses import Logistic
 from discreet.noise.distribution import Floats
-from discreet.noise.random_source import seeded
+from discreet.noise.random_source import seeded_rng
 from discreet_studies.private_inference.published_sgd import PublishedLaplaceDescent
-from discreet_studies.study import Setting
+from discreet_studies.study import StudySetting
 
 EPSILON = 1.0
 DELTA = 1e-6
@@ -30,7 +30,7 @@ _BOUND = GradientBound(dimension=_FEATURES, diameter=2.0)
 """Rows have L1 norm 1, and so has every gradient at most."""
 _STEPS = (1, 2, 5, 10, 30, 100, 300, 1000)
 _RATES = (1e-4, 3e-4, 1e-3, 3e-3, 0.01, 0.03, 0.1, 1.0)
-Trainer: TypeAlias = Callable[[int, float, int, int], Runs]
+Trainer: TypeAlias = Callable[[int, float, int, int], SimulatedRuns]
 """From steps, rate, repetitions and seed to runs."""
 
 
@@ -67,7 +67,7 @@ class Tuned:
     error: float
 
 
-def made_up(setting: Setting) -> Data:
+def made_up(setting: StudySetting) -> Data:
     """Normal rows of L1 norm 1, labels from a logistic model."""
     rng = setting.rng("E11")
     x = rng.normal(size=(_ROWS, _FEATURES))
@@ -82,7 +82,7 @@ def made_up(setting: Setting) -> Data:
 def thesis(data: Data) -> Trainer:
     """Theorem 7.6.1 at a constant rate: for the last iterate; the average costs more (M27)."""
 
-    def train(steps: int, rate: float, repetitions: int, seed: int) -> Runs:
+    def train(steps: int, rate: float, repetitions: int, seed: int) -> SimulatedRuns:
         return PublishedLaplaceDescent(
             schedule=PowerSchedule(start=rate), sensitivity=2.0, epsilon=EPSILON
         ).simulate(_OBJECTIVE, data.x, data.y, steps=steps, repetitions=repetitions, seed=seed)
@@ -93,7 +93,7 @@ def thesis(data: Data) -> Trainer:
 def last_noise(data: Data) -> Trainer:
     """The same guarantee with noise in the last step only (C42)."""
 
-    def train(steps: int, rate: float, repetitions: int, seed: int) -> Runs:
+    def train(steps: int, rate: float, repetitions: int, seed: int) -> SimulatedRuns:
         rates = np.full(steps, rate)
         scales = np.zeros(steps)
         scales[-1] = final_noise_scale(rates, bound=_BOUND, epsilon=EPSILON) / rate
@@ -105,7 +105,7 @@ def last_noise(data: Data) -> Trainer:
 def sampled_laplace(data: Data) -> Trainer:
     """Constant noise for the whole run, steps on one secret record each (C37)."""
 
-    def train(steps: int, rate: float, repetitions: int, seed: int) -> Runs:
+    def train(steps: int, rate: float, repetitions: int, seed: int) -> SimulatedRuns:
         each = math.log1p(_ROWS * math.expm1(EPSILON / steps))
         scales = np.full(steps, 2.0 / each)
         return _simulated(data, np.full(steps, rate), scales, repetitions, seed)
@@ -113,7 +113,9 @@ def sampled_laplace(data: Data) -> Trainer:
     return train
 
 
-def _simulated(data: Data, rates: Floats, scales: Floats, repetitions: int, seed: int) -> Runs:
+def _simulated(
+    data: Data, rates: Floats, scales: Floats, repetitions: int, seed: int
+) -> SimulatedRuns:
     return simulate(
         _OBJECTIVE, data.x, data.y, rates=rates, scales=scales, repetitions=repetitions, seed=seed
     )
@@ -149,7 +151,7 @@ def mini_batches(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Method:
+class TrainingMethod:
     """How to train, what is published, and the setting that was stated as the best."""
 
     trainer: Callable[[Data], Trainer]
@@ -158,14 +160,14 @@ class Method:
 
 
 METHODS = {
-    "thesis, last iterate": Method(trainer=thesis, stated=(5, 0.003)),
-    "thesis, average": Method(trainer=thesis, stated=(5, 0.003), average=True),
-    "noise in the last step": Method(trainer=last_noise, stated=(1, 0.01)),
-    "Laplace on sampled records": Method(trainer=sampled_laplace, stated=(1000, 0.03)),
+    "thesis, last iterate": TrainingMethod(trainer=thesis, stated=(5, 0.003)),
+    "thesis, average": TrainingMethod(trainer=thesis, stated=(5, 0.003), average=True),
+    "noise in the last step": TrainingMethod(trainer=last_noise, stated=(1, 0.01)),
+    "Laplace on sampled records": TrainingMethod(trainer=sampled_laplace, stated=(1000, 0.03)),
 }
 
 
-def tuned(setting: Setting, data: Data, method: Method) -> Tuned:
+def tuned(setting: StudySetting, data: Data, method: TrainingMethod) -> Tuned:
     """The best of 64 combinations by its mean, without paying for the search, then again.
 
     A quick run takes the stated combination, and does not search.
@@ -192,7 +194,7 @@ def fitted(data: Data, runs: int) -> Floats:
     for seed in range(runs):
         model = PrivateLogisticRegression(
             epsilon=EPSILON, delta=DELTA, bounds=(-1, 1), classes=(0, 1), l2=_OBJECTIVE.l2,
-            fit_intercept=False, bits=seeded(seed),
+            fit_intercept=False, bits=seeded_rng(seed),
         )  # fmt: skip
         found.append(np.ravel(model.fit(data.x, data.y.astype(np.int64)).coef_))
     return data.excess(np.array(found))

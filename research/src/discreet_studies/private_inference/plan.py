@@ -10,11 +10,11 @@ from discreet_studies.private_inference.median_comparison import medians
 from discreet_studies.private_inference.series_figures import figures
 from discreet_studies.private_inference.series_leakage import vectors
 from discreet_studies.private_inference.variance_comparison import variances
-from discreet_studies.study import Experiment, Plan
+from discreet_studies.study import Experiment, StudyPlan
 
 _HERE = "discreet_studies.private_inference"
 
-BISWAL_INFERENCE = Plan(
+BISWAL_INFERENCE = StudyPlan(
     name="biswal-inference",
     title="Inference, time series and gradient descent under privacy",
     source="Biswal 2024, Contributions to probabilistic and statistical foundations of "

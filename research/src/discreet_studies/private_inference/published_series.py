@@ -23,7 +23,7 @@ Scenario: TypeAlias = Literal["A1+N2", "A1+N3", "A2+N1", "A3+N3", "A4+N3"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Claim:
+class SeriesClaim:
     """What a formula says, and what is true of the same releases under the model."""
 
     epsilon: float
@@ -77,7 +77,7 @@ def claim(
     person: int = 0,
     mode: Mode = "corrected",
     prior: Literal["model", "flat"] = "model",
-) -> Claim:
+) -> SeriesClaim:
     """Theorems 6.3.4 to 6.3.8, with everybody else's value at the secret's time known (C24-C28).
 
     ``prior="flat"`` forgets where values come from, as the published A2+N1 always does.
@@ -112,12 +112,12 @@ def claim(
         both = math.exp(e[0]) * d[1] + math.exp(e[1]) * d[0] + d[0] * d[1]
     match scenario:
         case "A1+N2" | "A2+N1":
-            return Claim(epsilon=parts[i], delta=d[t], mu=float(abs(carried[i])))
+            return SeriesClaim(epsilon=parts[i], delta=d[t], mu=float(abs(carried[i])))
         case "A1+N3":
             mu = math.hypot(direct[0], carried[i])
-            return Claim(epsilon=e[0] + parts[i], delta=both, mu=mu)
+            return SeriesClaim(epsilon=e[0] + parts[i], delta=both, mu=mu)
         case "A4+N3":
-            return Claim(epsilon=e[0] + e[1], delta=both, mu=math.hypot(*direct))
+            return SeriesClaim(epsilon=e[0] + e[1], delta=both, mu=math.hypot(*direct))
         case _:
             mu = largest(np.array([np.full(n, direct[0]), carried])).upper
             return _everyone(e, d, parts, mu, text=text)
@@ -125,14 +125,14 @@ def claim(
 
 def _everyone(
     e: tuple[float, float], d: tuple[float, ...], parts: list[float], mu: float, *, text: bool
-) -> Claim:
+) -> SeriesClaim:
     """A3+N3: as stated, the group deltas of the proof added up, 1 at most (M20); or exact."""
     if not text:
-        return Claim(epsilon=gaussian_epsilon(d[0] + d[1], mu=mu), delta=d[0] + d[1], mu=mu)
+        return SeriesClaim(epsilon=gaussian_epsilon(d[0] + d[1], mu=mu), delta=d[0] + d[1], mu=mu)
     with np.errstate(over="ignore"):
         first = d[0] * float(np.exp(e[0] * np.arange(len(parts))).sum())
         second = d[1] * float(np.exp(np.cumsum([0.0, *parts[:-1]])).sum())
-    return Claim(epsilon=e[0] + sum(parts), delta=min(1.0, first + second), mu=mu)
+    return SeriesClaim(epsilon=e[0] + sum(parts), delta=min(1.0, first + second), mu=mu)
 
 
 def _forward(model: VAR) -> tuple[Floats, float]:

@@ -15,8 +15,13 @@ from numpy.typing import ArrayLike
 from discreet.core._validate import count, positive
 from discreet.core.errors import InvalidArgument
 from discreet.models.dp_sgd._laplace_rates import Floats, PowerSchedule, noise_scales, positives
-from discreet.models.dp_sgd.convergence import SECOND_MOMENT, Problem, Runs, simulate
-from discreet.models.dp_sgd.losses import Objective
+from discreet.models.dp_sgd.convergence import (
+    SECOND_MOMENT,
+    ConvergenceProblem,
+    SimulatedRuns,
+    simulate,
+)
+from discreet.models.dp_sgd.losses import Loss
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,14 +53,14 @@ class PublishedLaplaceDescent:
 
     def simulate(
         self,
-        objective: Objective,
+        objective: Loss,
         x: Floats,
         y: Floats,
         *,
         steps: int,
         repetitions: int = 1,
         seed: int = 0,
-    ) -> Runs:
+    ) -> SimulatedRuns:
         """Runs on public or made-up records."""
         return simulate(
             objective,
@@ -75,7 +80,7 @@ def noise_vanishes_as_published(schedule: PowerSchedule) -> bool:
     return schedule.growth > 1.5
 
 
-def bound_as_published(facts: Problem, *, rates: ArrayLike, scales: ArrayLike) -> float:
+def bound_as_published(facts: ConvergenceProblem, *, rates: ArrayLike, scales: ArrayLike) -> float:
     """The printed bound: each rate with the noise of the step *before* the one that uses it (M25).
 
     The first rate has no such noise; it goes without.

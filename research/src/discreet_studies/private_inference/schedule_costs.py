@@ -16,7 +16,7 @@ from discreet_studies.private_inference.iterate_distribution import (
     largest_loss,
 )
 from discreet_studies.private_inference.trajectory_cost import Costs, average_loss, costs, harmonic
-from discreet_studies.study import Check, Figure, Findings, Line, Setting, Table
+from discreet_studies.study import Figure, Findings, Line, StudyCheck, StudySetting, StudyTable
 
 _DELTA = 1e-6
 _DIAMETER = 2.0
@@ -32,7 +32,7 @@ _CONDITION = Claims(
 )
 
 
-def trajectories(setting: Setting) -> Findings:
+def trajectories(setting: StudySetting) -> Findings:
     """One iterate, all of them, their average; and with a secret choice of records."""
     del setting  # exact
     found = {
@@ -48,14 +48,14 @@ def trajectories(setting: Setting) -> Findings:
     )
 
 
-def _costs(found: dict[int, Costs]) -> list[Check]:
+def _costs(found: dict[int, Costs]) -> list[StudyCheck]:
     names = {steps: f"{steps} steps" for steps in found}
     grid = Claims(
         source="E12, C37",
         why="Computed for Poisson samples on a grid of 1e-4, which overstates; and the theorem "
         "leaves out that a step sees one record of n.",
     )
-    made: list[Check] = [
+    made: list[StudyCheck] = [
         *Claims(source="Biswal 2024, Theorem 7.6.1; E12").numbers(
             "E12/one iterate", "epsilon of the last iterate",
             expected=dict.fromkeys(names.values(), 1.0),
@@ -88,7 +88,7 @@ def _costs(found: dict[int, Costs]) -> list[Check]:
     ]  # fmt: skip
 
 
-def _averages() -> list[Check]:
+def _averages() -> list[StudyCheck]:
     why = "Privacy is proved for an iterate, convergence for the average, which costs more."
     expected = {3: 1.5, 4: 1.5, 10: 1.8, 10_000: 2.0}
     return list(
@@ -101,7 +101,7 @@ def _averages() -> list[Check]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Line:
+class _CostLine:
     """The gradient of a quadratic loss, convex or not."""
 
     slope: float
@@ -118,11 +118,11 @@ def last_loss(slope: float, steps: int) -> float:
     """
     rates = np.full(steps, 0.5)
     scales = noise_scales(rates, diameter=1.0, epsilon=1.0)
-    laws = [density([_Line(slope=slope, record=r)], rates=rates, scales=scales) for r in (0, 1)]
+    laws = [density([_CostLine(slope=slope, record=r)], rates=rates, scales=scales) for r in (0, 1)]
     return largest_loss(*laws)
 
 
-def _marginals() -> list[Check]:
+def _marginals() -> list[StudyCheck]:
     """C36: the exact loss of the last iterate, for three losses."""
     linear, convex = {1: 1.0, 2: 1.0, 3: 1.0, 4: 1.0}, {2: 0.75, 3: 0.58, 4: 0.47}
     three = np.full(3, 0.5)
@@ -145,7 +145,7 @@ def _marginals() -> list[Check]:
     ]  # fmt: skip
 
 
-def _dominated() -> list[Check]:
+def _dominated() -> list[StudyCheck]:
     """M28: with the schedule that converges, one iterate is claimed to cost more than all do."""
     steps = 10_000
     schedule = PowerSchedule(decay=0.5, growth=0.75)
@@ -162,8 +162,8 @@ def _dominated() -> list[Check]:
     ]  # fmt: skip
 
 
-def _table(found: dict[int, Costs]) -> Table:
-    return Table(
+def _table(found: dict[int, Costs]) -> StudyTable:
+    return StudyTable(
         id="E12/epsilon",
         title="Epsilon of a run whose every iterate is promised epsilon 1",
         columns=(

@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from discreet.report.drawing.line_chart import Axis, Curve
-from discreet.report.drawing.panel import Lines, save
+from discreet.report.drawing.line_chart import ChartAxis, ChartCurve
+from discreet.report.drawing.panel import LinePanel, save
 
 if TYPE_CHECKING:  # models need scikit-learn, which is an extra
-    from discreet.models.dp_sgd.schedule_analysis import Analysis
+    from discreet.models.dp_sgd.schedule_analysis import ScheduleAnalysis
 
 _TERMS = {
     "distance": "distance still to go",
@@ -19,21 +19,21 @@ _TERMS = {
 }
 
 
-def terms(analysis: Analysis) -> Lines:
+def terms(analysis: ScheduleAnalysis) -> LinePanel:
     """The terms of the bound against the number of steps."""
     table = analysis.table()
     best = analysis.best
-    return Lines(
+    return LinePanel(
         lines=[
-            Curve(
+            ChartCurve(
                 label=label,
                 x=[row["steps"] for row in table],
                 y=[row[name] for row in table],
             )
             for name, label in _TERMS.items()
         ],
-        x=Axis(label="steps", log=True),
-        y=Axis(label="expected excess loss", log=True),
+        x=ChartAxis(label="steps", log=True),
+        y=ChartAxis(label="expected excess loss", log=True),
         title=(
             f"Bound by steps: {_rates(analysis)}, {analysis.noise.capitalize()} noise, "
             f"a budget for {_budget(analysis)}"
@@ -46,38 +46,40 @@ def terms(analysis: Analysis) -> Lines:
     )
 
 
-def costs(analysis: Analysis) -> Lines:
+def costs(analysis: ScheduleAnalysis) -> LinePanel:
     """What the last iterate and what all of them cost, against the number of steps."""
     table = analysis.table()
     steps = [row["steps"] for row in table]
     unit = "epsilon" if analysis.noise == "laplace" else "rho"
-    return Lines(
+    return LinePanel(
         lines=[
-            Curve(label="the last iterate alone", x=steps, y=[row["last_cost"] for row in table]),
-            Curve(
+            ChartCurve(
+                label="the last iterate alone", x=steps, y=[row["last_cost"] for row in table]
+            ),
+            ChartCurve(
                 label="all iterates, their average", x=steps, y=[row["run_cost"] for row in table]
             ),
         ],
-        x=Axis(label="steps", log=True),
-        y=Axis(label=unit, log=True),
+        x=ChartAxis(label="steps", log=True),
+        y=ChartAxis(label=unit, log=True),
         title=f"What the run costs, in {unit}",
         note="One record replaced; the number of steps is fixed before the first.",
     )
 
 
-def save_schedule(analysis: Analysis, path: str | Path) -> Path:
+def save_schedule(analysis: ScheduleAnalysis, path: str | Path) -> Path:
     """Draw the terms, and the costs unless they are fixed; the format follows the suffix."""
     if analysis.budget == "run":
         return save((terms(analysis),), Path(path))
     return save((terms(analysis), costs(analysis)), Path(path))
 
 
-def _rates(analysis: Analysis) -> str:
+def _rates(analysis: ScheduleAnalysis) -> str:
     start, decay = analysis.schedule.start, analysis.schedule.decay
     return f"rate {start:g}" if decay == 0 else f"rates {start:g} (1+t)^-{decay:g}"
 
 
-def _budget(analysis: Analysis) -> str:
+def _budget(analysis: ScheduleAnalysis) -> str:
     if analysis.budget == "run":
         return "the whole run"
     growth = analysis.schedule.growth

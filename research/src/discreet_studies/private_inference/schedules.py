@@ -15,7 +15,13 @@ from discreet.models.dp_sgd._laplace_rates import (
     noise_scales,
     sums,
 )
-from discreet.models.dp_sgd.convergence import Problem, bound, minimiser, problem, simulate
+from discreet.models.dp_sgd.convergence import (
+    ConvergenceProblem,
+    bound,
+    minimiser,
+    problem,
+    simulate,
+)
 from discreet.models.dp_sgd.losses import Squared
 from discreet.noise.distribution import Floats
 from discreet_studies.checks import Claims
@@ -24,7 +30,7 @@ from discreet_studies.private_inference.published_sgd import (
     bound_as_published,
     noise_vanishes_as_published,
 )
-from discreet_studies.study import Check, Figure, Findings, Line, Setting, Table
+from discreet_studies.study import Figure, Findings, Line, StudyCheck, StudySetting, StudyTable
 
 _STEPS = 100_000
 _TERMS = ("distance", "variance", "noise")
@@ -38,7 +44,7 @@ _WRONG_POWERS = Claims(
 # ── E9 ────────────────────────────────────────────────────────────────────────────────────────
 
 
-def exponents(setting: Setting) -> Findings:
+def exponents(setting: StudySetting) -> Findings:
     """Powers of the number of steps by which the three terms of the bound grow."""
     del setting  # exact
     keys = (*stated.EXPONENTS, *stated.NOISE_EXPONENTS)
@@ -58,8 +64,8 @@ def _name(rho: float, kappa: float) -> str:
     return f"rho {rho:g}, kappa {kappa:g}"
 
 
-def _powers(found: dict[tuple[float, float], Exponents]) -> list[Check]:
-    made: list[Check] = []
+def _powers(found: dict[tuple[float, float], Exponents]) -> list[StudyCheck]:
+    made: list[StudyCheck] = []
     for key, row in stated.EXPONENTS.items():
         made += [
             _judged(key, term).number(
@@ -92,7 +98,7 @@ def _judged(key: tuple[float, float], term: str) -> Claims:
     return _WRONG_POWERS if wrong else _EXAMPLES
 
 
-def _verdicts() -> list[Check]:
+def _verdicts() -> list[StudyCheck]:
     threshold = Claims(
         source="M30, C39",
         why="For a constant rate the thesis asks for kappa above 3/2; its own formula says 1.",
@@ -112,13 +118,13 @@ def _verdicts() -> list[Check]:
     ]  # fmt: skip
 
 
-def _constants() -> list[Check]:
+def _constants() -> list[StudyCheck]:
     """Leading constants, the best number of steps, and the best noise for a fixed budget."""
     schedule = _schedule(0.0, 0.0)
     scales = noise_scales(schedule.rates(_STEPS), diameter=1.0, epsilon=1.0)
     leading = sums(schedule.rates(_STEPS), scales=scales).noise / _STEPS**2
     ratios = {0.0: 1.0, 0.25: 0.90, 0.5: 0.51, 0.75: 0.14}
-    facts = Problem(dimension=10, smoothness=0.25, variance=0.0, distance=13.4)
+    facts = ConvergenceProblem(dimension=10, smoothness=0.25, variance=0.0, distance=13.4)
     far = range(1, 200)
     rate = 0.01
     noises = noise_scales(np.full(200, rate), diameter=2.0, epsilon=1.0)
@@ -146,8 +152,8 @@ def best_over_constant(rho: float, *, steps: int = 1000) -> float:
     return sums(rates, scales=best).noise / sums(rates, scales=constant).noise
 
 
-def _power_table(found: dict[tuple[float, float], Exponents]) -> Table:
-    return Table(
+def _power_table(found: dict[tuple[float, float], Exponents]) -> StudyTable:
+    return StudyTable(
         id="E9/powers",
         title="Powers of N of the three terms of the bound, from 1e5 to 1e6 steps",
         columns=("rho", "kappa", *_TERMS, "limit of the noise", "verdict"),
@@ -184,7 +190,7 @@ def _power_figure() -> Figure:
 # ── E10 ───────────────────────────────────────────────────────────────────────────────────────
 
 
-def convergence(setting: Setting) -> Findings:
+def convergence(setting: StudySetting) -> Findings:
     """Ridge regression with noise: what is lost, and what the theorem allows."""
     x, y = ridge_data(setting)
     objective = Squared(l2=0.1, intercept=True)
@@ -206,7 +212,7 @@ def convergence(setting: Setting) -> Findings:
     return Findings(
         checks=tuple(_convergence_checks(rows)),
         tables=(
-            Table(
+            StudyTable(
                 id="E10/excess",
                 title="Mean excess loss of the average, its bound, and the bound as printed",
                 columns=("rho", "kappa", "steps", "D / epsilon", "excess", "bound", "as_text"),
@@ -218,7 +224,7 @@ def convergence(setting: Setting) -> Findings:
     )
 
 
-def ridge_data(setting: Setting) -> tuple[Floats, Floats]:
+def ridge_data(setting: StudySetting) -> tuple[Floats, Floats]:
     """Records with an intercept, slope 1.2, noise 0.3."""
     rng = setting.rng("E10")
     v = rng.uniform(-1, 1, 200)
@@ -227,14 +233,14 @@ def ridge_data(setting: Setting) -> tuple[Floats, Floats]:
 
 def _convergence_checks(
     rows: list[tuple[float, float, int, float, float, float, float]],
-) -> list[Check]:
+) -> list[StudyCheck]:
     theorem = Claims(
         source="Biswal 2024, Theorem 7.7.1; C38",
         why="Each rate belongs to the noise of its own step; printed, it is that of the step "
         "before.",
     )
     drawn = Claims(source="E10", why="Records are made up anew: the same law, other numbers.")
-    made: list[Check] = []
+    made: list[StudyCheck] = []
     for rho, kappa, steps, noise, lost, limit, printed in rows:
         name = f"{_name(rho, kappa)}, {steps} steps, D/epsilon {noise:g}"
         excess, stated_bound = stated.EXCESS[rho, kappa, steps, noise]
@@ -251,7 +257,7 @@ def _convergence_checks(
     return made
 
 
-def _bound_figure(facts: Problem) -> Figure:
+def _bound_figure(facts: ConvergenceProblem) -> Figure:
     at = [int(10 ** (k / 6)) for k in range(4, 25)]
     schedule = _schedule(0.5, 0.8, start=facts.largest_rate)
     rates = schedule.rates(at[-1])

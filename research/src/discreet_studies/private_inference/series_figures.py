@@ -13,15 +13,15 @@ from discreet.noise.distribution import Floats
 from discreet_studies.checks import Claims
 from discreet_studies.private_inference import reference_values as stated
 from discreet_studies.private_inference.published_series import (
-    Claim,
     Scenario,
+    SeriesClaim,
     adjusted_epsilon,
     claim,
     noise_std,
     total_dependence,
 )
 from discreet_studies.private_inference.reference_values import Mode
-from discreet_studies.study import Check, Figure, Findings, Line, Setting, Table
+from discreet_studies.study import Figure, Findings, Line, StudyCheck, StudySetting, StudyTable
 
 _PEOPLE = 2
 _DELTA = 0.05
@@ -38,7 +38,7 @@ _SQUARE = (
 )
 
 
-def figures(setting: Setting) -> Findings:
+def figures(setting: StudySetting) -> Findings:
     """The five figures, in three modes, and what the theorems behind them claim."""
     del setting  # exact
     return Findings(
@@ -110,8 +110,8 @@ def _source(mode: Mode, name: str) -> Claims:
     return Claims(source="M17, C23", why=_SQUARE + flat)
 
 
-def _curves() -> list[Check]:
-    made: list[Check] = []
+def _curves() -> list[StudyCheck]:
+    made: list[StudyCheck] = []
     for (name, mode), row in stated.FIGURES.items():
         made += _source(mode, name).numbers(
             f"E7/{name}, {mode}",
@@ -123,8 +123,8 @@ def _curves() -> list[Check]:
     return made
 
 
-def _sweeps() -> list[Check]:
-    made: list[Check] = []
+def _sweeps() -> list[StudyCheck]:
+    made: list[StudyCheck] = []
     for (name, rho), row in stated.SWEEPS.items():
         made += _source("as_coded", name).numbers(
             f"E7/{name}, rho {rho:g}",
@@ -146,7 +146,7 @@ def _swept(name: str, rho: float) -> dict[str, float]:
     return {label: swept(name, a, rho, mode="as_coded") for label, a in _TENTHS.items()}
 
 
-def _prose() -> list[Check]:
+def _prose() -> list[StudyCheck]:
     """What the text reads off its figures."""
     read = Claims(source="Biswal 2024, text of figures 6.2, 6.4 and 6.5")
     wrong = Claims(
@@ -188,7 +188,7 @@ def _prose() -> list[Check]:
     ]  # fmt: skip
 
 
-def _claims() -> list[Check]:
+def _claims() -> list[StudyCheck]:
     """M16, M17, M20: what the theorems state at other parameters."""
     square = Claims(source="M17", why=_SQUARE)
     many, ten = (VAR(lags=0.9 * np.eye(n), noise=np.eye(n)) for n in (100, 10))
@@ -238,7 +238,7 @@ def _claims() -> list[Check]:
 
 def _claimed(
     model: VAR, scenario: Scenario, mode: Literal["as_text", "corrected"] = "corrected"
-) -> Claim:
+) -> SeriesClaim:
     return claim(
         model, scenario=scenario, width=1.0, epsilons=(1.0, 1.0), deltas=(1e-5, 1e-5), mode=mode
     )
@@ -263,8 +263,8 @@ def _largest_ratio() -> float:
     return max(ratios)
 
 
-def _table() -> Table:
-    return Table(
+def _table() -> StudyTable:
+    return StudyTable(
         id="E7/epsilon",
         title="Adjusted epsilon of the first person's value, by correlation of the model's noise",
         columns=("figure", "mode", *(f"rho {rho:g}" for rho in stated.RHOS)),

@@ -7,15 +7,23 @@ import math
 import numpy as np
 
 from discreet.accounting.conversion import gaussian_epsilon
-from discreet.audit.series import VAR, cell, cells, everyone, leakage, releases, row
+from discreet.audit.series import (
+    VAR,
+    cells,
+    leakage,
+    releases,
+    secret_person,
+    secret_time,
+    secret_value,
+)
 from discreet.audit.series._leakage import brute_factor
-from discreet.audit.series.threat_model import Known, Releases, Secret
+from discreet.audit.series.threat_model import Known, Secret, SeriesReleases
 from discreet.noise.distribution import Floats
-from discreet.noise.random_source import seeded
+from discreet.noise.random_source import seeded_rng
 from discreet_studies.checks import Claims
 from discreet_studies.private_inference import reference_values as stated
 from discreet_studies.private_inference.published_series import claim, noise_std
-from discreet_studies.study import Check, Figure, Findings, Line, Setting, Table
+from discreet_studies.study import Figure, Findings, Line, StudyCheck, StudySetting, StudyTable
 
 _PEOPLE = 2
 _DELTA = 0.05
@@ -23,11 +31,11 @@ _STD = noise_std(1.0, delta=_DELTA, sensitivity=0.5)
 _SIGMA = ((1.0, 0.3), (0.3, 1.0))
 _MODEL = VAR(lags=((0.5, 0.1), (0.0, 0.5)), noise=_SIGMA)
 _TARGETS: dict[str, Secret] = {
-    "A1": cell(0, time=0),
-    "A2": cell(0, time=1),
-    "A3 at t=1": everyone(time=0),
-    "A3 at t=2": everyone(time=1),
-    "A4": row(0, times=(0, 1)),
+    "A1": secret_value(0, time=0),
+    "A2": secret_value(0, time=1),
+    "A3 at t=1": secret_time(time=0),
+    "A3 at t=2": secret_time(time=1),
+    "A4": secret_person(0, times=(0, 1)),
 }
 _SIDES: tuple[Known, ...] = ("time", "none")
 _KNOWLEDGE = {"N1": (0,), "N2": (1,), "N3": (0, 1)}
@@ -37,7 +45,7 @@ _PRIOR = (
 )
 
 
-def vectors(setting: Setting) -> Findings:
+def vectors(setting: StudySetting) -> Findings:
     """The whole grid of targets and knowledge for one model, and how leakage fades."""
     return Findings(
         checks=(
@@ -60,14 +68,14 @@ def mu(target: str, *, knowledge: str, known: Known = "time", model: VAR = _MODE
     ).model
 
 
-def _released(times: tuple[int, ...]) -> Releases:
+def _released(times: tuple[int, ...]) -> SeriesReleases:
     return releases(times=times, width=1.0, people=_PEOPLE, std=_STD)
 
 
-def _grid() -> list[Check]:
+def _grid() -> list[StudyCheck]:
     exact = Claims(source="C29, E8")
     back = Claims(source="C26, C29, E8", why=_PRIOR)
-    made: list[Check] = []
+    made: list[StudyCheck] = []
     for (target, known), values in stated.LEAKAGE.items():
         for knowledge, value in zip(_KNOWLEDGE, values, strict=True):
             claims = back if (target, knowledge) == ("A2", "N1") else exact
@@ -98,7 +106,7 @@ def _known(word: str) -> Known:
     return "none" if word == "none" else "time"
 
 
-def _rows() -> list[Check]:
+def _rows() -> list[StudyCheck]:
     flat = _MODEL.initial
     return [
         *Claims(source="C19, E8").numbers(
@@ -118,7 +126,7 @@ def _rows() -> list[Check]:
     ]  # fmt: skip
 
 
-def _bounds() -> list[Check]:
+def _bounds() -> list[StudyCheck]:
     """C29: none of the numbers without a model bounds the model's."""
     twins = VAR(lags=np.zeros((2, 2)), noise=((1.0, 0.99), (0.99, 1.0)))
     growing = VAR(lags=((3.0, 0.0), (0.0, 0.1)), noise=0.01 * np.eye(2), start=np.eye(2))
@@ -140,7 +148,7 @@ def _bounds() -> list[Check]:
     ]  # fmt: skip
 
 
-def _brute(setting: Setting) -> list[Check]:
+def _brute(setting: StudySetting) -> list[StudyCheck]:
     """The fast engine against the covariance of all cells, on 40 random models."""
     rng = setting.rng("E8 brute")
     largest_gap = 0.0
@@ -156,7 +164,7 @@ def _brute(setting: Setting) -> list[Check]:
         for known in _SIDES:
             fast = cells(model, releases=shown, known=known).model
             slow = [
-                [_slow(model, shown, cell(i, time=t), known) for t in range(times)]
+                [_slow(model, shown, secret_value(i, time=t), known) for t in range(times)]
                 for i in range(people)
             ]
             largest_gap = max(largest_gap, float(np.abs(fast - np.array(slow)).max()))
@@ -167,14 +175,14 @@ def _brute(setting: Setting) -> list[Check]:
     ]  # fmt: skip
 
 
-def _slow(model: VAR, shown: Releases, secret: Secret, known: Known) -> float:
+def _slow(model: VAR, shown: SeriesReleases, secret: Secret, known: Known) -> float:
     return float(np.linalg.norm(brute_factor(model, releases=shown, secret=secret, known=known)))
 
 
-def _regression(setting: Setting) -> list[Check]:
+def _regression(setting: StudySetting) -> list[StudyCheck]:
     """M18: the first release regressed on the second values, from a simulated panel."""
     runs = setting.times(2_000_000, quick=200_000)
-    panel = _MODEL.simulate(times=2, bits=seeded(setting.seed), runs=runs)
+    panel = _MODEL.simulate(times=2, bits=seeded_rng(setting.seed), runs=runs)
     slopes, left = _fitted(panel[:, :, 1], panel[:, :, 0].mean(axis=1))
     exact, variance = backward()
     theorem, printed = _inverted()
@@ -232,7 +240,7 @@ def fading(strength: float) -> tuple[float, float]:
     return mu("A2", knowledge="N1", model=model), text.epsilon
 
 
-def _fading() -> list[Check]:
+def _fading() -> list[StudyCheck]:
     found = {a: fading(a) for a in stated.DECAY}
     return [
         *Claims(source="M18, C26", why=_PRIOR).numbers(
@@ -246,8 +254,8 @@ def _fading() -> list[Check]:
     ]  # fmt: skip
 
 
-def _table() -> Table:
-    return Table(
+def _table() -> StudyTable:
+    return StudyTable(
         id="E8/mu",
         title="How far apart two values of a target are, given the releases (GDP mu)",
         columns=("target", "known", "N1: first", "N2: second", "N3: both"),
@@ -259,8 +267,8 @@ def _table() -> Table:
     )
 
 
-def _fading_table() -> Table:
-    return Table(
+def _fading_table() -> StudyTable:
+    return StudyTable(
         id="E8/fading",
         title="The second value from the first release, as dependence fades",
         columns=("a", "mu, corrected", "epsilon at delta 0.05, corrected", "epsilon, as_text"),

@@ -18,7 +18,7 @@ from discreet.accounting.guarantee import Guarantee
 from discreet.core import events
 from discreet.core._validate import count, positive
 from discreet.core.errors import InvalidArgument
-from discreet.core.relation import Relation
+from discreet.core.relation import NeighboringRelation
 from discreet.models.dp_sgd._laplace_rates import (
     GradientBound,
     marginal_epsilons,
@@ -48,17 +48,17 @@ def trajectory(
     steps = Counter(_rounded_down(float(scale)) / unit for scale in gamma)
     parts = []
     for scale, times in steps.items():
-        event: events.Event = events.LaplaceNoise(scale)
+        event: events.Event = events.LaplaceEvent(scale)
         if batch is not None or rows is not None:
             event = _drawn(event, batch, rows)
         parts.append((event, times))
-    return Guarantee(events.Composed(tuple(parts)), Relation.REPLACE_ONE)
+    return Guarantee(events.ComposedEvent(tuple(parts)), NeighboringRelation.REPLACE_ONE)
 
 
 def _drawn(event: events.Event, batch: int | None, rows: int | None) -> events.Event:
     if batch is None or rows is None:
         raise InvalidArgument("sampling takes both batch and rows.")
-    return events.SampledWithoutReplacement(count("batch", batch), count("rows", rows), event)
+    return events.SampledWithoutReplacementEvent(count("batch", batch), count("rows", rows), event)
 
 
 def _rounded_down(scale: float) -> Fraction:
@@ -106,7 +106,9 @@ def costs(
     whole = trajectory(scales, sensitivity=diameter)
     drawn = trajectory(scales, sensitivity=diameter, batch=1, rows=rows)
     poisson = Guarantee(
-        events.compose(events.Sampled(Fraction(1, rows), event) for event in _repeated(whole.event))
+        events.compose(
+            events.SampledEvent(Fraction(1, rows), event) for event in _repeated(whole.event)
+        )
     )
     return Costs(
         steps=eta.size,
@@ -120,7 +122,7 @@ def costs(
 
 
 def _repeated(event: events.Event) -> Sequence[events.Event]:
-    assert isinstance(event, events.Composed)  # noqa: S101 - made by `trajectory`
+    assert isinstance(event, events.ComposedEvent)  # noqa: S101 - made by `trajectory`
     return [part for part, times in event.parts for _ in range(times)]
 
 

@@ -6,11 +6,11 @@ import math
 
 import numpy as np
 
-from discreet.intervals.central_vs_local import central_and_local
+from discreet.intervals.central_vs_local import compare_central_local
 from discreet.noise.distribution import Floats
 from discreet_studies.checks import Claims
 from discreet_studies.private_inference import reference_values as stated
-from discreet_studies.study import Check, Figure, Findings, Line, Setting, Table
+from discreet_studies.study import Figure, Findings, Line, StudyCheck, StudySetting, StudyTable
 
 _ROWS = (5, 50, 659)
 _FOURTH = 1 / 80
@@ -25,7 +25,7 @@ _SQUARE_ROOT = (
 )
 
 
-def variances(setting: Setting) -> Findings:
+def variances(setting: StudySetting) -> Findings:
     """Exact moments, simulated ones, those of the thesis, and matching of budgets."""
     return Findings(
         checks=(*_moments(), *_simulated(setting), *_fourth(setting), *_matching()),
@@ -82,7 +82,7 @@ def _root(square: float, linear: float, target: float) -> float:
     return 2 * target / (linear + math.sqrt(linear**2 + 4 * square * target))
 
 
-def _moments() -> list[Check]:
+def _moments() -> list[StudyCheck]:
     mean, spread, error = moments(659, variance=stated.UNIFORM_VARIANCE, scale=1.0)
     right = Claims(source="M2, M3, C4", why=_CROSS)
     text = Claims(source="Biswal 2024, equation 5.25")
@@ -105,9 +105,9 @@ def _moments() -> list[Check]:
     ]  # fmt: skip
 
 
-def _simulated(setting: Setting) -> list[Check]:
+def _simulated(setting: StudySetting) -> list[StudyCheck]:
     rng = setting.rng("E2")
-    made: list[Check] = []
+    made: list[StudyCheck] = []
     claims = Claims(source="C4", why=_CROSS)
     for n in _ROWS:
         runs = (
@@ -142,10 +142,10 @@ def _noisy_variances(x: Floats, runs: int, rng: np.random.Generator) -> Floats:
     ])  # fmt: skip
 
 
-def _fourth(setting: Setting) -> list[Check]:
+def _fourth(setting: StudySetting) -> list[StudyCheck]:
     rng = setting.rng("E2 fourth")
     wrong = Claims(source="M4", why="Counted with 6 n (n - 1) mixed terms where there are half.")
-    made: list[Check] = []
+    made: list[StudyCheck] = []
     for n, printed, true in ((2, 6.0, 4.5), (3, 8.89, 8.0)):
         z = rng.laplace(size=(setting.times(1_000_000, quick=100_000), n))
         fourths = (z[:, 0] - z.mean(axis=1)) ** 4
@@ -162,11 +162,11 @@ def _fourth(setting: Setting) -> list[Check]:
     return made
 
 
-def _matching() -> list[Check]:
+def _matching() -> list[StudyCheck]:
     right = Claims(source="M5, M6, C5", why=_SQUARE_ROOT)
     keys = {f"n {n}": n for n in stated.MATCHED}
     ours = {
-        n: central_and_local(
+        n: compare_central_local(
             lower=0, upper=1, rows=n, epsilon=1, std=math.sqrt(stated.UNIFORM_VARIANCE)
         )[1]
         for n in keys.values()
@@ -190,13 +190,13 @@ def _matching() -> list[Check]:
     ]  # fmt: skip
 
 
-def _moment_table() -> Table:
+def _moment_table() -> StudyTable:
     rows = []
     for n in _ROWS:
         mean, spread, error = moments(n, variance=stated.UNIFORM_VARIANCE, scale=1.0)
         printed = published_error(n, variance=stated.UNIFORM_VARIANCE, fourth=_FOURTH, scale=1.0)
         rows.append((n, mean, spread, error, printed))
-    return Table(
+    return StudyTable(
         id="E2/moments",
         title="Sample variance of uniform rows with Laplace noise of scale 1",
         columns=("rows", "mean", "variance", "squared error, corrected", "squared error, as_text"),
@@ -205,8 +205,8 @@ def _moment_table() -> Table:
     )
 
 
-def _matching_table() -> Table:
-    return Table(
+def _matching_table() -> StudyTable:
+    return StudyTable(
         id="E2/matching",
         title="Epsilon at which noisy rows give the variance as well as noise on it at epsilon 1",
         columns=("rows", "noise taken off", "taken as it is", "as_text"),

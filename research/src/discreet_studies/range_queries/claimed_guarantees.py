@@ -11,7 +11,7 @@ from discreet_studies.range_queries import reference_values as stated
 from discreet_studies.range_queries.example_counts import visits
 from discreet_studies.range_queries.local_model import published, response
 from discreet_studies.range_queries.tree_cover import height
-from discreet_studies.study import Check, Findings, Setting, Table
+from discreet_studies.study import Findings, StudyCheck, StudySetting, StudyTable
 
 _SCALE = Claims(
     source="M2",
@@ -24,7 +24,7 @@ _ORACLE = Claims(
 _LEAVES = 64
 
 
-def promises(setting: Setting) -> Findings:
+def promises(setting: StudySetting) -> Findings:
     """Noise scales, true epsilons, and the leaves that range queries give away."""
     del setting  # exact, but for an attack that always succeeds
     return Findings(
@@ -38,7 +38,7 @@ def _used(domain: int, degree: int) -> tuple[float, int]:
     return math.log2(levels), levels
 
 
-def _scales() -> list[Check]:
+def _scales() -> list[StudyCheck]:
     made = []
     for domain, by_degree in stated.SCALES.items():
         for degree, (used, needed, factor) in zip(stated.DEGREES, by_degree, strict=True):
@@ -69,7 +69,7 @@ def _scales() -> list[Check]:
     return made
 
 
-def _oracle() -> list[Check]:
+def _oracle() -> list[StudyCheck]:
     made = []
     for size, printed in stated.TRUE_EPSILON.items():
         for epsilon, expected in zip(stated.NOMINAL, printed, strict=True):
@@ -99,7 +99,7 @@ def _oracle() -> list[Check]:
     return made
 
 
-def _cancelled() -> list[Check]:
+def _cancelled() -> list[StudyCheck]:
     claims = Claims(
         source="M1, F22b",
         why="The text claims epsilon-DP; in the code the noise of a node, its first and its second "
@@ -132,7 +132,7 @@ def _many(size: int) -> str:
     return f"{size} values" if size < 1 << 30 else "many values"
 
 
-def _scale_table() -> Table:
+def _scale_table() -> StudyTable:
     rows: list[tuple[int | float, ...]] = []
     for domain in stated.DOMAINS:
         row: list[int | float] = [domain]
@@ -140,7 +140,7 @@ def _scale_table() -> Table:
             used, needed = _used(domain, degree)
             row += [used, needed, needed / used]
         rows.append(tuple(row))
-    return Table(
+    return StudyTable(
         id="E0/scales",
         title="Noise of the published tree: scale used, scale needed, true over nominal epsilon",
         columns=(
@@ -151,9 +151,9 @@ def _scale_table() -> Table:
     )
 
 
-def _oracle_table() -> Table:
+def _oracle_table() -> StudyTable:
     sizes = (2, 4, 16, 256, 2048)
-    return Table(
+    return StudyTable(
         id="E0/oracle",
         title="True epsilon of the published oracle",
         columns=("nominal epsilon", *(f"{size} values" for size in sizes)),

@@ -12,21 +12,21 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from discreet.local.oracles.base import Oracle
-from discreet.local.randomizer import Randomiser
-from discreet.local.ranges.haar import HaarTree
-from discreet.local.ranges.hierarchical import Tree
-from discreet.local.ranges.plan import optimal_tree
+from discreet.local.oracles.base import FrequencyOracle
+from discreet.local.randomizer import LocalRandomizer
+from discreet.local.ranges.haar import LocalHaar
+from discreet.local.ranges.hierarchical import LocalHierarchicalHistogram
+from discreet.local.ranges.plan import optimal_hierarchical_histogram
 from discreet.noise.distribution import Floats, Ints
-from discreet.noise.random_source import Bits
+from discreet.noise.random_source import RandomSource
 from discreet.ranges.domain import Domain, integers
-from discreet.ranges.workload import Lengths
+from discreet.ranges.workload import LengthWorkload
 from discreet_studies.checks import Claims
 from discreet_studies.range_queries.tree_cover import running
-from discreet_studies.study import Check
+from discreet_studies.study import StudyCheck
 
-Structure: TypeAlias = Tree | HaarTree
-ALL = Lengths(name="all ranges")
+Structure: TypeAlias = LocalHierarchicalHistogram | LocalHaar
+ALL = LengthWorkload(name="all ranges")
 
 
 def days(number: int) -> Domain:
@@ -34,10 +34,10 @@ def days(number: int) -> Domain:
     return integers(0, number - 1)
 
 
-def best_for(length: int, *, domain: int, epsilon: float) -> Tree:
+def best_for(length: int, *, domain: int, epsilon: float) -> LocalHierarchicalHistogram:
     """The nested blocks, levels and oracles of least error for all ranges of one length."""
-    exactly = Lengths(name=f"ranges of {length}", shortest=length, longest=length)
-    return optimal_tree(domain=days(domain), epsilon=epsilon, workload=exactly)
+    exactly = LengthWorkload(name=f"ranges of {length}", shortest=length, longest=length)
+    return optimal_hierarchical_histogram(domain=days(domain), epsilon=epsilon, workload=exactly)
 
 
 def rmse(structure: Structure, *, length: int, users: int) -> float:
@@ -46,7 +46,7 @@ def rmse(structure: Structure, *, length: int, users: int) -> float:
     return math.sqrt(users * variance)
 
 
-def collected(randomiser: Randomiser, counts: Ints, bits: Bits) -> Any:
+def collected(randomiser: LocalRandomizer, counts: Ints, bits: RandomSource) -> Any:
     """What a server estimates from one report of each user."""
     values = np.repeat(np.arange(len(counts)), counts)
     tally = randomiser.tally(randomiser.encode(values, bits=bits))
@@ -59,13 +59,13 @@ def cells(found: Any) -> Floats:
 
 
 def errors(
-    randomiser: Structure | Oracle,
+    randomiser: Structure | FrequencyOracle,
     counts: Ints,
     first: Ints,
     last: Ints,
     *,
     structures: int,
-    bits: Bits,
+    bits: RandomSource,
 ) -> Floats:
     """Errors of the ranges first .. last (columns) in independent collections (rows)."""
     made = np.empty((structures, len(first)))
@@ -111,7 +111,7 @@ def squared(
     covariances: Floats,
     *,
     excess: float = 0.0,
-) -> Check:
+) -> StudyCheck:
     """Simulated errors against their exact mean square.
 
     Errors are sums over thousands of users: the spread of squares is that of normal ones. For few
@@ -137,8 +137,8 @@ def simulated(
     *,
     ranges: tuple[Ints, Ints],
     structures: int,
-    bits: Bits,
-) -> Check:
+    bits: RandomSource,
+) -> StudyCheck:
     """Reports of real clients, against the exact law of their structure."""
     first, last = ranges
     drawn = errors(structure, counts, first, last, structures=structures, bits=bits)

@@ -12,12 +12,20 @@ from discreet_studies.range_queries import central_model
 from discreet_studies.range_queries import discreet_results as house
 from discreet_studies.range_queries import reference_values as stated
 from discreet_studies.range_queries.tree_cover import height
-from discreet_studies.study import Cell, Check, Figure, Findings, Line, Setting, Table
+from discreet_studies.study import (
+    Cell,
+    Figure,
+    Findings,
+    Line,
+    StudyCheck,
+    StudySetting,
+    StudyTable,
+)
 
 _SAMPLED = "How the ranges were chosen is not stated; here is the length over all ranges."
 
 
-def crossover(setting: Setting) -> Findings:
+def crossover(setting: StudySetting) -> Findings:
     """The rule of the thesis, and what it should have been."""
     domains = (256,) if setting.quick else (256, 1024, 2048)
     found = {
@@ -37,9 +45,9 @@ def rule(domain: int, *, degree: int) -> int:
     return 2 * degree * height(domain, degree=degree) ** 2
 
 
-def _rule() -> list[Check]:
+def _rule() -> list[StudyCheck]:
     claims = Claims(source="Friis 2021, Table 2")
-    made: list[Check] = [
+    made: list[StudyCheck] = [
         claims.equal(
             f"E6/rule/D={domain}, B={degree}",
             f"2 B log(D)^2 at D={domain}, B={degree}",
@@ -59,7 +67,7 @@ def _rule() -> list[Check]:
     return made
 
 
-def _average() -> list[Check]:
+def _average() -> list[StudyCheck]:
     made = []
     for domain in stated.DOMAINS:
         lengths = np.arange(1, domain + 1)
@@ -99,8 +107,8 @@ def _from(wins: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> int | None:
     return int(losses[-1]) + 2 if len(losses) else 1
 
 
-def _exact(found: dict[tuple[int, int], tuple[int | None, int | None]]) -> list[Check]:
-    made: list[Check] = []
+def _exact(found: dict[tuple[int, int], tuple[int | None, int | None]]) -> list[StudyCheck]:
+    made: list[StudyCheck] = []
     for (domain, degree), (plain, inferred) in found.items():
         printed = stated.CROSSOVERS[domain, degree]
         for name, expected, got in (
@@ -129,7 +137,7 @@ def _exact(found: dict[tuple[int, int], tuple[int | None, int | None]]) -> list[
     return made
 
 
-def _bound() -> list[Check]:
+def _bound() -> list[StudyCheck]:
     """A range of length r needs at most (B-1)(2 log_B r + 1) nodes  # F9."""
     made = []
     for degree in stated.DEGREES:
@@ -159,12 +167,12 @@ def _bound() -> list[Check]:
     return made
 
 
-def _table(found: dict[tuple[int, int], tuple[int | None, int | None]]) -> Table:
+def _table(found: dict[tuple[int, int], tuple[int | None, int | None]]) -> StudyTable:
     rows: list[tuple[Cell, ...]] = [
         (domain, degree, rule(domain, degree=degree), plain, inferred)
         for (domain, degree), (plain, inferred) in found.items()
     ]
-    return Table(
+    return StudyTable(
         id="E6/lengths",
         title="Length from which a central tree beats flat at equal epsilon",
         columns=("D", "B", "rule of the thesis", "plain, exact", "with inference, exact"),

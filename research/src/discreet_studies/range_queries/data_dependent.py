@@ -7,20 +7,20 @@ import math
 import numpy as np
 from scipy import stats
 
-from discreet.local.oracles.base import Frequencies
-from discreet.local.ranges.adaptive import Adaptive, adaptive
-from discreet.local.ranges.hierarchical import tree
-from discreet.local.ranges.plan import optimal_tree
-from discreet.local.ranges.release import LocalRanges
 from discreet.local.distribution import square_wave
+from discreet.local.oracles.base import Frequencies
+from discreet.local.ranges.adaptive import AdaptiveHierarchy, adaptive_hierarchy
+from discreet.local.ranges.hierarchical import hierarchical_histogram
+from discreet.local.ranges.plan import optimal_hierarchical_histogram
+from discreet.local.ranges.release import LocalRanges
 from discreet.noise.distribution import Floats, Ints
-from discreet.noise.random_source import Bits, seeded
+from discreet.noise.random_source import RandomSource, seeded_rng
 from discreet_studies.checks import Claims
 from discreet_studies.range_queries import client_reports as clients
 from discreet_studies.range_queries import reference_values as stated
 from discreet_studies.range_queries.client_reports import ALL
 from discreet_studies.range_queries.tree_cover import running
-from discreet_studies.study import Check, Figure, Findings, Line, Setting, Table
+from discreet_studies.study import Figure, Findings, Line, StudyCheck, StudySetting, StudyTable
 
 _CELLS = 256
 _USERS = 100_000
@@ -30,12 +30,12 @@ METHODS = stated.BY_DATA_METHODS
 Found = dict[tuple[str, float], dict[str, list[float]]]
 
 
-def by_data(setting: Setting) -> Findings:
+def by_data(setting: StudySetting) -> Findings:
     """E13: mean squared errors of shares over random ranges, by method and data."""
     epsilons = (1.0,) if setting.quick else (0.5, 1.0, 2.0)
     runs = setting.times(12, quick=2)
     found: Found = {}
-    checks: list[Check] = []
+    checks: list[StudyCheck] = []
     for name, counts in shapes().items():
         if setting.quick and name == "uniform":
             continue
@@ -67,7 +67,7 @@ def _rounded(shares: Floats) -> Ints:
     return np.diff(np.rint(running(shares) * _USERS)).astype(np.int64)
 
 
-def _ranges(setting: Setting) -> tuple[Ints, Ints]:
+def _ranges(setting: StudySetting) -> tuple[Ints, Ints]:
     ends = np.sort(setting.rng("E13").integers(0, _CELLS + 1, size=(1000, 2)), axis=1)
     ends = ends[ends[:, 0] < ends[:, 1]]
     return ends[:, 0], ends[:, 1]
@@ -80,18 +80,20 @@ def _errors(
     start, end = ranges
     found: dict[str, list[float]] = {name: [] for name in METHODS}
     for run in range(runs):
-        bits = seeded(seed + run)
+        bits = seeded_rng(seed + run)
         for name, cells in estimates(counts, epsilon, bits).items():
             before = running(cells - counts / _USERS)
             found[name].append(float(np.square(before[end] - before[start]).mean()))
     return found
 
 
-def estimates(counts: Ints, epsilon: float, bits: Bits) -> dict[str, Floats]:
+def estimates(counts: Ints, epsilon: float, bits: RandomSource) -> dict[str, Floats]:
     """Shares of the cells by every method, each from reports of all users."""
     days = clients.days(len(counts))
-    four = clients.collected(tree(domain=days, epsilon=epsilon, branching=4), counts, bits)
-    best = optimal_tree(domain=days, epsilon=epsilon, workload=ALL)
+    four = clients.collected(
+        hierarchical_histogram(domain=days, epsilon=epsilon, branching=4), counts, bits
+    )
+    best = optimal_hierarchical_histogram(domain=days, epsilon=epsilon, workload=ALL)
     two: LocalRanges = clients.collected(best, counts, bits)
     wave = square_wave(cells=len(counts), epsilon=epsilon)
     values = np.repeat(np.arange(len(counts)), counts)
@@ -107,11 +109,12 @@ def estimates(counts: Ints, epsilon: float, bits: Bits) -> dict[str, Floats]:
         "optimised, cells projected": alone.projected().shares,
         "wave, smoothed": wave.estimate(tally.counts, tally.accepted).shares,
         "wave": wave.estimate(tally.counts, tally.accepted, smooth=False).shares,
-        "adaptive": _adaptive(adaptive(domain=days, epsilon=epsilon), values, bits) / users,
+        "adaptive": _adaptive(adaptive_hierarchy(domain=days, epsilon=epsilon), values, bits)
+        / users,
     }
 
 
-def _adaptive(state: Adaptive, values: Ints, bits: Bits) -> Floats:
+def _adaptive(state: AdaptiveHierarchy, values: Ints, bits: RandomSource) -> Floats:
     """Users in rounds of equal size, at random."""
     rng = np.random.Generator(np.random.Philox(bits.words(2)))
     groups = np.array_split(rng.permutation(values), state.rounds)
@@ -123,23 +126,23 @@ def _adaptive(state: Adaptive, values: Ints, bits: Bits) -> Floats:
 class _Sum:
     """One round's reports, added up."""
 
-    def __init__(self, state: Adaptive, values: Ints, bits: Bits) -> None:
+    def __init__(self, state: AdaptiveHierarchy, values: Ints, bits: RandomSource) -> None:
         self.randomiser = state.randomiser
         tally = self.randomiser.tally(self.randomiser.encode(values, bits=bits))
         self.counts, self.reports = tally.counts, tally.accepted
 
 
 def _unbiased(
-    setting: Setting, key: tuple[str, float], counts: Ints, found: dict[str, list[float]]
-) -> list[Check]:
+    setting: StudySetting, key: tuple[str, float], counts: Ints, found: dict[str, list[float]]
+) -> list[StudyCheck]:
     """The two that have a law, against it."""
     data, epsilon = key
     start, end = _ranges(setting)
     days = clients.days(_CELLS)
     made = []
     for name, structure in (
-        ("tree of 4", tree(domain=days, epsilon=epsilon, branching=4)),
-        ("optimised", optimal_tree(domain=days, epsilon=epsilon, workload=ALL)),
+        ("tree of 4", hierarchical_histogram(domain=days, epsilon=epsilon, branching=4)),
+        ("optimised", optimal_hierarchical_histogram(domain=days, epsilon=epsilon, workload=ALL)),
     ):
         exact = clients.covariance(structure, counts, start, end - 1) / _USERS**2
         made.append(
@@ -154,7 +157,7 @@ def _unbiased(
     return made
 
 
-def _orders(found: Found) -> list[Check]:
+def _orders(found: Found) -> list[StudyCheck]:
     """What may be said whatever the seeds: factors far beyond the noise of a few runs."""
     mean = {
         key: {name: float(np.mean(errors)) for name, errors in by.items()}
@@ -184,7 +187,7 @@ def _orders(found: Found) -> list[Check]:
     ]  # fmt: skip
 
 
-def _printed(setting: Setting, found: Found) -> list[Check]:
+def _printed(setting: StudySetting, found: Found) -> list[StudyCheck]:
     """Against what was found before, within what a few correlated runs can be off."""
     if setting.quick:
         return []
@@ -208,8 +211,8 @@ def _printed(setting: Setting, found: Found) -> list[Check]:
     return made
 
 
-def _table(found: Found, runs: int) -> Table:
-    return Table(
+def _table(found: Found, runs: int) -> StudyTable:
+    return StudyTable(
         id="E13/errors",
         title=f"Local model: 10^6 x squared error of a share, {_CELLS} cells, {_USERS:,} users",
         columns=("data", "epsilon", *METHODS),

@@ -4,20 +4,26 @@ from __future__ import annotations
 
 import numpy as np
 
-from discreet.local.oracles.base import Oracle
+from discreet.local.oracles.base import FrequencyOracle
 from discreet.local.oracles.randomized_response import grr
 from discreet.local.oracles.unary_encoding import oue
-from discreet.local.ranges.hierarchical import flat, tree
+from discreet.local.ranges.hierarchical import flat_histogram, hierarchical_histogram
 from discreet.noise.distribution import Floats, Ints
-from discreet.noise.random_source import seeded
+from discreet.noise.random_source import seeded_rng
 from discreet_studies.checks import Claims, explained
 from discreet_studies.range_queries import client_reports as clients
 from discreet_studies.range_queries import reference_values as stated
 from discreet_studies.range_queries import simulation
 from discreet_studies.range_queries.example_counts import PER_DAY, even, visits
-from discreet_studies.range_queries.local_model import Flat, LocalModel, Unary, response, rmse
+from discreet_studies.range_queries.local_model import (
+    Flat,
+    LocalModel,
+    PublishedUnary,
+    response,
+    rmse,
+)
 from discreet_studies.range_queries.short_ranges import local_models
-from discreet_studies.study import Check, Figure, Findings, Line, Setting, Table
+from discreet_studies.study import Figure, Findings, Line, StudyCheck, StudySetting, StudyTable
 
 _DOMAIN = 256
 _DAYS, _LENGTH = 512, 35
@@ -26,7 +32,7 @@ _NAMES = ("as coded", "unary", "consistent", "chosen")
 Errors = dict[tuple[int, int], dict[str, float]]
 
 
-def same_experiments(setting: Setting) -> Findings:
+def same_experiments(setting: StudySetting) -> Findings:
     """E11: the laws that the thesis looked for, and how far below its errors one can go."""
     short = {cell: _cell(*cell, length=length) for cell, length in _SHORT.items()}
     long = {
@@ -55,14 +61,14 @@ def same_experiments(setting: Setting) -> Findings:
 # ── E3: half an ellipse ────────────────────────────────────────────────────────────────────────
 
 
-def _ellipse() -> list[Check]:
+def _ellipse() -> list[StudyCheck]:
     """Sums of reports that exclude each other, or of shares that were projected on the total."""
     r = np.arange(1, _DOMAIN + 1)
     curves = {
         "grr": grr(categories=_DOMAIN, epsilon=1).range_variance(r, r / _DOMAIN),
-        "oue, projected": flat(domain=clients.days(_DOMAIN), epsilon=1, oracle="oue").law.by_length(
-            r
-        ),
+        "oue, projected": flat_histogram(
+            domain=clients.days(_DOMAIN), epsilon=1, oracle="oue"
+        ).law.by_length(r),
     }
     made = []
     x = r / _DOMAIN
@@ -93,12 +99,12 @@ def _ellipse() -> list[Check]:
     return made
 
 
-def _oracles(setting: Setting) -> list[Check]:
+def _oracles(setting: StudySetting) -> list[StudyCheck]:
     """Real reports against the closed forms of the study's own models."""
     counts = visits(_DOMAIN)
-    pairs: dict[str, tuple[Oracle, LocalModel]] = {
+    pairs: dict[str, tuple[FrequencyOracle, LocalModel]] = {
         "grr": (grr(categories=_DOMAIN, epsilon=1), Flat(oracle=response(1))),
-        "oue": (oue(categories=_DOMAIN, epsilon=1), Flat(oracle=Unary(epsilon=1))),
+        "oue": (oue(categories=_DOMAIN, epsilon=1), Flat(oracle=PublishedUnary(epsilon=1))),
     }
     made = []
     for name, (oracle, model) in pairs.items():
@@ -110,7 +116,7 @@ def _oracles(setting: Setting) -> list[Check]:
                 first,
                 first + length - 1,
                 structures=setting.times(80, quick=12),
-                bits=seeded(setting.seed + length),
+                bits=seeded_rng(setting.seed + length),
             )
             made.append(
                 clients.squared(
@@ -134,7 +140,9 @@ def _by_epsilon() -> dict[str, Floats]:
         found[kind] = [rmse(model, even(_DAYS), length=_LENGTH) for model in models]
     found["consistent"] = [
         clients.rmse(
-            tree(domain=clients.days(_DAYS), epsilon=e, oracle="oue"), length=_LENGTH, users=users
+            hierarchical_histogram(domain=clients.days(_DAYS), epsilon=e, oracle="oue"),
+            length=_LENGTH,
+            users=users,
         )
         for e in stated.EPSILONS
     ]
@@ -147,7 +155,7 @@ def _by_epsilon() -> dict[str, Floats]:
     return {name: np.array(errors) for name, errors in found.items()}
 
 
-def _growth(found: dict[str, Floats]) -> list[Check]:
+def _growth(found: dict[str, Floats]) -> list[StudyCheck]:
     inverse = 1 / np.array(stated.EPSILONS)
     claims = Claims(
         source="E5; M11",
@@ -185,14 +193,16 @@ def _cell(domain: int, degree: int, *, length: int) -> dict[str, float]:
         found[kind] = min(
             rmse(models[key], even(domain), length=length) for key in ("flat", f"B={degree}")
         )
-    same = tree(domain=clients.days(domain), epsilon=1, branching=degree, oracle="oue")
+    same = hierarchical_histogram(
+        domain=clients.days(domain), epsilon=1, branching=degree, oracle="oue"
+    )
     found["consistent"] = clients.rmse(same, length=length, users=users)
     chosen = clients.best_for(length, domain=domain, epsilon=1)
     found["chosen"] = clients.rmse(chosen, length=length, users=users)
     return found
 
 
-def _gains(name: str, errors: Errors) -> list[Check]:
+def _gains(name: str, errors: Errors) -> list[StudyCheck]:
     claims = Claims(source="F28, F49, F50")
     made = [
         claims.at_least(
@@ -220,7 +230,7 @@ def _gains(name: str, errors: Errors) -> list[Check]:
     return made
 
 
-def _reports(setting: Setting) -> list[Check]:
+def _reports(setting: StudySetting) -> list[StudyCheck]:
     """Real reports of the chosen structures, on uneven counts."""
     made = []
     for domain in (128,) if setting.quick else (128, 512):
@@ -229,7 +239,10 @@ def _reports(setting: Setting) -> list[Check]:
             first = simulation.asked(domain, length=length, rng=setting.rng("E11 reports"))
             ranges: tuple[Ints, Ints] = (first, first + length - 1)
             for name, made_of in (
-                ("tree, oue", tree(domain=clients.days(domain), epsilon=1, oracle="oue")),
+                (
+                    "tree, oue",
+                    hierarchical_histogram(domain=clients.days(domain), epsilon=1, oracle="oue"),
+                ),
                 ("chosen", clients.best_for(length, domain=domain, epsilon=1)),
             ):
                 made.append(
@@ -241,14 +254,16 @@ def _reports(setting: Setting) -> list[Check]:
                         counts,
                         ranges=ranges,
                         structures=setting.times(80, quick=12),
-                        bits=seeded(setting.seed + domain + length),
+                        bits=seeded_rng(setting.seed + domain + length),
                     )
                 )
     return made
 
 
-def _table(name: str, lengths: str, errors: Errors, asked: dict[tuple[int, int], int]) -> Table:
-    return Table(
+def _table(
+    name: str, lengths: str, errors: Errors, asked: dict[tuple[int, int], int]
+) -> StudyTable:
+    return StudyTable(
         id=f"E11/{name}",
         title=f"Local RMSE at epsilon 1 and the lengths of {lengths}, {PER_DAY} visits a day",
         columns=("D", "B", "r", *_NAMES, "as coded / chosen", "unary / chosen"),

@@ -6,61 +6,61 @@ from fractions import Fraction
 
 import numpy as np
 
-from discreet.core.relation import Relation
+from discreet.core.relation import NeighboringRelation
 from discreet.noise.distribution import Floats, Ints
-from discreet.noise.random_source import Bits
-from discreet.query.budget import Budget
+from discreet.noise.random_source import RandomSource
+from discreet.query.budget import QueryBudget
 from discreet.ranges._strategy_design import RangeDesign
 from discreet.ranges.domain import integers
-from discreet.ranges.strategies.base import Contribution, Price
-from discreet.ranges.strategies.hierarchical import Blocks, optimal_blocks
-from discreet.ranges.workload import Lengths, Workload
+from discreet.ranges.strategies.base import Contribution, MeasurementCost
+from discreet.ranges.strategies.hierarchical import HierarchicalHistogram, optimal_blocks
+from discreet.ranges.workload import LengthWorkload, Workload
 from discreet_studies.range_queries.central_model import Linear
 from discreet_studies.range_queries.tree_cover import running
 
 
-def designed(structure: Blocks, *, epsilon: float) -> RangeDesign:
+def designed(structure: HierarchicalHistogram, *, epsilon: float) -> RangeDesign:
     """The structure with the noise that a release would have: one visit is protected."""
     return RangeDesign(
         domain=integers(0, structure.size - 1),
         strategy=structure,
-        budget=Budget(epsilon=Fraction(epsilon)),
+        budget=QueryBudget(epsilon=Fraction(epsilon)),
         family="laplace",
     )
 
 
-def named(structure: Blocks) -> str:
+def named(structure: HierarchicalHistogram) -> str:
     """The sizes of its blocks."""
     return f"blocks {'/'.join(map(str, structure.sizes))}"
 
 
-def variances(structure: Blocks, *, epsilon: float) -> Floats:
+def variances(structure: HierarchicalHistogram, *, epsilon: float) -> Floats:
     """The exact variance of the noise of each level."""
     return designed(structure, epsilon=epsilon).noise
 
 
-def best_for(length: int, *, domain: int, epsilon: float) -> Blocks:
+def best_for(length: int, *, domain: int, epsilon: float) -> HierarchicalHistogram:
     """The nested blocks of least error for all ranges of one length."""
-    exactly = Lengths(name=f"ranges of {length}", shortest=length, longest=length)
+    exactly = LengthWorkload(name=f"ranges of {length}", shortest=length, longest=length)
     return _best(exactly, domain=domain, epsilon=epsilon)
 
 
-def best_for_all(domain: int, *, epsilon: float) -> Blocks:
+def best_for_all(domain: int, *, epsilon: float) -> HierarchicalHistogram:
     """The nested blocks of least mean error for all ranges."""
-    return _best(Lengths(name="all ranges"), domain=domain, epsilon=epsilon)
+    return _best(LengthWorkload(name="all ranges"), domain=domain, epsilon=epsilon)
 
 
-def _best(workload: Workload, *, domain: int, epsilon: float) -> Blocks:
+def _best(workload: Workload, *, domain: int, epsilon: float) -> HierarchicalHistogram:
     return optimal_blocks(
         domain,
         workload=workload,
-        price=Price(family="laplace", strength=epsilon),
-        relation=Relation.ADD_REMOVE,
+        price=MeasurementCost(family="laplace", strength=epsilon),
+        relation=NeighboringRelation.ADD_REMOVE,
         contribution=Contribution(),
     )
 
 
-def model(structure: Blocks, first: Ints, *, length: int, epsilon: float) -> Linear:
+def model(structure: HierarchicalHistogram, first: Ints, *, length: int, epsilon: float) -> Linear:
     """The weight of every noise in every answer, by asking the structure for one at a time."""
     noise = variances(structure, epsilon=epsilon)
     sizes = [len(level) for level in structure.measure(np.zeros(structure.size, dtype=np.int64))]
@@ -76,14 +76,14 @@ def model(structure: Blocks, first: Ints, *, length: int, epsilon: float) -> Lin
 
 
 def simulate(
-    structure: Blocks,
+    structure: HierarchicalHistogram,
     counts: Ints,
     first: Ints,
     *,
     length: int,
     epsilon: float,
     structures: int,
-    bits: Bits,
+    bits: RandomSource,
 ) -> Floats:
     """Errors of every answer (columns) in independent structures (rows), each one a release."""
     design = designed(structure, epsilon=epsilon)

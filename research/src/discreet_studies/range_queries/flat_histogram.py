@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from discreet.noise.distribution import Floats, Ints
-from discreet.noise.random_source import seeded
+from discreet.noise.random_source import seeded_rng
 from discreet.ranges.strategies import hierarchical as blocks
 from discreet_studies.checks import Claims, explained
 from discreet_studies.public_data import births
@@ -18,13 +18,13 @@ from discreet_studies.range_queries.example_counts import even, visits
 from discreet_studies.range_queries.local_model import (
     Flat,
     LocalModel,
-    Unary,
+    PublishedUnary,
     published,
     response,
     rmse,
 )
 from discreet_studies.range_queries.tree_cover import starts
-from discreet_studies.study import Check, Figure, Findings, Line, Setting, Table
+from discreet_studies.study import Figure, Findings, Line, StudyCheck, StudySetting, StudyTable
 
 _LINEAR = (
     "The thesis calls the error linear in the length, all R^2 at least .9715. The variance is; the "
@@ -36,11 +36,11 @@ _ELLIPSE = (
 )
 
 
-def central_flat(setting: Setting) -> Findings:
+def central_flat(setting: StudySetting) -> Findings:
     """E2: the error is sqrt(2r)/epsilon."""
     rng = setting.rng("E2")
     structures = setting.times(4000, quick=600)
-    checks: list[Check] = []
+    checks: list[StudyCheck] = []
     found: dict[int, list[float]] = {}
     for domain, lengths in stated.LENGTHS.items():
         # The same structures answer all lengths, as anybody would ask them.
@@ -69,8 +69,8 @@ def central_flat(setting: Setting) -> Findings:
     )
 
 
-def _straight(found: dict[int, list[float]]) -> list[Check]:
-    made: list[Check] = []
+def _straight(found: dict[int, list[float]]) -> list[StudyCheck]:
+    made: list[StudyCheck] = []
     for domain, lengths in stated.LENGTHS.items():
         roots = np.sqrt(lengths)
         made += [
@@ -106,7 +106,7 @@ def _straight(found: dict[int, list[float]]) -> list[Check]:
     return made
 
 
-def _on_births(setting: Setting) -> list[Check]:
+def _on_births(setting: StudySetting) -> list[StudyCheck]:
     """The house's histogram of real daily counts, with its own discrete noise."""
     made = []
     for domain, length in ((512, 100), (2048, 1000)):
@@ -118,7 +118,7 @@ def _on_births(setting: Setting) -> list[Check]:
             length=length,
             epsilon=1,
             structures=setting.times(400, quick=60),
-            bits=seeded(setting.seed + domain),
+            bits=seeded_rng(setting.seed + domain),
         )
         made.append(
             simulation.squared(
@@ -132,8 +132,8 @@ def _on_births(setting: Setting) -> list[Check]:
     return made
 
 
-def _flat_table(found: dict[int, list[float]], structures: int) -> Table:
-    return Table(
+def _flat_table(found: dict[int, list[float]], structures: int) -> StudyTable:
+    return StudyTable(
         id="E2/errors",
         title="Central flat at epsilon 1: RMSE simulated, and sqrt(2r)",
         columns=("D", "r", "simulated", "exact", "ratio"),
@@ -175,7 +175,7 @@ def _flat_figure(found: dict[int, list[float]], structures: int) -> Figure:
     )
 
 
-def local_flat(setting: Setting) -> Findings:
+def local_flat(setting: StudySetting) -> Findings:
     """E3: randomised response gives half an ellipse, unary encoding a square root."""
     return Findings(
         checks=(*_fits(), *_peaks(), *_whole_domain(setting), *_simulated(setting)),
@@ -183,8 +183,8 @@ def local_flat(setting: Setting) -> Findings:
     )
 
 
-def _fits() -> list[Check]:
-    made: list[Check] = []
+def _fits() -> list[StudyCheck]:
+    made: list[StudyCheck] = []
     for name, oracle in {"as coded": published(1), "randomised response": response(1)}.items():
         lines = []
         for domain, lengths in stated.LENGTHS.items():
@@ -216,7 +216,9 @@ def _fits() -> list[Check]:
             absolute=0.006,
         )
     roots = [math.sqrt(r) for r in range(1, 257)]
-    errors = [rmse(Flat(oracle=Unary(epsilon=1)), even(256), length=r) for r in range(1, 257)]
+    errors = [
+        rmse(Flat(oracle=PublishedUnary(epsilon=1)), even(256), length=r) for r in range(1, 257)
+    ]
     made.append(
         Claims(source="E3").at_least(
             "E3/unary",
@@ -246,7 +248,9 @@ def _projected(counts: Ints) -> Floats:
     The error of a range is the sum of (w_i - r/D) times independent errors of the bins.
     """
     domain = len(counts)
-    bins = Flat(oracle=Unary(epsilon=1)).variances(counts, starts(domain, length=1), length=1)
+    bins = Flat(oracle=PublishedUnary(epsilon=1)).variances(
+        counts, starts(domain, length=1), length=1
+    )
     shares = np.arange(1, domain + 1) / domain
     inside = np.array(
         [np.convolve(bins, np.ones(r), mode="valid").mean() for r in range(1, domain + 1)]
@@ -255,7 +259,7 @@ def _projected(counts: Ints) -> Floats:
     return found
 
 
-def _peaks() -> list[Check]:
+def _peaks() -> list[StudyCheck]:
     domain = 256
     spike = np.zeros(domain, dtype=np.int64)
     spike[40] = 300 * domain
@@ -296,7 +300,7 @@ def _peaks() -> list[Check]:
     return made
 
 
-def _whole_domain(setting: Setting) -> list[Check]:
+def _whole_domain(setting: StudySetting) -> list[StudyCheck]:
     counts = visits(256)
     first = np.array([0])
     drawn = Flat(oracle=published(1)).simulate(
@@ -316,13 +320,13 @@ def _whole_domain(setting: Setting) -> list[Check]:
     ]
 
 
-def _simulated(setting: Setting) -> list[Check]:
+def _simulated(setting: StudySetting) -> list[StudyCheck]:
     rng = setting.rng("E3")
     counts = visits(256)
     models: dict[str, LocalModel] = {
         "as coded": Flat(oracle=published(1)),
         "randomised response": Flat(oracle=response(1)),
-        "unary encoding": Flat(oracle=Unary(epsilon=1)),
+        "unary encoding": Flat(oracle=PublishedUnary(epsilon=1)),
     }
     return [
         simulation.local(
@@ -347,7 +351,7 @@ def _local_figure() -> Figure:
     curves: dict[str, Floats] = {
         "as coded": _by_length(Flat(oracle=published(1)), counts),
         "randomised response": _by_length(Flat(oracle=response(1)), counts),
-        "unary encoding": _by_length(Flat(oracle=Unary(epsilon=1)), counts),
+        "unary encoding": _by_length(Flat(oracle=PublishedUnary(epsilon=1)), counts),
         "unary, projected": _projected(counts),
     }
     return Figure(

@@ -9,13 +9,13 @@ from discreet_studies.range_queries import reference_values as stated
 from discreet_studies.range_queries.example_counts import even
 from discreet_studies.range_queries.local_model import rmse
 from discreet_studies.range_queries.short_ranges import local_models
-from discreet_studies.study import Check, Figure, Findings, Line, Setting, Table
+from discreet_studies.study import Figure, Findings, Line, StudyCheck, StudySetting, StudyTable
 
 
-def local_against_central(setting: Setting) -> Findings:
+def local_against_central(setting: StudySetting) -> Findings:
     """E10: the local model costs a factor that grows with the square root of the users."""
     del setting  # closed forms
-    checks: list[Check] = []
+    checks: list[StudyCheck] = []
     rows = []
     for domain in stated.DOMAINS:
         length = stated.FLAT_WINS[domain]
@@ -70,7 +70,7 @@ def _row(
     )
 
 
-def _sizes() -> list[Check]:
+def _sizes() -> list[StudyCheck]:
     claims = Claims(source="Friis 2021, Figures 24 and 25")
     smallest = min(stated.EPSILONS)
     largest = max(
@@ -93,8 +93,8 @@ def _sizes() -> list[Check]:
     ]  # fmt: skip
 
 
-def _ratio_table(rows: list[tuple[float, ...]]) -> Table:
-    return Table(
+def _ratio_table(rows: list[tuple[float, ...]]) -> StudyTable:
+    return StudyTable(
         id="E10/ratio",
         title="Local against central at epsilon 1: trees of degree 2, lengths of Table 3",
         columns=(

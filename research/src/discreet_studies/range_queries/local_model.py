@@ -17,7 +17,7 @@ import numpy as np
 
 from discreet.noise.distribution import Floats, Ints
 from discreet_studies.range_queries.tree_cover import (
-    Runs,
+    NodeRuns,
     cover,
     height,
     level_counts,
@@ -102,7 +102,7 @@ class Keep:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Unary:
+class PublishedUnary:
     """Optimised unary encoding: own bit kept with 1/2, others set with 1 / (e^eps + 1)  # F44."""
 
     epsilon: float
@@ -183,12 +183,12 @@ class Levels:
             )
         return (top + 1) * answers - _range_mass(counts, first, length)
 
-    def _sums(self, users: Ints, runs: Runs, rng: np.random.Generator) -> Floats:
+    def _sums(self, users: Ints, runs: NodeRuns, rng: np.random.Generator) -> Floats:
         nodes = level_counts(users, degree=self.degree, top=runs.height)[-1]
         estimates = self.oracle.estimates(nodes, rng, structures=1)[0]
         return runs.mass(estimates)
 
-    def _cover(self, domain: int, first: Ints, length: int) -> Sequence[Runs]:
+    def _cover(self, domain: int, first: Ints, length: int) -> Sequence[NodeRuns]:
         return cover(first, length=length, degree=self.degree, top=self.top(domain))
 
 

@@ -6,14 +6,18 @@ from dataclasses import replace
 
 import numpy as np
 
-from discreet.local.oracles.base import Oracle
+from discreet.local.oracles.base import FrequencyOracle
 from discreet.local.oracles.randomized_response import grr
 from discreet.local.oracles.unary_encoding import oue
-from discreet.local.ranges.haar import haar
-from discreet.local.ranges.hierarchical import Tree, flat, tree
-from discreet.local.ranges.plan import best_shares, optimal_tree
+from discreet.local.ranges.haar import haar_wavelet
+from discreet.local.ranges.hierarchical import (
+    LocalHierarchicalHistogram,
+    flat_histogram,
+    hierarchical_histogram,
+)
+from discreet.local.ranges.plan import best_shares, optimal_hierarchical_histogram
 from discreet.noise.distribution import Ints
-from discreet.noise.random_source import seeded
+from discreet.noise.random_source import seeded_rng
 from discreet.ranges.strategies.base import rounded_shares
 from discreet_studies.checks import Claims
 from discreet_studies.range_queries import central_model
@@ -21,9 +25,9 @@ from discreet_studies.range_queries import client_reports as clients
 from discreet_studies.range_queries import reference_values as stated
 from discreet_studies.range_queries.client_reports import ALL
 from discreet_studies.range_queries.example_counts import even
-from discreet_studies.range_queries.local_model import Levels, Unary
+from discreet_studies.range_queries.local_model import Levels, PublishedUnary
 from discreet_studies.range_queries.tree_cover import height, starts
-from discreet_studies.study import Check, Figure, Findings, Line, Setting, Table
+from discreet_studies.study import Figure, Findings, Line, StudyCheck, StudySetting, StudyTable
 
 _PER_CELL = 50
 _RANGES = 100
@@ -34,11 +38,11 @@ _WHY = (
 Columns = dict[str, float]
 
 
-def all_ranges(setting: Setting) -> Findings:
+def all_ranges(setting: StudySetting) -> Findings:
     """E12: n times the mean variance over all ranges."""
     domains = (64,) if setting.quick else (64, 256, 1024)
     found = {cell: _row(*cell) for cell in stated.LOCAL_VARIANCES if cell[0] in domains}
-    checks: list[Check] = []
+    checks: list[StudyCheck] = []
     for cell, row in found.items():
         printed = zip(stated.LOCAL_STRUCTURES, stated.LOCAL_VARIANCES[cell], strict=True)
         expected = {name: number for name, number in printed if number is not None}
@@ -62,23 +66,27 @@ def _row(domain: int, epsilon: float) -> Columns:
     days = clients.days(domain)
     found: Columns = {
         "flat, oue, raw": _raw(oue(categories=domain, epsilon=epsilon)),
-        "flat, oue": flat(domain=days, epsilon=epsilon, oracle="oue").law.mean(ALL),
+        "flat, oue": flat_histogram(domain=days, epsilon=epsilon, oracle="oue").law.mean(ALL),
         "flat, grr": _raw(grr(categories=domain, epsilon=epsilon)),
-        "flat, ss": flat(domain=days, epsilon=epsilon, oracle="subset_selection").law.mean(ALL),
+        "flat, ss": flat_histogram(
+            domain=days, epsilon=epsilon, oracle="subset_selection"
+        ).law.mean(ALL),
     }
     for degree in (2, 4):
         if domain <= 256:
             found[f"B={degree}, raw, nodes alone"] = _nodes(domain, degree, epsilon)
             found[f"B={degree}, raw"] = _plain(domain, degree, epsilon)
         for oracle, name in (("oue", ""), ("subset_selection", ", ss")):
-            made = tree(domain=days, epsilon=epsilon, branching=degree, oracle=oracle)
+            made = hierarchical_histogram(
+                domain=days, epsilon=epsilon, branching=degree, oracle=oracle
+            )
             found[f"B={degree}{name}"] = made.law.mean(ALL)
             found[f"B={degree}{name}, optimised"] = _optimised(made).law.mean(ALL)
-    found["Haar"] = haar(domain=days, epsilon=epsilon).law.mean(ALL)
+    found["Haar"] = haar_wavelet(domain=days, epsilon=epsilon).law.mean(ALL)
     return found
 
 
-def _raw(oracle: Oracle) -> float:
+def _raw(oracle: FrequencyOracle) -> float:
     """Over all ranges of a flat histogram, if all cells are equally frequent."""
     domain = oracle.categories
     lengths = np.arange(1, domain + 1)
@@ -89,7 +97,7 @@ def _raw(oracle: Oracle) -> float:
 
 def _plain(domain: int, degree: int, epsilon: float) -> float:
     """A tree without inference: the fewest nodes of each range  # F16."""
-    model = Levels(oracle=Unary(epsilon=epsilon), degree=degree, root=False)
+    model = Levels(oracle=PublishedUnary(epsilon=epsilon), degree=degree, root=False)
     counts = even(domain, per_day=_PER_CELL)
     total = sum(
         float(model.variances(counts, starts(domain, length=r), length=r).sum())
@@ -108,17 +116,19 @@ def _nodes(domain: int, degree: int, epsilon: float) -> float:
     return height(domain, degree=degree) * float(other) * nodes / (domain * (domain + 1) / 2)
 
 
-def _optimised(made: Tree) -> Tree:
+def _optimised(made: LocalHierarchicalHistogram) -> LocalHierarchicalHistogram:
     """The same levels with the best shares of users for all ranges."""
     return replace(made, shares=rounded_shares(best_shares(made.law, ALL)))
 
 
-def _exact(domains: tuple[int, ...]) -> list[Check]:
+def _exact(domains: tuple[int, ...]) -> list[StudyCheck]:
     """Exact values that were derived by another way."""
-    made: list[Check] = []
+    made: list[StudyCheck] = []
     for (domain, oracle), number in stated.OPTIMISED_EXACT.items():
         if domain in domains:
-            best = optimal_tree(domain=clients.days(domain), epsilon=1, workload=ALL, oracle=oracle)
+            best = optimal_hierarchical_histogram(
+                domain=clients.days(domain), epsilon=1, workload=ALL, oracle=oracle
+            )
             made.append(
                 Claims(source="F50").number(
                     f"E12/exact/D={domain}, {oracle}",
@@ -131,11 +141,13 @@ def _exact(domains: tuple[int, ...]) -> list[Check]:
     return made
 
 
-def _issue() -> list[Check]:
+def _issue() -> list[StudyCheck]:
     """The domain of 1024 at epsilon 1, in every run."""
     days = clients.days(1024)
-    best = optimal_tree(domain=days, epsilon=1, workload=ALL, oracle="subset_selection")
-    short = optimal_tree(domain=days, epsilon=1, workload=ALL)
+    best = optimal_hierarchical_histogram(
+        domain=days, epsilon=1, workload=ALL, oracle="subset_selection"
+    )
+    short = optimal_hierarchical_histogram(domain=days, epsilon=1, workload=ALL)
     claims = Claims(source="F50, F51")
     return [
         claims.at_most(
@@ -148,16 +160,16 @@ def _issue() -> list[Check]:
         ),
         claims.number(
             "E12/optimised/uniform", "equal levels by unary encoding, degree 2",
-            expected=70.5, got=tree(domain=days, epsilon=1, oracle="oue").law.mean(ALL),
+            expected=70.5, got=hierarchical_histogram(domain=days, epsilon=1, oracle="oue").law.mean(ALL),
             relative=0.005,
         ),
         claims.number(
             "E12/optimised/Haar", "Haar by Hadamard responses, equal levels",
-            expected=71.6, got=haar(domain=days, epsilon=1).law.mean(ALL), relative=0.005,
+            expected=71.6, got=haar_wavelet(domain=days, epsilon=1).law.mean(ALL), relative=0.005,
         ),
         claims.number(
             "E12/optimised/flat", "flat by unary encoding, projected",
-            expected=629.0, got=flat(domain=days, epsilon=1, oracle="oue").law.mean(ALL),
+            expected=629.0, got=flat_histogram(domain=days, epsilon=1, oracle="oue").law.mean(ALL),
             relative=0.005,
         ),
     ]  # fmt: skip
@@ -170,7 +182,7 @@ def _asked(domain: int, rng: np.random.Generator) -> tuple[Ints, Ints]:
     return ends[:, 0], ends[:, 1] - 1
 
 
-def _simulated(setting: Setting) -> list[Check]:
+def _simulated(setting: StudySetting) -> list[StudyCheck]:
     """Every structure through its clients, on even counts."""
     made = []
     for domain in (64,) if setting.quick else (64, 256, 1024):
@@ -178,14 +190,16 @@ def _simulated(setting: Setting) -> list[Check]:
         counts = even(domain, per_day=_PER_CELL)
         ranges = _asked(domain, setting.rng("E12"))
         structures: dict[str, clients.Structure] = {
-            "flat, oue": flat(domain=days, epsilon=1, oracle="oue"),
-            "flat, ss": flat(domain=days, epsilon=1, oracle="subset_selection"),
-            "flat, grr": flat(domain=days, epsilon=1, oracle="grr"),
-            "B=2": tree(domain=days, epsilon=1, oracle="oue"),
-            "B=4": tree(domain=days, epsilon=1, branching=4, oracle="oue"),
-            "B=2, optimised": optimal_tree(domain=days, epsilon=1, workload=ALL, oracle="oue"),
-            "optimised": optimal_tree(domain=days, epsilon=1, workload=ALL),
-            "Haar": haar(domain=days, epsilon=1),
+            "flat, oue": flat_histogram(domain=days, epsilon=1, oracle="oue"),
+            "flat, ss": flat_histogram(domain=days, epsilon=1, oracle="subset_selection"),
+            "flat, grr": flat_histogram(domain=days, epsilon=1, oracle="grr"),
+            "B=2": hierarchical_histogram(domain=days, epsilon=1, oracle="oue"),
+            "B=4": hierarchical_histogram(domain=days, epsilon=1, branching=4, oracle="oue"),
+            "B=2, optimised": optimal_hierarchical_histogram(
+                domain=days, epsilon=1, workload=ALL, oracle="oue"
+            ),
+            "optimised": optimal_hierarchical_histogram(domain=days, epsilon=1, workload=ALL),
+            "Haar": haar_wavelet(domain=days, epsilon=1),
         }
         for name, structure in structures.items():
             made.append(
@@ -197,15 +211,15 @@ def _simulated(setting: Setting) -> list[Check]:
                     counts,
                     ranges=ranges,
                     structures=setting.times(120, quick=16),
-                    bits=seeded(setting.seed + domain),
+                    bits=seeded_rng(setting.seed + domain),
                 )
             )
     return made
 
 
-def _table(found: dict[tuple[int, float], Columns]) -> Table:
+def _table(found: dict[tuple[int, float], Columns]) -> StudyTable:
     names = tuple(dict.fromkeys(name for row in found.values() for name in row))
-    return Table(
+    return StudyTable(
         id="E12/all ranges",
         title="Local model: n x mean variance of an estimated share over all ranges",
         columns=("D", "epsilon", *names),
@@ -230,16 +244,22 @@ def _figure() -> Figure:
         y="n x mean variance of a share",
         lines=(
             line("flat, raw", [_raw(oue(categories=d, epsilon=1)) for d in domains]),
-            line("flat", [flat(domain=d, epsilon=1, oracle="oue").law.mean(ALL) for d in every]),
+            line(
+                "flat",
+                [flat_histogram(domain=d, epsilon=1, oracle="oue").law.mean(ALL) for d in every],
+            ),
             line(
                 "tree of degree 2",
-                [tree(domain=d, epsilon=1, oracle="oue").law.mean(ALL) for d in every],
+                [
+                    hierarchical_histogram(domain=d, epsilon=1, oracle="oue").law.mean(ALL)
+                    for d in every
+                ],
             ),
-            line("Haar", [haar(domain=d, epsilon=1).law.mean(ALL) for d in every]),
+            line("Haar", [haar_wavelet(domain=d, epsilon=1).law.mean(ALL) for d in every]),
             line(
                 "optimised",
                 [
-                    optimal_tree(
+                    optimal_hierarchical_histogram(
                         domain=d, epsilon=1, workload=ALL, oracle="subset_selection"
                     ).law.mean(ALL)
                     for d in every

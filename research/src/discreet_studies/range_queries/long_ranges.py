@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from discreet.noise.random_source import seeded
+from discreet.noise.random_source import seeded_rng
 from discreet.ranges.strategies import hierarchical as blocks
 from discreet_studies.checks import Claims
 from discreet_studies.public_data import births
@@ -16,7 +16,7 @@ from discreet_studies.range_queries import reference_values as stated
 from discreet_studies.range_queries.example_counts import even
 from discreet_studies.range_queries.local_model import rmse
 from discreet_studies.range_queries.short_ranges import local_models
-from discreet_studies.study import Check, Findings, Setting, Table
+from discreet_studies.study import Findings, StudyCheck, StudySetting, StudyTable
 
 _CELLS = tuple(stated.CENTRAL_LONG)
 _CENTRAL = ("flat", "as coded", "root", "no root", "inference", "inference, no root")
@@ -27,12 +27,12 @@ _ARTEFACT = (
 )
 
 
-def long_ranges(setting: Setting) -> Findings:
+def long_ranges(setting: StudySetting) -> Findings:
     """E9: what beats flat on long ranges."""
     central = {cell: _central(*cell) for cell in _CELLS}
     local = {cell: _local(*cell) for cell in _CELLS}
     best = {cell: _best(*cell) for cell in _CELLS}
-    checks: list[Check] = []
+    checks: list[StudyCheck] = []
     for cell in _CELLS:
         checks += _central_numbers(cell, central[cell])
         checks += _local_numbers(cell, local[cell])
@@ -85,7 +85,7 @@ def _local(domain: int, degree: int, ranges: int | None = None) -> dict[str, flo
     return dict(zip(_LOCAL, found, strict=True))
 
 
-def _central_numbers(cell: tuple[int, int], got: dict[str, float]) -> list[Check]:
+def _central_numbers(cell: tuple[int, int], got: dict[str, float]) -> list[StudyCheck]:
     mean, most, *printed = stated.CENTRAL_LONG[cell]
     expected = dict(zip(_CENTRAL, printed, strict=True))
     sampled = {"as coded": expected.pop("as coded")}
@@ -124,7 +124,7 @@ def _central_numbers(cell: tuple[int, int], got: dict[str, float]) -> list[Check
     ]
 
 
-def _local_numbers(cell: tuple[int, int], got: dict[str, float]) -> tuple[Check, ...]:
+def _local_numbers(cell: tuple[int, int], got: dict[str, float]) -> tuple[StudyCheck, ...]:
     expected = dict(zip(_LOCAL, map(float, stated.LOCAL_LONG[cell]), strict=True))
     spaced = _local(*cell, ranges=stated.SPACED)
     trees = ("tree, as coded", "tree, unary")
@@ -152,7 +152,7 @@ def _local_numbers(cell: tuple[int, int], got: dict[str, float]) -> tuple[Check,
 def _central_claims(
     central: dict[tuple[int, int], dict[str, float]],
     best: dict[tuple[int, int], tuple[str, float]],
-) -> list[Check]:
+) -> list[StudyCheck]:
     def gains(name: str) -> list[float]:
         return [1 - errors[name] / errors["flat"] for errors in central.values()]
 
@@ -198,7 +198,7 @@ def _central_claims(
     ]  # fmt: skip
 
 
-def _local_claims(local: dict[tuple[int, int], dict[str, float]]) -> list[Check]:
+def _local_claims(local: dict[tuple[int, int], dict[str, float]]) -> list[StudyCheck]:
     losing = [
         _where(cell)
         for cell, errors in local.items()
@@ -224,7 +224,7 @@ def _local_claims(local: dict[tuple[int, int], dict[str, float]]) -> list[Check]
     ]
 
 
-def _on_births(setting: Setting) -> list[Check]:
+def _on_births(setting: StudySetting) -> list[StudyCheck]:
     """Trees with inference and the best blocks, with the house's noise, on real daily counts."""
     made = []
     for domain, degree in ((256, 4),) if setting.quick else ((256, 4), (1024, 2), (2048, 4)):
@@ -241,7 +241,7 @@ def _on_births(setting: Setting) -> list[Check]:
                 length=length,
                 epsilon=1,
                 structures=setting.times(1000, quick=200),
-                bits=seeded(setting.seed + domain + degree),
+                bits=seeded_rng(setting.seed + domain + degree),
             )
             made.append(
                 simulation.squared(
@@ -258,8 +258,8 @@ def _on_births(setting: Setting) -> list[Check]:
 def _central_table(
     central: dict[tuple[int, int], dict[str, float]],
     best: dict[tuple[int, int], tuple[str, float]],
-) -> Table:
-    return Table(
+) -> StudyTable:
+    return StudyTable(
         id="E9/central",
         title="Central RMSE at epsilon 1 and the lengths of Table 2",
         columns=("D", "B", "r", *_CENTRAL, "best blocks", "RMSE"),
@@ -272,8 +272,8 @@ def _central_table(
     )
 
 
-def _local_table(local: dict[tuple[int, int], dict[str, float]]) -> Table:
-    return Table(
+def _local_table(local: dict[tuple[int, int], dict[str, float]]) -> StudyTable:
+    return StudyTable(
         id="E9/local",
         title="Local RMSE at epsilon 1 and the lengths of Table 2, 300 visits a day",
         columns=("D", "B", "r", *_LOCAL),

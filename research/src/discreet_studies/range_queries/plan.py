@@ -15,9 +15,9 @@ from discreet_studies.range_queries.sanity import sanity
 from discreet_studies.range_queries.short_ranges import central_short, local_short
 from discreet_studies.range_queries.trees import central_tree, local_tree
 from discreet_studies.range_queries.trust_models import trust
-from discreet_studies.study import Experiment, Plan
+from discreet_studies.study import Experiment, StudyPlan
 
-FRIIS = Plan(
+FRIIS = StudyPlan(
     name="friis",
     title="Range counting by four structures",
     source="Friis 2021, Implementation and examination of four differential privacy models, "

@@ -9,20 +9,20 @@ import numpy as np
 
 from discreet.noise.distribution import Floats, Ints
 from discreet.noise.laplace import DiscreteLaplace
-from discreet.noise.random_source import seeded
+from discreet.noise.random_source import seeded_rng
 from discreet.ranges.strategies import hierarchical as blocks
 from discreet_studies.checks import MOST_SIMULATED, Claims
 from discreet_studies.range_queries import central_model
 from discreet_studies.range_queries import discreet_results as house
 from discreet_studies.range_queries.example_counts import total_law, visits
 from discreet_studies.range_queries.local_model import Flat, Levels, LocalModel, published
-from discreet_studies.study import Check, Figure, Findings, Line, Setting
+from discreet_studies.study import Figure, Findings, Line, StudyCheck, StudySetting
 
 _DAYS, _LENGTH, _FIRST = 256, 24, 100
 _STRUCTURES = 100
 
 
-def sanity(setting: Setting) -> Findings:
+def sanity(setting: StudySetting) -> Findings:
     """Answers are centred at the truth, and follow the law that was predicted."""
     errors = _many_errors(setting)
     return Findings(
@@ -31,7 +31,7 @@ def sanity(setting: Setting) -> Findings:
     )
 
 
-def _centred(setting: Setting) -> list[Check]:
+def _centred(setting: StudySetting) -> list[StudyCheck]:
     claims = Claims(source="Friis 2021, Figures 6 and 7")
     rng = setting.rng("E1")
     first = np.array([_FIRST])
@@ -69,7 +69,7 @@ def _centred(setting: Setting) -> list[Check]:
     ]
 
 
-def _many_errors(setting: Setting) -> Floats:
+def _many_errors(setting: StudySetting) -> Floats:
     return house.simulate(
         blocks.flat(_DAYS),
         visits(_DAYS),
@@ -77,7 +77,7 @@ def _many_errors(setting: Setting) -> Floats:
         length=_LENGTH,
         epsilon=1,
         structures=setting.times(10000, quick=2000),
-        bits=seeded(setting.seed),
+        bits=seeded_rng(setting.seed),
     )[:, 0]
 
 
@@ -92,7 +92,7 @@ def _exact_law() -> tuple[Ints, Floats]:
     return np.arange(-half, half + 1), np.cumsum(together)
 
 
-def _law(errors: Floats) -> Check:
+def _law(errors: Floats) -> StudyCheck:
     values, exact = _exact_law()
     seen = np.searchsorted(np.sort(errors), values + 0.5) / len(errors)
     # Dvoretzky-Kiefer-Wolfowitz with Massart's constant, at the error of one simulated check.
@@ -106,7 +106,7 @@ def _law(errors: Floats) -> Check:
     )
 
 
-def _generator() -> list[Check]:
+def _generator() -> list[StudyCheck]:
     days = 2048
     counts = visits(days)
     mean, spread = total_law(days)

@@ -14,11 +14,11 @@ from discreet_studies.range_queries.local_model import (
     Flat,
     Levels,
     LocalModel,
-    Unary,
+    PublishedUnary,
     published,
     rmse,
 )
-from discreet_studies.study import Check, Figure, Findings, Line, Setting, Table
+from discreet_studies.study import Figure, Findings, Line, StudyCheck, StudySetting, StudyTable
 
 _SAMPLED = (
     "Printed from simulated structures and sampled ranges; here is the exact mean over all ranges "
@@ -31,12 +31,12 @@ _UNARY_WHY = (
 )
 
 
-def central_short(setting: Setting) -> Findings:
+def central_short(setting: StudySetting) -> Findings:
     """E7: flat wins, and the largest degree is the best tree."""
     del setting  # closed forms: nothing to shorten
     right = {d: _central(d, as_coded=False) for d in stated.DOMAINS}
     coded = {d: _central(d, as_coded=True) for d in stated.DOMAINS}
-    checks: list[Check] = []
+    checks: list[StudyCheck] = []
     for domain in stated.DOMAINS:
         checks += Claims(source="E7").numbers(
             f"E7/corrected/D={domain}",
@@ -90,13 +90,13 @@ def _central(domain: int, *, as_coded: bool) -> dict[str, float]:
     return {"flat": math.sqrt(2 * length), **trees}
 
 
-def local_short(setting: Setting) -> Findings:
+def local_short(setting: StudySetting) -> Findings:
     """E8: as coded flat wins on 32 days alone; by a right oracle up to 512."""
     tables = {
         name: {d: local_errors(even(d), name, length=stated.FLAT_WINS[d]) for d in stated.DOMAINS}
         for name in ("as coded", "unary")
     }
-    checks: list[Check] = []
+    checks: list[StudyCheck] = []
     for domain in stated.DOMAINS:
         for name, printed in zip(tables, stated.LOCAL_SHORT[domain], strict=True):
             expected = dict(zip(_NAMES, map(float, printed), strict=True))
@@ -146,7 +146,7 @@ def local_short(setting: Setting) -> Findings:
 def local_models(name: str, *, epsilon: float = 1.0) -> dict[str, LocalModel]:
     """Flat and the three trees, as coded (with root) or by unary encoding (without)."""
     coded = name == "as coded"
-    oracle = published(epsilon) if coded else Unary(epsilon=epsilon)
+    oracle = published(epsilon) if coded else PublishedUnary(epsilon=epsilon)
     trees = {f"B={b}": Levels(oracle=oracle, degree=b, root=coded) for b in stated.DEGREES}
     return {"flat": Flat(oracle=oracle), **trees}
 
@@ -161,7 +161,7 @@ def local_errors(
     }
 
 
-def _orders(data: str, by_domain: dict[int, Ints]) -> list[Check]:
+def _orders(data: str, by_domain: dict[int, Ints]) -> list[StudyCheck]:
     claims = Claims(source="Friis 2021, Figure 21; E8")
     coded = {
         d: local_errors(by_domain[d], "as coded", length=stated.FLAT_WINS[d])
@@ -204,7 +204,7 @@ def _best(errors: dict[str, float]) -> str:
     return min(errors, key=errors.__getitem__)
 
 
-def _simulated(setting: Setting) -> list[Check]:
+def _simulated(setting: StudySetting) -> list[StudyCheck]:
     rng = setting.rng("E8")
     made = []
     for domain in (128,) if setting.quick else (128, 512, 2048):
@@ -225,8 +225,10 @@ def _simulated(setting: Setting) -> list[Check]:
     return made
 
 
-def _central_table(right: dict[int, dict[str, float]], coded: dict[int, dict[str, float]]) -> Table:
-    return Table(
+def _central_table(
+    right: dict[int, dict[str, float]], coded: dict[int, dict[str, float]]
+) -> StudyTable:
+    return StudyTable(
         id="E7/errors",
         title="Central RMSE at epsilon 1 and the lengths of Table 3",
         columns=(
@@ -250,8 +252,8 @@ def _central_table(right: dict[int, dict[str, float]], coded: dict[int, dict[str
     )
 
 
-def _local_table(tables: dict[str, dict[int, dict[str, float]]]) -> Table:
-    return Table(
+def _local_table(tables: dict[str, dict[int, dict[str, float]]]) -> StudyTable:
+    return StudyTable(
         id="E8/errors",
         title="Local RMSE at epsilon 1 and the lengths of Table 3, 300 visits a day",
         columns=("D", "r", *(f"{name}, {kind}" for kind in tables for name in _NAMES)),

@@ -11,7 +11,7 @@ from discreet_studies.checks import Claims
 from discreet_studies.range_queries.central_model import Linear, simulate
 from discreet_studies.range_queries.local_model import LocalModel
 from discreet_studies.range_queries.tree_cover import starts
-from discreet_studies.study import Check
+from discreet_studies.study import StudyCheck
 
 RANGES = 100
 """Random ranges asked of each structure, as in the thesis."""
@@ -33,13 +33,13 @@ def central(
     *,
     structures: int,
     rng: np.random.Generator,
-) -> Check:
+) -> StudyCheck:
     """Laplace noise through a linear model, against its exact mean squared error."""
     errors = simulate(model, structures=structures, rng=rng)
     return squared(claims, name, claim, errors, model)
 
 
-def squared(claims: Claims, name: str, claim: str, errors: Floats, model: Linear) -> Check:
+def squared(claims: Claims, name: str, claim: str, errors: Floats, model: Linear) -> StudyCheck:
     """Simulated errors against the exact mean squared error of their model."""
     return claims.simulated(
         name,
@@ -60,7 +60,7 @@ def local(
     length: int,
     structures: int,
     rng: np.random.Generator,
-) -> Check:
+) -> StudyCheck:
     """Reports of all users, against the exact mean squared error.
 
     The errors are sums over thousands of users, so the spread of their squares is that of a normal

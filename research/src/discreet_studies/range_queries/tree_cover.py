@@ -14,7 +14,7 @@ Number = TypeVar("Number", np.int64, np.float64)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Runs:
+class NodeRuns:
     """The nodes of one height in the cover of many ranges: [left, left_end) and [right, right_end).
 
     Both runs are empty where a range needs no node of this height.
@@ -67,7 +67,7 @@ def starts(domain: int, *, length: int) -> Ints:
     return np.arange(domain - length + 1, dtype=np.int64)
 
 
-def cover(first: Ints, *, length: int, degree: int, top: int) -> list[Runs]:
+def cover(first: Ints, *, length: int, degree: int, top: int) -> list[NodeRuns]:
     """The fewest nodes of heights 0 to ``top`` that make up [first, first + length)  # F9."""
     low, high = first, first + length
     none = np.zeros_like(first)
@@ -79,7 +79,7 @@ def cover(first: Ints, *, length: int, degree: int, top: int) -> list[Runs]:
         stop, go = active & ends, active & ~ends
         left_end = np.where(stop, high, inner * degree)
         found.append(
-            Runs(
+            NodeRuns(
                 height=level,
                 left=np.where(active, low, none),
                 left_end=np.where(active, left_end, none),

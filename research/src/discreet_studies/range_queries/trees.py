@@ -11,8 +11,14 @@ from discreet_studies.checks import Claims, explained
 from discreet_studies.range_queries import central_model, simulation
 from discreet_studies.range_queries import reference_values as stated
 from discreet_studies.range_queries.example_counts import even, visits
-from discreet_studies.range_queries.local_model import Levels, LocalModel, Unary, published, rmse
-from discreet_studies.study import Check, Figure, Findings, Line, Setting, Table
+from discreet_studies.range_queries.local_model import (
+    Levels,
+    LocalModel,
+    PublishedUnary,
+    published,
+    rmse,
+)
+from discreet_studies.study import Figure, Findings, Line, StudyCheck, StudySetting, StudyTable
 
 _DAYS, _LENGTH = 512, 35
 _SAMPLED = (
@@ -22,10 +28,10 @@ _SAMPLED = (
 _DEGREES = [f"B={degree}" for degree in stated.DEGREES]
 
 
-def central_tree(setting: Setting) -> Findings:
+def central_tree(setting: StudySetting) -> Findings:
     """E4: linear in 1/epsilon, and better with larger degree."""
     found = _over_epsilon(setting)
-    checks: list[Check] = []
+    checks: list[StudyCheck] = []
     inverse = [1 / epsilon for epsilon in stated.EPSILONS]
     for degree, errors in found.items():
         checks.append(
@@ -54,7 +60,7 @@ def central_tree(setting: Setting) -> Findings:
     return Findings(checks=tuple(checks), figures=(_central_figure(found),))
 
 
-def _over_epsilon(setting: Setting) -> dict[int, list[float]]:
+def _over_epsilon(setting: StudySetting) -> dict[int, list[float]]:
     """Simulated as in the thesis: new structures for each epsilon."""
     rng = setting.rng("E4")
     found: dict[int, list[float]] = {}
@@ -70,7 +76,7 @@ def _over_epsilon(setting: Setting) -> dict[int, list[float]]:
     return found
 
 
-def _simulated_central(setting: Setting) -> list[Check]:
+def _simulated_central(setting: StudySetting) -> list[StudyCheck]:
     rng = setting.rng("E4 simulated")
     made = []
     for domain in (128, 512) if setting.quick else (128, 512, 2048):
@@ -122,7 +128,7 @@ def _central_figure(found: dict[int, list[float]]) -> Figure:
     )
 
 
-def local_tree(setting: Setting) -> Findings:
+def local_tree(setting: StudySetting) -> Findings:
     """E5: as coded the error goes with exp(-epsilon), by a right oracle with 1/epsilon."""
     coded = {degree: _published(degree) for degree in stated.DEGREES}
     right = {degree: _unary(degree) for degree in stated.DEGREES}
@@ -145,7 +151,9 @@ def _published(degree: int, ranges: int | None = None) -> Floats:
 
 
 def _unary(degree: int, ranges: int | None = None) -> Floats:
-    models = [Levels(oracle=Unary(epsilon=e), degree=degree, root=False) for e in stated.EPSILONS]
+    models = [
+        Levels(oracle=PublishedUnary(epsilon=e), degree=degree, root=False) for e in stated.EPSILONS
+    ]
     return _curve(models, ranges)
 
 
@@ -154,7 +162,9 @@ def _curve(models: list[Levels], ranges: int | None) -> Floats:
     return np.array([rmse(model, counts, length=_LENGTH, ranges=ranges) for model in models])
 
 
-def _grid(name: str, printed: tuple[int, ...], got: Floats, spaced: Floats) -> tuple[Check, ...]:
+def _grid(
+    name: str, printed: tuple[int, ...], got: Floats, spaced: Floats
+) -> tuple[StudyCheck, ...]:
     keys = [f"epsilon {epsilon:g}" for epsilon in stated.EPSILONS]
     claim = f"RMSE of the local tree, {name}, domain {_DAYS}, length {_LENGTH}, degree 2"
     expected = dict(zip(keys, map(float, printed), strict=True))
@@ -178,7 +188,7 @@ def _grid(name: str, printed: tuple[int, ...], got: Floats, spaced: Floats) -> t
     )
 
 
-def _shapes(coded: dict[int, Floats], right: Floats) -> list[Check]:
+def _shapes(coded: dict[int, Floats], right: Floats) -> list[StudyCheck]:
     epsilon = np.array(stated.EPSILONS)
     against = {
         "exp(-epsilon)": np.exp(-epsilon),
@@ -227,10 +237,10 @@ def _shapes(coded: dict[int, Floats], right: Floats) -> list[Check]:
     return made
 
 
-def _small(setting: Setting) -> list[Check]:
+def _small(setting: StudySetting) -> list[StudyCheck]:
     """Fifty visits a day: closed form and reports one by one agree."""
     rng = setting.rng("E5 small")
-    made: list[Check] = []
+    made: list[StudyCheck] = []
     for domain, degree, length, printed in stated.LEVELS_SMALL:
         model = Levels(oracle=published(1), degree=degree, root=True)
         counts = even(domain, per_day=50)
@@ -257,14 +267,16 @@ def _small(setting: Setting) -> list[Check]:
     return made
 
 
-def _simulated_local(setting: Setting) -> list[Check]:
+def _simulated_local(setting: StudySetting) -> list[StudyCheck]:
     rng = setting.rng("E5")
     made = []
     for degree in stated.DEGREES:
         for epsilon in (1.0,) if setting.quick else (0.2, 1.0):
             models: dict[str, LocalModel] = {
                 "as coded": Levels(oracle=published(epsilon), degree=degree, root=True),
-                "unary encoding": Levels(oracle=Unary(epsilon=epsilon), degree=degree, root=False),
+                "unary encoding": Levels(
+                    oracle=PublishedUnary(epsilon=epsilon), degree=degree, root=False
+                ),
             }
             for name, model in models.items():
                 made.append(
@@ -283,8 +295,8 @@ def _simulated_local(setting: Setting) -> list[Check]:
     return made
 
 
-def _local_table(coded: dict[int, Floats], right: dict[int, Floats]) -> Table:
-    return Table(
+def _local_table(coded: dict[int, Floats], right: dict[int, Floats]) -> StudyTable:
+    return StudyTable(
         id="E5/errors",
         title=f"Local tree: RMSE, domain {_DAYS}, length {_LENGTH}, 300 visits a day",
         columns=(

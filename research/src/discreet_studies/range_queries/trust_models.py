@@ -10,20 +10,20 @@ import numpy as np
 from discreet.accounting import shuffle as randomisers
 from discreet.accounting.guarantee import Guarantee
 from discreet.accounting.shuffle import Parts, closed_form
-from discreet.core.events import Pure
-from discreet.core.relation import Relation
-from discreet.local.ranges.hierarchical import flat
-from discreet.local.ranges.plan import optimal_tree
-from discreet.local.trust_models import Ladder, trust_ladder
+from discreet.core.events import PureEvent
+from discreet.core.relation import NeighboringRelation
+from discreet.local.ranges.hierarchical import flat_histogram
+from discreet.local.ranges.plan import optimal_hierarchical_histogram
+from discreet.local.trust_models import TrustComparison, compare_trust_models
 from discreet.noise.distribution import Floats, Ints
-from discreet.noise.random_source import Bits, seeded
+from discreet.noise.random_source import RandomSource, seeded_rng
 from discreet.ranges._strategy_design import RangeDesign
 from discreet_studies.checks import Claims
 from discreet_studies.range_queries import client_reports as clients
 from discreet_studies.range_queries import reference_values as stated
 from discreet_studies.range_queries.client_reports import ALL
 from discreet_studies.range_queries.tree_cover import running
-from discreet_studies.study import Check, Figure, Findings, Line, Setting, Table
+from discreet_studies.study import Figure, Findings, Line, StudyCheck, StudySetting, StudyTable
 
 _CELLS = 1024
 _USERS = 100_000
@@ -35,9 +35,9 @@ _RUNGS = ("central", "shuffle", "local")
 _BOUNDS = ("closed form", "clones", "binary responses")
 
 
-def trust(setting: Setting) -> Findings:
+def trust(setting: StudySetting) -> Findings:
     """E14: errors before anything is collected, and by simulation."""
-    made = trust_ladder(clients.days(_CELLS), ALL, epsilon=1, delta=_DELTA, clients=_USERS)
+    made = compare_trust_models(clients.days(_CELLS), ALL, epsilon=1, delta=_DELTA, clients=_USERS)
     amplified = {
         cell: _amplified(*cell)
         for cell in stated.SHUFFLED
@@ -59,7 +59,7 @@ def trust(setting: Setting) -> Findings:
 
 
 def _epsilon(local: float, users: int, parts: Parts = ()) -> float:
-    report = Guarantee(Pure(Fraction(local)), Relation.LOCAL)
+    report = Guarantee(PureEvent(Fraction(local)), NeighboringRelation.LOCAL)
     return report.shuffled(reports=users, parts=parts).epsilon(_DELTA)
 
 
@@ -71,8 +71,8 @@ def _amplified(users: int, local: float) -> dict[str, float]:
     }
 
 
-def _amplification(amplified: dict[tuple[int, float], dict[str, float]]) -> list[Check]:
-    made: list[Check] = []
+def _amplification(amplified: dict[tuple[int, float], dict[str, float]]) -> list[StudyCheck]:
+    made: list[StudyCheck] = []
     for (users, local), got in amplified.items():
         printed = zip(_BOUNDS, stated.SHUFFLED[users, local], strict=True)
         expected = {name: number for name, number in printed if number is not None}
@@ -98,7 +98,7 @@ def _amplification(amplified: dict[tuple[int, float], dict[str, float]]) -> list
 # ── the ladder ─────────────────────────────────────────────────────────────────────────────────
 
 
-def _rungs(made: Ladder) -> list[Check]:
+def _rungs(made: TrustComparison) -> list[StudyCheck]:
     claims = Claims(
         source="F56, F59",
         why="Expected were 24.9 in the central model, 165 shuffled (183 before), 2405 local. The "
@@ -126,15 +126,17 @@ def _rungs(made: Ladder) -> list[Check]:
     return checks
 
 
-def _as_derived() -> list[Check]:
+def _as_derived() -> list[StudyCheck]:
     """The figures that were derived before, from the same laws."""
     days = clients.days(_CELLS)
     local = 5.7
     shuffled = {
-        oracle: optimal_tree(domain=days, epsilon=local, workload=ALL, oracle=oracle)
+        oracle: optimal_hierarchical_histogram(
+            domain=days, epsilon=local, workload=ALL, oracle=oracle
+        )
         for oracle in ("subset_selection", "oue")
     }
-    alone = optimal_tree(domain=days, epsilon=1, workload=ALL, oracle="oue")
+    alone = optimal_hierarchical_histogram(domain=days, epsilon=1, workload=ALL, oracle="oue")
     claims = Claims(source="F50, F56")
     subset = shuffled["subset_selection"].law.mean(ALL)
     return [
@@ -157,7 +159,7 @@ def _as_derived() -> list[Check]:
         claims.number(
             "E14/derived/flat", "n x variance at 5.7, flat by subset selection",
             expected=2.14,
-            got=flat(domain=days, epsilon=local, oracle="subset_selection").law.mean(ALL),
+            got=flat_histogram(domain=days, epsilon=local, oracle="subset_selection").law.mean(ALL),
             absolute=0.006,
         ),
         claims.number(
@@ -172,7 +174,7 @@ def _counts() -> Ints:
     return np.diff(np.arange(_CELLS + 1) * _USERS // _CELLS)
 
 
-def _simulated(setting: Setting, made: Ladder) -> list[Check]:
+def _simulated(setting: StudySetting, made: TrustComparison) -> list[StudyCheck]:
     """Every rung end to end: releases of the curator, reports of all clients."""
     counts = _counts()
     ends = np.sort(setting.rng("E14").integers(0, _CELLS + 1, size=(4 * _RANGES, 2)), axis=1)
@@ -181,7 +183,7 @@ def _simulated(setting: Setting, made: Ladder) -> list[Check]:
     checks = []
     for model in _RUNGS:
         design = made[model].design
-        bits = seeded(setting.seed + len(model))
+        bits = seeded_rng(setting.seed + len(model))
         claim = f"{model} model, {_USERS:,} users on {_CELLS} cells, epsilon 1"
         if isinstance(design, RangeDesign):
             drawn = _released(design, counts, (first, last), setting.times(200, quick=20), bits)
@@ -213,7 +215,11 @@ def _simulated(setting: Setting, made: Ladder) -> list[Check]:
 
 
 def _released(
-    design: RangeDesign, counts: Ints, ranges: tuple[Ints, Ints], structures: int, bits: Bits
+    design: RangeDesign,
+    counts: Ints,
+    ranges: tuple[Ints, Ints],
+    structures: int,
+    bits: RandomSource,
 ) -> Floats:
     first, last = ranges
     before = running(counts)
@@ -226,8 +232,8 @@ def _released(
     )
 
 
-def _ladder_table(made: Ladder) -> Table:
-    return Table(
+def _ladder_table(made: TrustComparison) -> StudyTable:
+    return StudyTable(
         id="E14/ladder",
         title=f"Errors under one guarantee: {_USERS:,} users, {_CELLS} cells, all ranges",
         columns=("model", "trusted", "structure", "RMSE (users)", "% of all", "report's epsilon"),
@@ -246,8 +252,8 @@ def _ladder_table(made: Ladder) -> Table:
     )
 
 
-def _shuffle_table(amplified: dict[tuple[int, float], dict[str, float]]) -> Table:
-    return Table(
+def _shuffle_table(amplified: dict[tuple[int, float], dict[str, float]]) -> StudyTable:
+    return StudyTable(
         id="E14/shuffled",
         title="Epsilon at delta 1e-6 of shuffled reports",
         columns=("reports", "epsilon of a report", *_BOUNDS),

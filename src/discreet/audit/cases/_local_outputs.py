@@ -15,62 +15,62 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from discreet.audit import exact
-from discreet.audit.lattice_distribution import Lattice, listed
+from discreet.audit.lattice_distribution import LatticeDistribution, listed
 from discreet.core.errors import InvalidArgument
-from discreet.local._window_channel import Window
-from discreet.local.longitudinal import Memoised, MemoisedHashing, MemoisedUnary
-from discreet.local.means.hybrid import Hybrid
-from discreet.local.means.local_laplace import LocalLaplace
-from discreet.local.means.multidimensional import Several
-from discreet.local.means.piecewise import Piecewise
-from discreet.local.oracles.histogram_encoding import SummedHistogram
-from discreet.local.oracles.local_hashing import Hashing
-from discreet.local.oracles.randomized_response import RandomisedResponse
-from discreet.local.oracles.subset_selection import SubsetSelection
-from discreet.local.oracles.unary_encoding import ONE, Unary
-from discreet.local.randomizer import Randomiser
-from discreet.local.ranges.adaptive import Partition
-from discreet.local.ranges.haar import Halves
-from discreet.local.ranges.hierarchical import Layered
-from discreet.local.ranges.hybrid_grid import LocalGrid
+from discreet.local._window_channel import WindowChannel
 from discreet.local.distribution import SquareWave
+from discreet.local.longitudinal import MemoizedHashing, MemoizedOracle, MemoizedUnary
+from discreet.local.means.hybrid import HybridMean
+from discreet.local.means.local_laplace import LocalLaplace
+from discreet.local.means.multidimensional import MultidimensionalMean
+from discreet.local.means.piecewise import PiecewiseMean
+from discreet.local.oracles.histogram_encoding import SummationHistogramEncoding
+from discreet.local.oracles.local_hashing import LocalHashing
+from discreet.local.oracles.randomized_response import RandomizedResponse
+from discreet.local.oracles.subset_selection import SubsetSelection
+from discreet.local.oracles.unary_encoding import ONE, UnaryEncoding
+from discreet.local.randomizer import LocalRandomizer
+from discreet.local.ranges.adaptive import PartitionOracle
+from discreet.local.ranges.haar import HaarResponse
+from discreet.local.ranges.hierarchical import LevelReports
+from discreet.local.ranges.hybrid_grid import HybridGrid
 
 Law: TypeAlias = dict[bytes, float]
 """The probability of each report."""
 
 
-def report_law(randomiser: Randomiser, value: Any) -> Law:
+def report_law(randomiser: LocalRandomizer, value: Any) -> Law:
     """The law of the report of a client with this value (numbers: a bound of their range)."""
     match randomiser:
-        case Memoised():
+        case MemoizedOracle():
             return copies_law(randomiser, value, 1)
-        case RandomisedResponse() | SubsetSelection() | Hashing():
+        case RandomizedResponse() | SubsetSelection() | LocalHashing():
             return _weighted(randomiser, value)
-        case Unary():
+        case UnaryEncoding():
             return _unary(randomiser, value)
-        case Halves():
+        case HaarResponse():
             return _halves(randomiser, value)
-        case Piecewise():
+        case PiecewiseMean():
             return _symbols(randomiser.window, _place(randomiser, value), randomiser.width)
         case SquareWave():
             return _symbols(randomiser.window, value, randomiser.width)
-        case Hybrid():
+        case HybridMean():
             return _hybrid(randomiser, value)
-        case Several():
+        case MultidimensionalMean():
             return _several(randomiser, value)
-        case Layered():
+        case LevelReports():
             codes = (value // block for block in randomiser.blocks)
             return _drawn(randomiser.shares, randomiser.parts, codes, width=randomiser.width)
-        case Partition():
+        case PartitionOracle():
             block = sum(start <= value for start in randomiser.starts) - 1
             return report_law(randomiser.oracle, block)
-        case LocalGrid():
+        case HybridGrid():
             return _grid(randomiser, value)
         case _:
             raise InvalidArgument(f"The reports of {randomiser.kind} are too many to be listed.")
 
 
-def copies_law(plan: Memoised, value: Any, reports: int) -> Law:
+def copies_law(plan: MemoizedOracle, value: Any, reports: int) -> Law:
     """The law of several reports, one after the other, that come from one permanent response."""
     law: Law = {}
     for memory, mass in remembered_law(plan, value).items():
@@ -81,7 +81,7 @@ def copies_law(plan: Memoised, value: Any, reports: int) -> Law:
     return law
 
 
-def noisy_pair(randomiser: LocalLaplace | SummedHistogram) -> exact.Pair:
+def noisy_pair(randomiser: LocalLaplace | SummationHistogramEncoding) -> exact.OutputPair:
     """The laws of reports with Laplace noise, on the two bounds or on two categories of two.
 
     Read between the two centres: beyond both the ratio is constant, so nothing is lost.
@@ -90,22 +90,22 @@ def noisy_pair(randomiser: LocalLaplace | SummedHistogram) -> exact.Pair:
     return one if isinstance(randomiser, LocalLaplace) else exact.product(one, one.swapped())
 
 
-def _moved(noise: Lattice, by: int) -> exact.Pair:
+def _moved(noise: LatticeDistribution, by: int) -> exact.OutputPair:
     return exact.pair(noise.clamp(0, by), noise.shift(by).clamp(0, by))
 
 
 # ── one of many codes, e^epsilon times likelier if they speak for the own value ────────────────
 
 
-def _weighted(randomiser: Randomiser, value: int) -> Law:
+def _weighted(randomiser: LocalRandomizer, value: int) -> Law:
     """Messages as numbers, and whether each speaks for the value."""
     speaks: Iterator[tuple[int, bool]]
     match randomiser:
-        case RandomisedResponse():
+        case RandomizedResponse():
             speaks = ((code, code == value) for code in range(randomiser.categories))
         case SubsetSelection():
             speaks = _subsets(randomiser, value)
-        case Hashing():
+        case LocalHashing():
             speaks = _hashes(randomiser, value)
         case _:
             raise InvalidArgument(f"{randomiser.kind} has no such messages.")
@@ -125,7 +125,7 @@ def _subsets(oracle: SubsetSelection, value: int) -> Iterator[tuple[int, bool]]:
         yield code, value in members
 
 
-def _hashes(oracle: Hashing, value: int) -> Iterator[tuple[int, bool]]:
+def _hashes(oracle: LocalHashing, value: int) -> Iterator[tuple[int, bool]]:
     """Independent linear forms, and a set of hash values by its place in lexicographic order."""
     many = oracle.hash_digits
     sets = list(itertools.combinations(range(1 << many), oracle.kept))
@@ -148,7 +148,7 @@ def _independent(forms: Sequence[int]) -> bool:
     return True
 
 
-def _halves(oracle: Halves, value: int) -> Law:
+def _halves(oracle: HaarResponse, value: int) -> Law:
     """A uniform row of the Hadamard matrix, and its sign, which is mostly right."""
     wrong = 1 / (1 + math.exp(oracle.epsilon))
     law = {}
@@ -160,7 +160,7 @@ def _halves(oracle: Halves, value: int) -> Law:
     return law
 
 
-def _unary(oracle: Unary, value: int) -> Law:
+def _unary(oracle: UnaryEncoding, value: int) -> Law:
     """Independent bits, by the integers of their coins."""
     keep, other = (coin / ONE for coin in oracle.coins)
     ones = [keep if place == value else other for place in range(oracle.categories)]
@@ -178,7 +178,7 @@ def _bits(ones: Sequence[float], width: int) -> Law:
 # ── numbers: a symbol from a window ────────────────────────────────────────────────────────────
 
 
-def _symbols(window: Window, index: int, width: int, *, first: int = 0) -> Law:
+def _symbols(window: WindowChannel, index: int, width: int, *, first: int = 0) -> Law:
     """Every symbol by its whole weight; numbered from ``first``."""
     weights = [window.far] * window.symbols
     weights[index : index + window.width] = [window.near] * window.width
@@ -186,14 +186,14 @@ def _symbols(window: Window, index: int, width: int, *, first: int = 0) -> Law:
     return {(first + s).to_bytes(width, "little"): w / total for s, w in enumerate(weights)}
 
 
-def _place(randomiser: Piecewise | Hybrid, value: float) -> int:
+def _place(randomiser: PiecewiseMean | HybridMean, value: float) -> int:
     """The grid point of a bound: no coin is thrown there."""
     if value not in (randomiser.lower, randomiser.upper):
         raise InvalidArgument("value must be a bound of the range: others are rounded at random.")
     return randomiser.steps if value == randomiser.upper else 0
 
 
-def _hybrid(randomiser: Hybrid, value: float) -> Law:
+def _hybrid(randomiser: HybridMean, value: float) -> Law:
     wide, bit, share = randomiser.wide, randomiser.bit, randomiser.share / (1 << 16)
     width = randomiser.width
     likely = _symbols(wide.window, _place(wide, value), width)
@@ -203,7 +203,7 @@ def _hybrid(randomiser: Hybrid, value: float) -> Law:
     }
 
 
-def _several(randomiser: Several, values: Sequence[float]) -> Law:
+def _several(randomiser: MultidimensionalMean, values: Sequence[float]) -> Law:
     """Columns in every order, each with the symbol of its place between its bounds."""
     every = [
         report_law(randomiser.part, float(value == high))
@@ -224,7 +224,7 @@ def _several(randomiser: Several, values: Sequence[float]) -> Law:
 
 
 def _drawn(
-    shares: Sequence[Any], parts: Sequence[Randomiser], codes: Iterable[int], *, width: int
+    shares: Sequence[Any], parts: Sequence[LocalRandomizer], codes: Iterable[int], *, width: int
 ) -> Law:
     law: Law = {}
     tagged = len(parts) > 1
@@ -235,7 +235,7 @@ def _drawn(
     return law
 
 
-def _grid(randomiser: LocalGrid, value: Mapping[str, int]) -> Law:
+def _grid(randomiser: HybridGrid, value: Mapping[str, int]) -> Law:
     parts, codes = [], []
     for group in randomiser.groups:
         parts.append(randomiser.oracle(group))
@@ -250,20 +250,20 @@ def _grid(randomiser: LocalGrid, value: Mapping[str, int]) -> Law:
 # ── memory: a permanent response, and copies of it ─────────────────────────────────────────────
 
 
-def remembered_law(plan: Memoised, value: Any) -> Law:
+def remembered_law(plan: MemoizedOracle, value: Any) -> Law:
     """The law of a permanent response: all that any number of copies can tell."""
-    if isinstance(plan, MemoisedUnary | MemoisedHashing):
+    if isinstance(plan, MemoizedUnary | MemoizedHashing):
         return report_law(plan.response, value)
     raise InvalidArgument(f"The memory of {plan.kind} is not known here.")
 
 
-def _copies(plan: Memoised, memory: bytes) -> Law:
+def _copies(plan: MemoizedOracle, memory: bytes) -> Law:
     """The law of one copy of a permanent response."""
-    if isinstance(plan, MemoisedUnary):
+    if isinstance(plan, MemoizedUnary):
         held, flip = int.from_bytes(memory, "little"), float(plan.flip)
         ones = [1 - flip if held >> k & 1 else flip for k in range(plan.categories)]
         return _bits(ones, plan.width)
-    if not isinstance(plan, MemoisedHashing):
+    if not isinstance(plan, MemoizedHashing):
         raise InvalidArgument(f"The copies of {plan.kind} are not known here.")
     places = plan.digits * plan.hash_digits
     forms, held = divmod(int.from_bytes(memory, "little"), 1 << places)[::-1]

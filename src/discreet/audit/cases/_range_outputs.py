@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from discreet.core import _validate as check
 from discreet.core.errors import InvalidArgument
-from discreet.noise.random_source import seeded
+from discreet.noise.random_source import seeded_rng
 from discreet.query.budget import budget
 from discreet.ranges._strategy_design import RangeDesign
 from discreet.ranges.domain import integers
@@ -72,7 +72,7 @@ def sound_tree(leaves: Sequence[int], *, epsilon: float, seed: int, degree: int 
         budget=budget(epsilon=epsilon),
         family="laplace",
     )
-    release = design.release(np.asarray(leaves, dtype=np.int64), bits=seeded(seed))
+    release = design.release(np.asarray(leaves, dtype=np.int64), bits=seeded_rng(seed))
     return [level.astype(np.float64) for level in release.measured[::-1]]
 
 

@@ -14,15 +14,15 @@ from scipy import stats
 
 from discreet.accounting.conversion import gaussian_delta
 from discreet.audit import exact
-from discreet.audit.case import Case, broken_case
+from discreet.audit.case import AuditCase, broken_case
 from discreet.audit.cases import known_mistakes as mistakes
 from discreet.audit.cases import partition_selection as partitions
 from discreet.audit.cases import sparse_vector as variants
 from discreet.audit.cases.known_mistakes import EPSILON, MISPRINTED, MIXED, THRESHOLD
-from discreet.audit.lattice_distribution import Lattice, discrete_laplace, point
+from discreet.audit.lattice_distribution import LatticeDistribution, discrete_laplace, point
 
 
-def cases() -> tuple[Case, ...]:
+def cases() -> tuple[AuditCase, ...]:
     """Every demonstrator, with the inputs that show the mistake."""
     wrong_variants = (case for case in variants.cases() if case.broken)
     noise = (*_scales(), *_noise(), *wrong_variants)
@@ -32,7 +32,7 @@ def cases() -> tuple[Case, ...]:
 # ── the noise has the wrong size ──────────────────────────────────────────────────────────────
 
 
-def _scales() -> tuple[Case, ...]:
+def _scales() -> tuple[AuditCase, ...]:
     return (
         _lattice_case(
             "scale 10% too small",
@@ -40,7 +40,7 @@ def _scales() -> tuple[Case, ...]:
             discrete_laplace(0.9 / EPSILON),
             why="scale 0.9 where 1 is needed",
         ),
-        Case(
+        AuditCase(
             name="sigma 10% too small",
             # mu = 1: the point of the curve at epsilon 1/2.
             claimed=(0.5, float(gaussian_delta(0.5, mu=1.0))),
@@ -65,7 +65,7 @@ def _scales() -> tuple[Case, ...]:
 # ── the noise is not what the proof assumes ───────────────────────────────────────────────────
 
 
-def _noise() -> tuple[Case, ...]:
+def _noise() -> tuple[AuditCase, ...]:
     one = discrete_laplace(1 / EPSILON)
     two = discrete_laplace(2 / EPSILON)
     return (
@@ -118,7 +118,7 @@ def _noise() -> tuple[Case, ...]:
 # ── the sensitivity is wrong ──────────────────────────────────────────────────────────────────
 
 
-def _sensitivities() -> tuple[Case, ...]:
+def _sensitivities() -> tuple[AuditCase, ...]:
     one = discrete_laplace(1 / EPSILON)
     return (
         broken_case(
@@ -179,9 +179,9 @@ def _sensitivities() -> tuple[Case, ...]:
 # ── the theorem is wrong ──────────────────────────────────────────────────────────────────────
 
 
-def _theorems() -> tuple[Case, ...]:
+def _theorems() -> tuple[AuditCase, ...]:
     return (
-        Case(
+        AuditCase(
             name="Gaussian without the squares",
             claimed=(EPSILON, 1e-5),
             draw=mistakes.misprinted_gaussian,
@@ -191,7 +191,7 @@ def _theorems() -> tuple[Case, ...]:
             broken=True,
             why="two squares are missing: true delta 0.028 (M13)",
         ),
-        Case(
+        AuditCase(
             name="mixed noise mechanism",
             claimed=(EPSILON, 1e-3),
             draw=mistakes.mixed_noise,
@@ -207,7 +207,7 @@ def _theorems() -> tuple[Case, ...]:
 # ── the input is not checked, the cost is not charged ─────────────────────────────────────────
 
 
-def _inputs() -> tuple[Case, ...]:
+def _inputs() -> tuple[AuditCase, ...]:
     return (
         broken_case(
             "NaN passes", mistakes.nan_passes, (0.5, 0.5), (0.5, math.nan), why="NaN is an answer"
@@ -220,7 +220,7 @@ def _inputs() -> tuple[Case, ...]:
             why="new key",
             samples=50_000,
         ),
-        Case(
+        AuditCase(
             name="threshold reached, not exceeded",
             # What P(noise > THRESHOLD - 1) would be, for a key that one person holds.
             claimed=(EPSILON, float(discrete_laplace(1 / EPSILON).sf(THRESHOLD - 1))),
@@ -239,7 +239,7 @@ def _inputs() -> tuple[Case, ...]:
             laws=lambda: exact.binned(stats.laplace(1, 0.5), stats.laplace(2, 1)),
             why="the scale tells the largest value",
         ),
-        Case(
+        AuditCase(
             name="exact count for nothing",
             claimed=(0.0, 0.0),
             draw=mistakes.free_count,
@@ -253,7 +253,7 @@ def _inputs() -> tuple[Case, ...]:
     )
 
 
-def _threshold_laws() -> exact.Pair:
+def _threshold_laws() -> exact.OutputPair:
     shown = float(discrete_laplace(1 / EPSILON).sf(THRESHOLD - 2))
     return exact.pair({False: 1.0}, {True: shown, False: 1 - shown}, error=1e-15)
 
@@ -264,14 +264,14 @@ def _threshold_laws() -> exact.Pair:
 def _lattice_case(
     name: str,
     draw: Callable[..., object],
-    noise: Lattice,
+    noise: LatticeDistribution,
     *,
     why: str,
     claimed: float = EPSILON,
-) -> Case:
+) -> AuditCase:
     laws = partial(exact.one_apart, noise)
     return broken_case(name, draw, 0, 1, why=why, laws=laws, claimed=(claimed, 0.0))
 
 
-def _items(noise: Lattice) -> list[tuple[int, float]]:
+def _items(noise: LatticeDistribution) -> list[tuple[int, float]]:
     return list(zip(noise.support.tolist(), noise.mass.tolist(), strict=True))

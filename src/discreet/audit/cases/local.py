@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from discreet.audit import exact
-from discreet.audit.case import Case, broken_case
+from discreet.audit.case import AuditCase, broken_case
 from discreet.audit.cases import _range_outputs as ranges
 from discreet.audit.cases._local_outputs import (
     Law,
@@ -23,24 +23,27 @@ from discreet.audit.cases._local_outputs import (
     report_law,
 )
 from discreet.local._heavy_hitters import HeavyHitters, heavy_hitters
-from discreet.local.longitudinal import Memoised, l_olh, l_osue, rappor
-from discreet.local.means.balanced_piecewise import balanced
-from discreet.local.means.hybrid import hybrid
+from discreet.local.distribution import square_wave
+from discreet.local.longitudinal import MemoizedOracle, l_osue, longitudinal_olh, rappor
+from discreet.local.means.balanced_piecewise import balanced_piecewise
+from discreet.local.means.hybrid import hybrid_mean
 from discreet.local.means.local_laplace import LocalLaplace, local_laplace
-from discreet.local.means.multidimensional import several
-from discreet.local.means.piecewise import duchi, piecewise
-from discreet.local.oracles.histogram_encoding import SummedHistogram, she
+from discreet.local.means.multidimensional import multidimensional_mean
+from discreet.local.means.piecewise import duchi, piecewise_mean
+from discreet.local.oracles.histogram_encoding import (
+    SummationHistogramEncoding,
+    summation_histogram_encoding,
+)
 from discreet.local.oracles.local_hashing import hadamard_response, olh
 from discreet.local.oracles.randomized_response import grr
 from discreet.local.oracles.subset_selection import subset_selection
-from discreet.local.oracles.unary_encoding import oue, sue, the
-from discreet.local.randomizer import Randomiser
-from discreet.local.ranges.adaptive import Partition
-from discreet.local.ranges.haar import haar
-from discreet.local.ranges.hierarchical import flat, tree
-from discreet.local.ranges.hybrid_grid import local_grid
-from discreet.local.distribution import square_wave
-from discreet.noise.random_source import seeded
+from discreet.local.oracles.unary_encoding import oue, sue, threshold_histogram_encoding
+from discreet.local.randomizer import LocalRandomizer
+from discreet.local.ranges.adaptive import PartitionOracle
+from discreet.local.ranges.haar import haar_wavelet
+from discreet.local.ranges.hierarchical import flat_histogram, hierarchical_histogram
+from discreet.local.ranges.hybrid_grid import hybrid_grid
+from discreet.noise.random_source import seeded_rng
 from discreet.ranges.domain import integers
 
 EPSILON = 1.0
@@ -51,34 +54,39 @@ _SIZES = (2, 16)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Client:
+class AuditedClient:
     """A randomiser with the two values that it should tell apart least well."""
 
     name: str
-    randomiser: Randomiser
+    randomiser: LocalRandomizer
     left: Any
     right: Any
 
 
-def oracles(epsilon: float = EPSILON) -> tuple[Client, ...]:
+def oracles(epsilon: float = EPSILON) -> tuple[AuditedClient, ...]:
     """Frequency oracles, on two of a few categories."""
     last = {"left": 0, "right": 3}
     few: dict[str, Any] = {"categories": 4, "epsilon": epsilon}
     return (
-        Client(name="grr", randomiser=grr(categories=5, epsilon=epsilon), **last),
-        Client(name="sue", randomiser=sue(**few), **last),
-        Client(name="oue", randomiser=oue(**few), **last),
-        Client(name="the", randomiser=the(**few), **last),
-        Client(name="she", randomiser=she(categories=2, epsilon=epsilon, steps=4), left=0, right=1),
-        Client(name="olh", randomiser=olh(**few), **last),
-        Client(
+        AuditedClient(name="grr", randomiser=grr(categories=5, epsilon=epsilon), **last),
+        AuditedClient(name="sue", randomiser=sue(**few), **last),
+        AuditedClient(name="oue", randomiser=oue(**few), **last),
+        AuditedClient(name="the", randomiser=threshold_histogram_encoding(**few), **last),
+        AuditedClient(
+            name="she",
+            randomiser=summation_histogram_encoding(categories=2, epsilon=epsilon, steps=4),
+            left=0,
+            right=1,
+        ),
+        AuditedClient(name="olh", randomiser=olh(**few), **last),
+        AuditedClient(
             name="olh, 3 of 8 hashes",
             randomiser=olh(categories=8, epsilon=epsilon, hashes=8, kept=3),
             **last,
         ),
-        Client(name="hadamard response", randomiser=hadamard_response(**few), **last),
-        Client(name="subset selection", randomiser=subset_selection(**few), **last),
-        Client(
+        AuditedClient(name="hadamard response", randomiser=hadamard_response(**few), **last),
+        AuditedClient(name="subset selection", randomiser=subset_selection(**few), **last),
+        AuditedClient(
             name="subset selection, as a list",
             randomiser=subset_selection(categories=16, epsilon=epsilon, chosen=1),
             **last,
@@ -86,38 +94,44 @@ def oracles(epsilon: float = EPSILON) -> tuple[Client, ...]:
     )
 
 
-def numbers(epsilon: float = EPSILON) -> tuple[Client, ...]:
+def numbers(epsilon: float = EPSILON) -> tuple[AuditedClient, ...]:
     """Clients that send a number, on the two bounds."""
     ends: dict[str, Any] = {"epsilon": epsilon, "lower": -1, "upper": 1}
     at = {"left": -1, "right": 1}
-    both = several(columns={"a": (-1, 1), "b": (0, 8)}, epsilon=epsilon, sampled=1)
+    both = multidimensional_mean(columns={"a": (-1, 1), "b": (0, 8)}, epsilon=epsilon, sampled=1)
     return (
-        Client(name="duchi", randomiser=duchi(**ends), **at),
-        Client(name="piecewise", randomiser=piecewise(**ends, steps=6), **at),
-        Client(name="balanced", randomiser=balanced(**ends, steps=6), **at),
-        Client(name="hybrid", randomiser=hybrid(**ends, steps=6), **at),
-        Client(name="laplace", randomiser=local_laplace(**ends, steps=16), **at),
-        Client(name="several", randomiser=both, left=(-1, 0), right=(1, 8)),
-        Client(
+        AuditedClient(name="duchi", randomiser=duchi(**ends), **at),
+        AuditedClient(name="piecewise", randomiser=piecewise_mean(**ends, steps=6), **at),
+        AuditedClient(name="balanced", randomiser=balanced_piecewise(**ends, steps=6), **at),
+        AuditedClient(name="hybrid", randomiser=hybrid_mean(**ends, steps=6), **at),
+        AuditedClient(name="laplace", randomiser=local_laplace(**ends, steps=16), **at),
+        AuditedClient(name="several", randomiser=both, left=(-1, 0), right=(1, 8)),
+        AuditedClient(
             name="square wave", randomiser=square_wave(cells=8, epsilon=epsilon), left=0, right=7
         ),
     )
 
 
-def structures(epsilon: float = EPSILON) -> tuple[Client, ...]:
+def structures(epsilon: float = EPSILON) -> tuple[AuditedClient, ...]:
     """Clients that draw a level, a group or a partition besides."""
     eight: dict[str, Any] = {"domain": integers(0, 7), "epsilon": epsilon}
     ends = {"left": 0, "right": 7}
-    grid = local_grid({"x": integers(0, 3), "y": integers(0, 3)}, epsilon=epsilon, fine=4, coarse=2)
-    split = Partition(epsilon=tree(**eight).epsilon, domain=integers(0, 7), starts=(0, 2, 3, 6))
+    grid = hybrid_grid(
+        {"x": integers(0, 3), "y": integers(0, 3)}, epsilon=epsilon, fine=4, coarse=2
+    )
+    split = PartitionOracle(
+        epsilon=hierarchical_histogram(**eight).epsilon, domain=integers(0, 7), starts=(0, 2, 3, 6)
+    )
     return (
-        Client(name="flat", randomiser=flat(**eight, oracle="oue"), **ends),
-        Client(name="tree", randomiser=tree(**eight), **ends),
-        Client(name="tree, oue", randomiser=tree(**eight, oracle="oue"), **ends),
-        Client(name="haar", randomiser=haar(**eight), **ends),
-        Client(name="adaptive, one round", randomiser=split, **ends),
-        Client(name="grid", randomiser=grid, left={"x": 0, "y": 0}, right={"x": 3, "y": 3}),
-        Client(
+        AuditedClient(name="flat", randomiser=flat_histogram(**eight, oracle="oue"), **ends),
+        AuditedClient(name="tree", randomiser=hierarchical_histogram(**eight), **ends),
+        AuditedClient(
+            name="tree, oue", randomiser=hierarchical_histogram(**eight, oracle="oue"), **ends
+        ),
+        AuditedClient(name="haar", randomiser=haar_wavelet(**eight), **ends),
+        AuditedClient(name="adaptive, one round", randomiser=split, **ends),
+        AuditedClient(name="grid", randomiser=grid, left={"x": 0, "y": 0}, right={"x": 3, "y": 3}),
+        AuditedClient(
             name="heavy hitters",
             randomiser=heavy_hitters(length=1, epsilon=epsilon, hashes=1, cell_digits=8, first=8),
             left="a",
@@ -126,23 +140,25 @@ def structures(epsilon: float = EPSILON) -> tuple[Client, ...]:
     )
 
 
-def memoised(epsilon: float = EPSILON) -> tuple[Client, ...]:
+def memoised(epsilon: float = EPSILON) -> tuple[AuditedClient, ...]:
     """Clients that are asked again and again."""
     both: dict[str, Any] = {"epsilon": epsilon / 2, "permanent": epsilon}
     at = {"left": 0, "right": 1}
     return (
-        Client(name="rappor", randomiser=rappor(categories=3, **both), **at),
-        Client(name="l-osue", randomiser=l_osue(categories=3, **both), **at),
-        Client(name="l-olh", randomiser=l_olh(categories=4, **both, hashes=4), **at),
+        AuditedClient(name="rappor", randomiser=rappor(categories=3, **both), **at),
+        AuditedClient(name="l-osue", randomiser=l_osue(categories=3, **both), **at),
+        AuditedClient(
+            name="l-olh", randomiser=longitudinal_olh(categories=4, **both, hashes=4), **at
+        ),
     )
 
 
-def clients(epsilon: float = EPSILON) -> tuple[Client, ...]:
+def clients(epsilon: float = EPSILON) -> tuple[AuditedClient, ...]:
     """All that send one report."""
     return (*oracles(epsilon), *numbers(epsilon), *memoised(epsilon), *structures(epsilon))
 
 
-def cases() -> tuple[Case, ...]:
+def cases() -> tuple[AuditCase, ...]:
     """Every client of this library but those of `beside`; several reports where they remember."""
     shown = {case.name for case in beside()}
     one = (case for case in map(client_case, clients()) if case.name not in shown)
@@ -150,15 +166,15 @@ def cases() -> tuple[Case, ...]:
     return (*one, *again)
 
 
-def beside() -> tuple[Case, ...]:
+def beside() -> tuple[AuditCase, ...]:
     """What this library has in place of the published oracle and tree."""
     names = ("grr", "olh", "flat", "tree", "tree, oue", "haar")
     return tuple(client_case(client) for client in clients() if client.name in names)
 
 
-def client_case(client: Client) -> Case:
+def client_case(client: AuditedClient) -> AuditCase:
     """One report, at what the randomiser claims for it."""
-    return Case(
+    return AuditCase(
         name=f"local {client.name}",
         claimed=client.randomiser.guarantee,
         draw=lambda value, n, seed: _encoded(client.randomiser, value, n, seed),
@@ -169,16 +185,16 @@ def client_case(client: Client) -> Case:
     )
 
 
-def _laws(client: Client) -> Callable[[], exact.Pair] | None:
+def _laws(client: AuditedClient) -> Callable[[], exact.OutputPair] | None:
     made = client.randomiser
     if isinstance(made, HeavyHitters):
         return None  # hundreds of thousands of reports; its cells are those of olh
-    if isinstance(made, LocalLaplace | SummedHistogram):
+    if isinstance(made, LocalLaplace | SummationHistogramEncoding):
         return lambda: noisy_pair(made)
     return lambda: exact.pair(report_law(made, client.left), report_law(made, client.right))
 
 
-def _encoded(randomiser: Randomiser, value: Any, n: int, seed: int) -> object:
+def _encoded(randomiser: LocalRandomizer, value: Any, n: int, seed: int) -> object:
     """Reports of n clients with one value, as an observer sees them."""
     many: Any
     if isinstance(value, dict):
@@ -187,27 +203,27 @@ def _encoded(randomiser: Randomiser, value: Any, n: int, seed: int) -> object:
         many = np.tile(value, (n, 1))
     else:
         many = [value] * n if isinstance(value, str) else np.full(n, value)
-    rows = randomiser.encode(many, bits=seeded(seed))
+    rows = randomiser.encode(many, bits=seeded_rng(seed))
     # Entries of two bytes are numbers, and an observer reads them so.
-    return rows.view("<i2") if isinstance(randomiser, SummedHistogram) else rows
+    return rows.view("<i2") if isinstance(randomiser, SummationHistogramEncoding) else rows
 
 
-def _again(client: Client) -> tuple[Case, ...]:
+def _again(client: AuditedClient) -> tuple[AuditCase, ...]:
     """Two reports of one permanent response, and that response itself: all that can be learnt."""
     plan = client.randomiser
-    assert isinstance(plan, Memoised)  # noqa: S101 - all of these are
+    assert isinstance(plan, MemoizedOracle)  # noqa: S101 - all of these are
     both = (client.left, client.right)
 
     def copied(value: Any, n: int, seed: int) -> object:
-        bits = seeded(seed)
+        bits = seeded_rng(seed)
         memory = plan.remember(np.full(n, value), bits=bits)
         return np.hstack([plan.report(memory, bits=bits) for _ in range(_COPIES)])
 
-    def laws() -> exact.Pair:
+    def laws() -> exact.OutputPair:
         left, right = (copies_law(plan, value, _COPIES) for value in both)
         return exact.pair(left, right)
 
-    few = Case(
+    few = AuditCase(
         name=f"local {client.name}, {_COPIES} reports",
         claimed=plan.after(_COPIES),
         draw=copied,
@@ -216,10 +232,10 @@ def _again(client: Client) -> tuple[Case, ...]:
         laws=laws,
         samples=SAMPLES,
     )
-    lasting = Case(
+    lasting = AuditCase(
         name=f"local {client.name}, any number of reports",
         claimed=plan.after(None),
-        draw=lambda value, n, seed: plan.remember(np.full(n, value), bits=seeded(seed)),
+        draw=lambda value, n, seed: plan.remember(np.full(n, value), bits=seeded_rng(seed)),
         left=client.left,
         right=client.right,
         laws=lambda: exact.pair(*(remembered_law(plan, value) for value in both)),
@@ -231,7 +247,7 @@ def _again(client: Client) -> tuple[Case, ...]:
 # ── as published ───────────────────────────────────────────────────────────────────────────────
 
 
-def published() -> tuple[Case, ...]:
+def published() -> tuple[AuditCase, ...]:
     """The published oracle at other sizes and epsilons, and its tree at another degree (M3)."""
     return (
         *(_published_oracle(size, nominal) for size in _SIZES for nominal in _NOMINAL),
@@ -239,7 +255,7 @@ def published() -> tuple[Case, ...]:
     )
 
 
-def _published_oracle(size: int, nominal: float) -> Case:
+def _published_oracle(size: int, nominal: float) -> AuditCase:
     return _broken(
         f"published oracle, {size} values, nominal {nominal:g}",
         lambda value, n, seed: ranges.published_oracle(
@@ -252,7 +268,7 @@ def _published_oracle(size: int, nominal: float) -> Case:
     )
 
 
-def _published_tree(*, size: int, degree: int, nominal: float) -> Case:
+def _published_tree(*, size: int, degree: int, nominal: float) -> AuditCase:
     # Of all levels the one below the root has the fewest values, and so the largest epsilon.
     true = ranges.oracle_epsilon(degree, nominal)
     return _broken(
@@ -275,10 +291,10 @@ def _broken(
     *,
     nominal: float,
     why: str,
-) -> Case:
+) -> AuditCase:
     left, right = values
 
-    def laws() -> exact.Pair:
+    def laws() -> exact.OutputPair:
         return exact.pair(law(left), law(right))
 
     return broken_case(name, draw, left, right, why=why, laws=laws, claimed=(nominal, 0.0))

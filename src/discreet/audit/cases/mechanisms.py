@@ -15,38 +15,38 @@ from scipy import stats
 from discreet.audit import _outputs as outputs
 from discreet.audit import exact
 from discreet.audit import lattice_distribution as lattice
-from discreet.audit.case import Case, Draw
+from discreet.audit.case import AuditCase, Draw
 from discreet.audit.cases import partition_selection as partitions
-from discreet.audit.lattice_distribution import Lattice
-from discreet.local.oracles.randomized_response import RandomisedResponse, randomised_response
+from discreet.audit.lattice_distribution import LatticeDistribution
+from discreet.local.oracles.randomized_response import RandomizedResponse, randomized_response
 from discreet.mechanisms.above_threshold import AboveThreshold, above_threshold
-from discreet.mechanisms.additive import Additive, gaussian, laplace
-from discreet.mechanisms.scalar._base import Scalar
+from discreet.mechanisms.additive import AdditiveMechanism, gaussian, laplace
+from discreet.mechanisms.scalar._base import ScalarNoise
 from discreet.mechanisms.scalar.grafted import grafted
 from discreet.mechanisms.scalar.staircase import staircase
 from discreet.mechanisms.scalar.truncated_laplace import truncated_laplace
 from discreet.mechanisms.selection import (
-    Exponential,
+    ExponentialMechanism,
     PermuteAndFlip,
     Selection,
-    exponential,
-    noisy_max,
+    exponential_mechanism,
     permute_and_flip,
+    report_noisy_max,
 )
 from discreet.noise.gaussian import RoundedGaussian
 from discreet.noise.laplace import DiscreteLaplace
-from discreet.noise.random_source import seeded
+from discreet.noise.random_source import seeded_rng
 
 Scores: TypeAlias = tuple[int, ...]
 
 
-def cases() -> tuple[Case, ...]:
+def mechanism_cases() -> tuple[AuditCase, ...]:
     """Every mechanism of the library, on the neighbours that hurt it most."""
     additive = (*_laplace(), *_gaussian(), *_scalar())
     return (*additive, *_response(), *_selection(), *_threshold(), *partitions.cases())
 
 
-def _laplace() -> tuple[Case, ...]:
+def _laplace() -> tuple[AuditCase, ...]:
     real = laplace(sensitivity=1, epsilon=1, on="reals")
     return (
         _integers("laplace", laplace(sensitivity=1, epsilon=1, on="integers"), 1),
@@ -63,7 +63,7 @@ def _laplace() -> tuple[Case, ...]:
     )
 
 
-def _gaussian() -> tuple[Case, ...]:
+def _gaussian() -> tuple[AuditCase, ...]:
     real = gaussian(sensitivity=1, mu=1, on="reals")
     return (
         _integers("gaussian", gaussian(sensitivity=1, epsilon=1, delta=1e-3, on="integers"), 1),
@@ -75,7 +75,7 @@ def _gaussian() -> tuple[Case, ...]:
     )
 
 
-def _scalar() -> tuple[Case, ...]:
+def _scalar() -> tuple[AuditCase, ...]:
     return (
         _scalar_case("staircase", staircase(sensitivity=4, epsilon=2)),
         _scalar_case("grafted", grafted(sensitivity=1, epsilon=1, delta=0.01)),
@@ -88,12 +88,12 @@ def _scalar() -> tuple[Case, ...]:
     )
 
 
-def _response() -> tuple[Case, ...]:
-    return tuple(_response_case(randomised_response(categories=k, epsilon=1)) for k in (2, 5))
+def _response() -> tuple[AuditCase, ...]:
+    return tuple(_response_case(randomized_response(categories=k, epsilon=1)) for k in (2, 5))
 
 
-def _selection() -> tuple[Case, ...]:
-    makers = (exponential, permute_and_flip, noisy_max)
+def _selection() -> tuple[AuditCase, ...]:
+    makers = (exponential_mechanism, permute_and_flip, report_noisy_max)
     # Scores that move apart, and scores that all move up: the steepest at a likely outcome.
     return tuple(
         _selection_case(make(sensitivity=1, epsilon=1, monotonic=monotonic), left, right)
@@ -106,7 +106,7 @@ def _selection() -> tuple[Case, ...]:
     )
 
 
-def _threshold() -> tuple[Case, ...]:
+def _threshold() -> tuple[AuditCase, ...]:
     return (
         _threshold_case(above_threshold(sensitivity=1, epsilon=1), (0,) * 5, (1,) * 4 + (-1,)),
         _threshold_case(
@@ -121,28 +121,28 @@ def _threshold() -> tuple[Case, ...]:
 # ── additive noise ────────────────────────────────────────────────────────────────────────────
 
 
-def additive_draw(mechanism: Additive) -> Draw:
+def additive_draw(mechanism: AdditiveMechanism) -> Draw:
     """Many releases at once: the noise of an array is independent from entry to entry."""
 
     def draw(value: Any, n: int, seed: int) -> object:
-        return mechanism.release(np.repeat([value], n, axis=0), bits=seeded(seed))
+        return mechanism.release(np.repeat([value], n, axis=0), bits=seeded_rng(seed))
 
     return draw
 
 
-def _integers(name: str, mechanism: Additive, shift: int) -> Case:
+def _integers(name: str, mechanism: AdditiveMechanism, shift: int) -> AuditCase:
     return _case(name, mechanism, 0, shift, laws=lambda: integer_laws(mechanism, shift))
 
 
-def _vector(name: str, mechanism: Additive, shifts: tuple[int, ...]) -> Case:
-    def laws() -> exact.Pair:
+def _vector(name: str, mechanism: AdditiveMechanism, shifts: tuple[int, ...]) -> AuditCase:
+    def laws() -> exact.OutputPair:
         moved = [integer_laws(mechanism, shift) for shift in shifts if shift]
         return reduce(exact.product, moved)
 
     return _case(name, mechanism, (0,) * len(shifts), shifts, laws=laws)
 
 
-def integer_laws(mechanism: Additive, shift: int) -> exact.Pair:
+def integer_laws(mechanism: AdditiveMechanism, shift: int) -> exact.OutputPair:
     """The laws of the outputs on 0 and on shift, listed integer by integer."""
     assert mechanism.integers is not None  # noqa: S101 - all of these are made on integers
     noise = mechanism.integers.noise
@@ -153,7 +153,7 @@ def integer_laws(mechanism: Additive, shift: int) -> exact.Pair:
         for mass, at in zip(masses, (0, shift), strict=True):
             mass[0] += float(noise.cdf(-1 - at))
             mass[-1] += float(noise.sf(shift - at))
-        return exact.Pair(outcomes=range(shift + 1), left=masses[0], right=masses[1])
+        return exact.OutputPair(outcomes=range(shift + 1), left=masses[0], right=masses[1])
     if isinstance(noise, RoundedGaussian):
         listed = _rounded_gaussian(float(noise.square) ** 0.5)
     else:
@@ -161,13 +161,15 @@ def integer_laws(mechanism: Additive, shift: int) -> exact.Pair:
     return exact.pair(listed, listed.shift(shift))
 
 
-def _reals(name: str, mechanism: Additive, left: float, right: float) -> Case:
+def _reals(name: str, mechanism: AdditiveMechanism, left: float, right: float) -> AuditCase:
     return _case(
         name, mechanism, left, right, laws=lambda: rounded_laplace_laws(mechanism, left, right)
     )
 
 
-def rounded_laplace_laws(mechanism: Additive, left: float, right: float) -> exact.Pair:
+def rounded_laplace_laws(
+    mechanism: AdditiveMechanism, left: float, right: float
+) -> exact.OutputPair:
     """Laplace noise around two reals, rounded to the grid: every multiple between them listed."""
     assert mechanism.grid is not None  # noqa: S101 - all of these are made on reals
     step = mechanism.grid.step
@@ -176,20 +178,22 @@ def rounded_laplace_laws(mechanism: Additive, left: float, right: float) -> exac
     return exact.laplace_pair(left, right, scale=mechanism.grid.scale, edges=edges)
 
 
-def _coarse(name: str, mechanism: Additive) -> Case:
+def _coarse(name: str, mechanism: AdditiveMechanism) -> AuditCase:
     """Gaussian noise on reals, on a grid so coarse that every output can be listed."""
     assert mechanism.grid is not None  # noqa: S101 - all of these are made on reals
     steps = round(1 / mechanism.grid.step)
 
-    def laws() -> exact.Pair:
+    def laws() -> exact.OutputPair:
         noise = _rounded_gaussian(mechanism.std * steps)
         return exact.pair(noise, noise.shift(steps))
 
     return _case(name, mechanism, 0.0, 1.0, laws=laws)
 
 
-def _case(name: str, mechanism: Additive, left: object, right: object, **more: Any) -> Case:
-    return Case(
+def _case(
+    name: str, mechanism: AdditiveMechanism, left: object, right: object, **more: Any
+) -> AuditCase:
+    return AuditCase(
         name=name,
         claimed=mechanism.guarantee,
         draw=additive_draw(mechanism),
@@ -199,13 +203,13 @@ def _case(name: str, mechanism: Additive, left: object, right: object, **more: A
     )
 
 
-def _rounded_gaussian(sigma: float) -> Lattice:
+def _rounded_gaussian(sigma: float) -> LatticeDistribution:
     """P(k) of round(sigma * normal), from the tail that is small."""
     radius = int(10 * sigma) + 2
     tail = stats.norm.sf((np.arange(0, radius + 1) + 0.5) / sigma)
     side = tail[:-1] - tail[1:]
     middle = [float(-np.expm1(np.log(2 * tail[0])))]
-    return Lattice(
+    return LatticeDistribution(
         start=-radius,
         mass=np.concatenate((side[::-1], middle, side)),
         missing=float(2 * tail[-1]),
@@ -218,19 +222,19 @@ ONE_BY_ONE = 3_000
 """Samples where every output is a release of its own; the exact laws are the sharper check."""
 
 
-def _scalar_case(name: str, mechanism: Scalar) -> Case:
+def _scalar_case(name: str, mechanism: ScalarNoise) -> AuditCase:
     shift = mechanism.scale.shift
 
     def draw(value: int, n: int, seed: int) -> object:
-        bits = seeded(seed)
+        bits = seeded_rng(seed)
         return [mechanism.release(value, bits=bits) for _ in range(n)]
 
-    def laws() -> exact.Pair:
+    def laws() -> exact.OutputPair:
         noise = lattice.listed(mechanism.noise)
         return exact.pair(noise, noise.shift(shift))
 
     epsilon, delta = map(float, mechanism.target)
-    return Case(
+    return AuditCase(
         name=name,
         claimed=(epsilon, delta),
         draw=draw,
@@ -241,29 +245,29 @@ def _scalar_case(name: str, mechanism: Scalar) -> Case:
     )
 
 
-def _response_case(mechanism: RandomisedResponse) -> Case:
+def _response_case(mechanism: RandomizedResponse) -> AuditCase:
     def law(value: int) -> dict[int, float]:
         return outputs.randomised_response(
             value, keep=mechanism.keep, categories=mechanism.categories
         )
 
-    return Case(
+    return AuditCase(
         name=f"randomised response, {mechanism.categories} categories",
         claimed=mechanism.guarantee,
-        draw=lambda value, n, seed: mechanism.release(np.full(n, value), bits=seeded(seed)),
+        draw=lambda value, n, seed: mechanism.release(np.full(n, value), bits=seeded_rng(seed)),
         left=0,
         right=1,
         laws=lambda: exact.pair(law(0), law(1)),
     )
 
 
-def _selection_case(mechanism: Selection, left: Scores, right: Scores) -> Case:
+def _selection_case(mechanism: Selection, left: Scores, right: Scores) -> AuditCase:
     def draw(scores: Scores, n: int, seed: int) -> object:
-        bits = seeded(seed)
+        bits = seeded_rng(seed)
         return [mechanism.release(scores, bits=bits) for _ in range(n)]
 
     way = ", monotonic" if mechanism.monotonic else ""
-    return Case(
+    return AuditCase(
         name=f"{mechanism.name.replace('_', ' ')}, {len(left)} candidates{way}",
         claimed=mechanism.guarantee,
         draw=draw,
@@ -280,7 +284,7 @@ def selection_law(mechanism: Selection, scores: Scores) -> dict[int, float]:
     """The law of the choice by our own enumeration, not by the mechanism's."""
     weight = float(mechanism.rate)
     match mechanism:
-        case Exponential():
+        case ExponentialMechanism():
             return outputs.exponential(scores, weight=weight)
         case PermuteAndFlip():
             return outputs.permute_and_flip(scores, weight=weight)
@@ -288,13 +292,13 @@ def selection_law(mechanism: Selection, scores: Scores) -> dict[int, float]:
             return outputs.noisy_max(scores, lattice.discrete_laplace(1 / weight), ties="first")
 
 
-def _threshold_case(mechanism: AboveThreshold, left: Scores, right: Scores) -> Case:
+def _threshold_case(mechanism: AboveThreshold, left: Scores, right: Scores) -> AuditCase:
     def draw(values: Scores, n: int, seed: int) -> object:
-        bits = seeded(seed)
+        bits = seeded_rng(seed)
         return [tuple(mechanism.release(values, threshold=0, bits=bits)) for _ in range(n)]
 
-    def laws() -> exact.Pair:
-        listed = outputs.SparseVector(
+    def laws() -> exact.OutputPair:
+        listed = outputs.SparseVectorOutputs(
             threshold=0,
             threshold_noise=lattice.listed(mechanism.threshold_noise),
             query_noise=lattice.listed(mechanism.query_noise),
@@ -303,7 +307,7 @@ def _threshold_case(mechanism: AboveThreshold, left: Scores, right: Scores) -> C
         return exact.pair(listed.law(left), listed.law(right), error=listed.error(left))
 
     way = ", monotonic" if mechanism.monotonic else ""
-    return Case(
+    return AuditCase(
         name=f"above threshold, {mechanism.positives} positive{way}",
         claimed=mechanism.guarantee,
         draw=draw,

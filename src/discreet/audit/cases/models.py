@@ -14,18 +14,18 @@ import numpy as np
 from discreet import disclosure, learned
 from discreet.accounting.guarantee import Guarantee
 from discreet.audit import exact
-from discreet.audit.case import Case, one_by_one
-from discreet.core.relation import Relation
+from discreet.audit.case import AuditCase, one_by_one
+from discreet.core.relation import NeighboringRelation
 from discreet.models.dp_sgd import PrivateLogisticRegression
+from discreet.models.dp_sgd._output_perturbation import output_perturbation
 from discreet.models.dp_sgd.laplace_gradient_descent import laplace_descent
 from discreet.models.dp_sgd.losses import Logistic
 from discreet.models.dp_sgd.noisy_gradient_descent import noisy_descent
-from discreet.models.dp_sgd._output_perturbation import output_perturbation
-from discreet.models.pate.aggregators import Confident, LaplaceMax
-from discreet.models.pate.teacher_assignment import UNITS, Assignment
+from discreet.models.pate.aggregators import ConfidentGNMax, LNMax
+from discreet.models.pate.teacher_assignment import UNITS, TeacherAssignment
 from discreet.models.regression import PrivateLinearRegression
 from discreet.noise.gaussian import DiscreteGaussian
-from discreet.noise.random_source import Bits, seeded
+from discreet.noise.random_source import RandomSource, seeded_rng
 
 _FITS = 500
 """Fits, each of a model of its own."""
@@ -39,7 +39,7 @@ _NO: Records = (*_QUIET[:-1], (1.0, 0.0))
 _YES: Records = (*_QUIET[:-1], (1.0, 1.0))
 
 
-def cases() -> tuple[Case, ...]:
+def cases() -> tuple[AuditCase, ...]:
     """Each on neighbours that move it far."""
     return (*_votes(), *_descents(), *_estimators(), _learned(), *_bridges())
 
@@ -47,33 +47,33 @@ def cases() -> tuple[Case, ...]:
 # ── teachers that vote ────────────────────────────────────────────────────────────────────────
 
 
-def _votes() -> tuple[Case, ...]:
+def _votes() -> tuple[AuditCase, ...]:
     """One owner's teacher turns its whole vote: units of it leave one class and reach another."""
-    rule = Confident(threshold=6, sigma_threshold=2, sigma_votes=2)
-    plain = LaplaceMax(scale=2)
+    rule = ConfidentGNMax(threshold=6, sigma_threshold=2, sigma_votes=2)
+    plain = LNMax(scale=2)
     # Ten teachers of one vote each; an owner's data reach one of them.
     weights = np.full(10, UNITS, dtype=np.int64)
-    teachers = Assignment(names=("all",), copies=(1,), blocks=((0, 10),), weights=weights)
+    teachers = TeacherAssignment(names=("all",), copies=(1,), blocks=((0, 10),), weights=weights)
     tied, turned = (5 * UNITS, 5 * UNITS), (4 * UNITS, 6 * UNITS)
 
     def asked(counts: Sequence[int], n: int, seed: int) -> object:
-        return rule.ask(np.tile(counts, (n, 1)), bits=seeded(seed)).astype(np.int64)
+        return rule.ask(np.tile(counts, (n, 1)), bits=seeded_rng(seed)).astype(np.int64)
 
     def law(counts: Sequence[int]) -> dict[int, float]:
         noise = DiscreteGaussian(square=Fraction((2 * UNITS) ** 2))
         below = float(noise.cdf(6 * UNITS - 1 - max(counts)))
         return {0: below, 1: 1 - below}
 
-    def answered(way: Confident | LaplaceMax, counts: Sequence[int], n: int, seed: int) -> object:
-        return way.answers(np.tile(counts, (n, 1)), bits=seeded(seed))
+    def answered(way: ConfidentGNMax | LNMax, counts: Sequence[int], n: int, seed: int) -> object:
+        return way.answers(np.tile(counts, (n, 1)), bits=seeded_rng(seed))
 
-    def voted(name: str, way: Confident | LaplaceMax, claimed: Guarantee) -> Case:
-        return Case(
+    def voted(name: str, way: ConfidentGNMax | LNMax, claimed: Guarantee) -> AuditCase:
+        return AuditCase(
             name=name, claimed=claimed, draw=partial(answered, way), left=tied, right=turned
         )
 
     return (
-        Case(
+        AuditCase(
             name="PATE, whether a question is answered",
             claimed=rule.question(teachers).worst,
             draw=asked,
@@ -89,9 +89,9 @@ def _votes() -> tuple[Case, ...]:
 # ── descent ───────────────────────────────────────────────────────────────────────────────────
 
 
-def _descents() -> tuple[Case, ...]:
+def _descents() -> tuple[AuditCase, ...]:
     loss = Logistic(l2=0.5)
-    one = Relation.REPLACE_ONE
+    one = NeighboringRelation.REPLACE_ONE
     pure_steps = laplace_descent(
         loss, features=1, rows=_ROWS, row_norm=1, epsilon=4, steps=3, relation=one
     )
@@ -109,7 +109,7 @@ def _descents() -> tuple[Case, ...]:
     )
 
 
-def _released(release: Callable[..., Any], records: Records, *, bits: Bits) -> Any:
+def _released(release: Callable[..., Any], records: Records, *, bits: RandomSource) -> Any:
     x, y = np.array(records).T
     return release(x[:, None], y, bits=bits)
 
@@ -117,7 +117,7 @@ def _released(release: Callable[..., Any], records: Records, *, bits: Bits) -> A
 # ── estimators ────────────────────────────────────────────────────────────────────────────────
 
 
-def _estimators() -> tuple[Case, ...]:
+def _estimators() -> tuple[AuditCase, ...]:
     line = partial(
         PrivateLinearRegression, epsilon=4, delta=1e-3, bounds=(0, 1), target_bounds=(0, 1)
     )
@@ -134,23 +134,23 @@ def _estimators() -> tuple[Case, ...]:
     return (_fits("linear regression", line), _fits("logistic regression by descent", curve))
 
 
-def _fits(name: str, make: Callable[..., Any]) -> Case:
-    def fitted(records: Records, *, bits: Bits) -> Any:
+def _fits(name: str, make: Callable[..., Any]) -> AuditCase:
+    def fitted(records: Records, *, bits: RandomSource) -> Any:
         x, y = np.array(records).T
         model = make(bits=bits).fit(x[:, None], y)
         return *np.ravel(model.coef_), *np.ravel(model.intercept_)
 
     x, y = np.array(_QUIET).T
-    claimed = make(bits=seeded(0)).fit(x[:, None], y).guarantee_
+    claimed = make(bits=seeded_rng(0)).fit(x[:, None], y).guarantee_
     return one_by_one(name, fitted, _QUIET, _ADDED, claimed=claimed, samples=_FITS)
 
 
 # ── learned from public data, and bridges from disclosure control ─────────────────────────────
 
 
-def _learned() -> Case:
+def _learned() -> AuditCase:
     public = np.random.default_rng(7).integers(0, 11, (60, 3)).astype(np.float64)
-    made = learned.wrap(
+    made = learned.make_private(
         lambda entries: float(np.sum(entries)),
         public_inputs=public,
         metric="record",
@@ -166,24 +166,24 @@ def _learned() -> Case:
     )
 
 
-def _bridges() -> tuple[Case, ...]:
+def _bridges() -> tuple[AuditCase, ...]:
     points = disclosure.private_points(edges=(0, 1, 2), epsilon=1)
 
-    def counted(values: Sequence[float], *, bits: Bits) -> Any:
+    def counted(values: Sequence[float], *, bits: RandomSource) -> Any:
         return points.release(values, bits=bits).counts
 
     drawn = one_by_one("points in bins", counted, (0.5,) * 3, (0.5,) * 4, claimed=points.guarantee)
     return (drawn,) if find_spec("polars") is None else (drawn, _sampled())
 
 
-def _sampled() -> Case:
+def _sampled() -> AuditCase:
     """Rows come in a frame, of a library that need not be there."""
     import polars as pl
 
-    kept = {"x": disclosure.at(disclosure.categories(), 0)}
-    rows = disclosure.sampled_table(columns=kept, rate=Fraction(1, 2), k=3, epsilon=2)
+    kept = {"x": disclosure.hierarchy_level(disclosure.category_hierarchy(), 0)}
+    rows = disclosure.safe_k_anonymity(columns=kept, rate=Fraction(1, 2), k=3, epsilon=2)
 
-    def shown(many: int, *, bits: Bits) -> int:
+    def shown(many: int, *, bits: RandomSource) -> int:
         return len(rows.release(pl.DataFrame({"x": ["a"] * many}), bits=bits))
 
     def law(many: int) -> dict[int, float]:

@@ -14,22 +14,22 @@ from numpy.typing import NDArray
 
 from discreet.audit import exact
 from discreet.audit import lattice_distribution as lattice
-from discreet.audit.case import Case
+from discreet.audit.case import AuditCase
 from discreet.audit.cases.sparse_vector import laplace_integers
-from discreet.core.relation import Relation
+from discreet.core.relation import NeighboringRelation
 from discreet.mechanisms.partition_selection import PartitionSelection, partition_selection
 from discreet.noise.laplace import DiscreteLaplace
-from discreet.noise.random_source import seeded
+from discreet.noise.random_source import seeded_rng
 
 Counts: TypeAlias = tuple[int, ...]
 EPSILON = 1
 DELTA = 0.01
 
 
-def cases() -> tuple[Case, ...]:
+def cases() -> tuple[AuditCase, ...]:
     """Good ones: keys that stay, keys that come, and keys that are exchanged."""
     one, three = _selection(1), _selection(3)
-    exchange = _selection(3, relation=Relation.REPLACE_ONE)
+    exchange = _selection(3, relation=NeighboringRelation.REPLACE_ONE)
     c, d = three.threshold + 2, exchange.threshold + 2
     return (
         _case("partition selection", one, (one.threshold + 2,), (one.threshold + 3,)),
@@ -43,12 +43,12 @@ def cases() -> tuple[Case, ...]:
     )
 
 
-def broken() -> tuple[Case, ...]:
+def broken() -> tuple[AuditCase, ...]:
     """What must be caught; the threshold that is reached and not exceeded is among `mistakes`."""
     one = _selection(1)
     claimed = float(EPSILON), float(one.mass)
     return (
-        Case(
+        AuditCase(
             name="threshold for one key of several",
             claimed=claimed,
             draw=lambda counts, n, seed: _shown(counts, n, seed, one),
@@ -58,7 +58,7 @@ def broken() -> tuple[Case, ...]:
             broken=True,
             why="a unit may have three keys, delta was computed for one",
         ),
-        Case(
+        AuditCase(
             name="threshold on rows, not units",
             claimed=claimed,
             draw=lambda counts, n, seed: _shown(counts, n, seed, one),
@@ -71,24 +71,26 @@ def broken() -> tuple[Case, ...]:
     )
 
 
-def _selection(groups: int, *, relation: Relation = Relation.ADD_REMOVE) -> PartitionSelection:
+def _selection(
+    groups: int, *, relation: NeighboringRelation = NeighboringRelation.ADD_REMOVE
+) -> PartitionSelection:
     return partition_selection(
         groups=groups, epsilon=EPSILON, delta=DELTA, method="laplace", relation=relation
     )
 
 
-def _case(name: str, mechanism: PartitionSelection, left: Counts, right: Counts) -> Case:
+def _case(name: str, mechanism: PartitionSelection, left: Counts, right: Counts) -> AuditCase:
     def draw(counts: Counts, n: int, seed: int) -> object:
         """Many releases at once: the noise is independent from key to key."""
         columns = []
         for place, units in enumerate(counts):
             column = np.zeros(n, dtype=np.int64)
-            found, noisy = mechanism.release(np.full(n, units), bits=seeded(seed + 100 * place))
+            found, noisy = mechanism.release(np.full(n, units), bits=seeded_rng(seed + 100 * place))
             column[found] = noisy
             columns.append(column)
         return np.stack(columns, axis=1)
 
-    return Case(
+    return AuditCase(
         name=name,
         claimed=(float(EPSILON), float(mechanism.mass)),
         draw=draw,
@@ -105,7 +107,7 @@ def _shown(counts: Counts, n: int, seed: int, mechanism: PartitionSelection) -> 
     return np.where((noisy > mechanism.threshold) & (np.array(counts) > 0), noisy, 0)
 
 
-def _laws(mechanism: PartitionSelection, left: Counts, right: Counts) -> exact.Pair:
+def _laws(mechanism: PartitionSelection, left: Counts, right: Counts) -> exact.OutputPair:
     """Key by key; above both counts the ratio is constant, so all of that is one outcome."""
     assert isinstance(mechanism.noise, DiscreteLaplace)  # noqa: S101 - all of these are
     noise = lattice.discrete_laplace(float(mechanism.noise.scale))
@@ -116,7 +118,9 @@ def _laws(mechanism: PartitionSelection, left: Counts, right: Counts) -> exact.P
     return reduce(exact.product, pairs)
 
 
-def _key_law(noise: lattice.Lattice, units: int, shown: NDArray[np.int64]) -> dict[int, float]:
+def _key_law(
+    noise: lattice.LatticeDistribution, units: int, shown: NDArray[np.int64]
+) -> dict[int, float]:
     if units == 0:
         return {0: 1.0}
     masses = noise.pmf(shown - units)

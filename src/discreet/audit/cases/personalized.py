@@ -17,44 +17,44 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.accounting.guarantee import pure
+from discreet.accounting.guarantee import pure_dp
 from discreet.audit import _outputs as outputs
 from discreet.audit import exact
-from discreet.audit.case import Case
-from discreet.audit.lattice_distribution import Floats, Lattice, discrete_laplace
-from discreet.core.relation import Relation
+from discreet.audit.case import AuditCase
+from discreet.audit.lattice_distribution import Floats, LatticeDistribution, discrete_laplace
+from discreet.core.relation import NeighboringRelation
 from discreet.mechanisms.additive import laplace
 from discreet.mechanisms.personalized.exponential_mechanism import (
-    PersonalCount,
-    PersonalQuantile,
+    PersonalizedCount,
+    PersonalizedQuantile,
     personal_count,
     personal_quantile,
 )
 from discreet.mechanisms.personalized.partition import privacy_aware
-from discreet.mechanisms.personalized.sampling import PersonalSample, personal_sample
+from discreet.mechanisms.personalized.sampling import PersonalizedSampling, personalized_sampling
 from discreet.mechanisms.personalized.stretching import StretchedSum, stretched_sum
-from discreet.noise.random_source import seeded
+from discreet.noise.random_source import seeded_rng
 from discreet.noise.uniform import bernoulli
 
 EPSILONS = {"strict": Fraction(1, 5), "usual": Fraction(1, 2), "open": Fraction(2)}
 LEVELS = tuple(EPSILONS)
 ONE_BY_ONE = 500
 """Samples where every output is a release of its own; the exact laws are the sharper check."""
-_REPLACED = {x: pure(e, relation=Relation.REPLACE_ONE) for x, e in EPSILONS.items()}
+_REPLACED = {x: pure_dp(e, relation=NeighboringRelation.REPLACE_ONE) for x, e in EPSILONS.items()}
 
 
-def cases() -> tuple[Case, ...]:
+def cases() -> tuple[AuditCase, ...]:
     """Ours, one for each level; then what goes wrong."""
     return (*sound(), *mistaken())
 
 
-def sound() -> tuple[Case, ...]:
+def sound() -> tuple[AuditCase, ...]:
     """Our mechanisms: for each level the neighbours that it tells apart best."""
     by_mechanism = (_stretching(), _sampling(), _counting(), _quantiles(), _partitions())
     return tuple(itertools.chain.from_iterable(by_mechanism))
 
 
-def mistaken() -> tuple[Case, ...]:
+def mistaken() -> tuple[AuditCase, ...]:
     """The same with a mistake."""
     return (_no_weights(), _linear_rates(), _told_size(), _without_half(), _mean_of_run())
 
@@ -62,7 +62,7 @@ def mistaken() -> tuple[Case, ...]:
 # ── stretching ────────────────────────────────────────────────────────────────────────────────
 
 
-def _stretching() -> list[Case]:
+def _stretching() -> list[AuditCase]:
     mechanism = stretched_sum(_REPLACED, lower=0, upper=3)
     return [
         _case(
@@ -82,28 +82,28 @@ def _values(level: str, most: int) -> tuple[NDArray[np.int64], NDArray[np.int64]
 
 
 def _released(
-    mechanism: StretchedSum | PersonalCount | PersonalQuantile,
+    mechanism: StretchedSum | PersonalizedCount | PersonalizedQuantile,
     people: tuple[str, ...],
     values: Any,
     n: int,
     seed: int,
 ) -> NDArray[Any]:
-    bits = seeded(seed)
+    bits = seeded_rng(seed)
     return np.array([mechanism.release(values, people, bits=bits) for _ in range(n)])
 
 
-def _sum_laws(left: NDArray[np.int64], right: NDArray[np.int64]) -> exact.Pair:
+def _sum_laws(left: NDArray[np.int64], right: NDArray[np.int64]) -> exact.OutputPair:
     """Of the sum in whole units: prices 2, 5 and 20 for epsilons 0.2, 0.5 and 2."""
     prices = np.array([int(10 * EPSILONS[level]) for level in LEVELS])
     noise = discrete_laplace(30.0)  # a range of 3 in units of a tenth
     return _apart(noise, int(prices @ left), int(prices @ right))
 
 
-def _no_weights() -> Case:
+def _no_weights() -> AuditCase:
     """The noise of the most generous, and everybody's value counts in full."""
     left, right = 0, 20 * 3
     noise = discrete_laplace(30.0)
-    return Case(
+    return AuditCase(
         name="stretching without weights, strict",
         claimed=(float(EPSILONS["strict"]), 0.0),
         draw=partial(_laplace, epsilon=2.0, sensitivity=60),
@@ -119,9 +119,9 @@ def _no_weights() -> Case:
 # ── sampling ──────────────────────────────────────────────────────────────────────────────────
 
 
-def _sampling() -> list[Case]:
-    limits = {level: pure(epsilon) for level, epsilon in EPSILONS.items()}
-    sample = personal_sample(pure(2), limits)
+def _sampling() -> list[AuditCase]:
+    limits = {level: pure_dp(epsilon) for level, epsilon in EPSILONS.items()}
+    sample = personalized_sampling(pure_dp(2), limits)
     rates = {level: float(rate) for level, rate in sample.rates}
     return [
         _case(
@@ -140,15 +140,15 @@ def _present(level: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     return LEVELS, tuple(name for name in LEVELS if name != level)
 
 
-def _sampled(sample: PersonalSample, people: tuple[str, ...], n: int, seed: int) -> object:
-    bits = seeded(seed)
+def _sampled(sample: PersonalizedSampling, people: tuple[str, ...], n: int, seed: int) -> object:
+    bits = seeded_rng(seed)
     taking = sample.draw(np.tile(np.array(people), n), bits=bits).reshape(n, len(people))
     return laplace(sensitivity=1, epsilon=2).release(taking.sum(axis=1), bits=bits)
 
 
 def _sample_laws(
     rates: Mapping[str, float], left: tuple[str, ...], right: tuple[str, ...]
-) -> exact.Pair:
+) -> exact.OutputPair:
     """All coins listed: a mixture of counts with noise, cut where its tails are alike."""
     noise = discrete_laplace(0.5)
 
@@ -162,7 +162,7 @@ def _sample_laws(
             total += chance * noise.shift(sum(coins)).clamp(0, len(LEVELS)).mass
         return total
 
-    return exact.Pair(
+    return exact.OutputPair(
         outcomes=range(len(LEVELS) + 1),
         left=law(left),
         right=law(right),
@@ -170,11 +170,11 @@ def _sample_laws(
     )
 
 
-def _linear_rates() -> Case:
+def _linear_rates() -> AuditCase:
     """Rates epsilon / t: amplification by sampling is not linear."""
     rates = {level: float(epsilon / 2) for level, epsilon in EPSILONS.items()}
     left, right = _present("strict")
-    return Case(
+    return AuditCase(
         name="sampling at rates epsilon / t, strict",
         claimed=(float(EPSILONS["strict"]), 0.0),
         draw=partial(_sampled_at, rates),
@@ -187,16 +187,16 @@ def _linear_rates() -> Case:
 
 
 def _sampled_at(rates: Mapping[str, float], people: tuple[str, ...], n: int, seed: int) -> object:
-    bits = seeded(seed)
+    bits = seeded_rng(seed)
     taking = sum(bernoulli(Fraction(rates[who]), n, bits).astype(np.int64) for who in people)
     return laplace(sensitivity=1, epsilon=2).release(taking, bits=bits)
 
 
-def _told_size() -> Case:
+def _told_size() -> AuditCase:
     """A base that is private under replacement only: a mean whose number of people is exact."""
     left, right = _present("strict")
     rate = float(np.expm1(0.2) / np.expm1(2))
-    return Case(
+    return AuditCase(
         name="sampling with the size told, strict",
         claimed=(float(EPSILONS["strict"]), 0.0),
         draw=_sizes,
@@ -211,14 +211,14 @@ def _told_size() -> Case:
 def _sizes(people: tuple[str, ...], n: int, seed: int) -> NDArray[np.int64]:
     rate = Fraction(float(np.expm1(0.2) / np.expm1(2)))
     # Everybody else is known to take part.
-    strict = bernoulli(rate, n, seeded(seed)) if "strict" in people else np.zeros(n, np.bool_)
+    strict = bernoulli(rate, n, seeded_rng(seed)) if "strict" in people else np.zeros(n, np.bool_)
     return strict.astype(np.int64)
 
 
 # ── the personalised exponential mechanism ────────────────────────────────────────────────────
 
 
-def _counting() -> list[Case]:
+def _counting() -> list[AuditCase]:
     mechanism = personal_count(_REPLACED)
     return [
         _case(
@@ -242,7 +242,7 @@ def _zeros(level: str, value: int) -> NDArray[np.int64]:
     return having
 
 
-def _count_laws(left: NDArray[np.int64], right: NDArray[np.int64]) -> exact.Pair:
+def _count_laws(left: NDArray[np.int64], right: NDArray[np.int64]) -> exact.OutputPair:
     return exact.pair(_reached(left, weight=0.5), _reached(right, weight=0.5), error=1e-15)
 
 
@@ -258,10 +258,10 @@ def _reached(having: NDArray[np.int64], *, weight: float) -> dict[int, float]:
     return outputs.exponential(scores, weight=weight)
 
 
-def _without_half() -> Case:
+def _without_half() -> AuditCase:
     """M34 as misread: the exponent without its half."""
     left, right = _zeros("strict", 0), _zeros("strict", 1)
-    return Case(
+    return AuditCase(
         name="personal count without the half, strict",
         claimed=(float(EPSILONS["strict"]), 0.0),
         draw=_choices,
@@ -282,7 +282,7 @@ def _choices(having: NDArray[np.int64], n: int, seed: int) -> NDArray[np.int64]:
     return np.random.default_rng(seed).choice(list(law), n, p=list(law.values()))
 
 
-def _quantiles() -> list[Case]:
+def _quantiles() -> list[AuditCase]:
     mechanism = personal_quantile(_REPLACED, quantile=Fraction(1, 2), lower=0, upper=4)
     return [
         _case(
@@ -297,8 +297,8 @@ def _quantiles() -> list[Case]:
 
 
 def _median_laws(
-    mechanism: PersonalQuantile, left: NDArray[np.int64], right: NDArray[np.int64]
-) -> exact.Pair:
+    mechanism: PersonalizedQuantile, left: NDArray[np.int64], right: NDArray[np.int64]
+) -> exact.OutputPair:
     laws = (dict(enumerate(mechanism.probabilities(x, LEVELS).tolist())) for x in (left, right))
     return exact.pair(*laws, error=1e-15)
 
@@ -308,7 +308,7 @@ def _median_laws(
 _BUDGETS = tuple(float(EPSILONS[level]) for level in ("strict", "usual", "open", "open"))
 
 
-def _partitions() -> list[Case]:
+def _partitions() -> list[AuditCase]:
     """Two runs, each counted with the smallest budget in it."""
     runs = privacy_aware(_BUDGETS, runs=2)
     made = []
@@ -331,7 +331,7 @@ def _partitions() -> list[Case]:
 
 
 def _runs(epsilons: tuple[float, ...], sizes: tuple[int, ...], n: int, seed: int) -> NDArray[Any]:
-    bits = seeded(seed)
+    bits = seeded_rng(seed)
     counts = [
         laplace(sensitivity=1, epsilon=epsilon).release(np.full(n, size), bits=bits)
         for epsilon, size in zip(epsilons, sizes, strict=True)
@@ -341,17 +341,17 @@ def _runs(epsilons: tuple[float, ...], sizes: tuple[int, ...], n: int, seed: int
 
 def _run_laws(
     epsilon: float, place: int, left: tuple[int, ...], right: tuple[int, ...]
-) -> exact.Pair:
+) -> exact.OutputPair:
     """The other run has the same law on both inputs, and is independent."""
     noise = discrete_laplace(1 / epsilon)
     return _apart(noise, left[place], right[place])
 
 
-def _mean_of_run() -> Case:
+def _mean_of_run() -> AuditCase:
     """A run used with the mean of its budgets instead of the smallest."""
     mean = (float(EPSILONS["strict"]) + float(EPSILONS["open"])) / 2
     noise = discrete_laplace(1 / mean)
-    return Case(
+    return AuditCase(
         name="partition at the mean budget, strict",
         claimed=(float(EPSILONS["strict"]), 0.0),
         draw=partial(_laplace, epsilon=mean, sensitivity=1),
@@ -367,7 +367,7 @@ def _mean_of_run() -> Case:
 # ── all of them ───────────────────────────────────────────────────────────────────────────────
 
 
-def _apart(noise: Lattice, left: int, right: int) -> exact.Pair:
+def _apart(noise: LatticeDistribution, left: int, right: int) -> exact.OutputPair:
     """Laplace noise around two points; beyond them the likelihood ratio is constant."""
     low, high = min(left, right), max(left, right)
     return exact.pair(noise.shift(left).clamp(low, high), noise.shift(right).clamp(low, high))
@@ -375,7 +375,7 @@ def _apart(noise: Lattice, left: int, right: int) -> exact.Pair:
 
 def _laplace(value: int, n: int, seed: int, *, epsilon: float, sensitivity: int) -> object:
     mechanism = laplace(sensitivity=sensitivity, epsilon=epsilon)
-    return mechanism.release(np.full(n, value), bits=seeded(seed))
+    return mechanism.release(np.full(n, value), bits=seeded_rng(seed))
 
 
 def _case(
@@ -386,11 +386,11 @@ def _case(
     laws: Any,
     *,
     samples: int = ONE_BY_ONE,
-) -> Case:
+) -> AuditCase:
     left, right = inputs
-    return Case(
+    return AuditCase(
         name=f"{name}, {level}",
-        claimed=pure(EPSILONS[level]),
+        claimed=pure_dp(EPSILONS[level]),
         draw=draw,
         left=left,
         right=right,

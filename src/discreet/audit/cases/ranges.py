@@ -13,14 +13,14 @@ from functools import reduce
 import numpy as np
 
 from discreet.audit import exact
-from discreet.audit.case import Case, Draw, broken_case
+from discreet.audit.case import AuditCase, Draw, broken_case
 from discreet.audit.cases import _range_outputs as ranges
 from discreet.audit.cases import local as local_cases
 from discreet.audit.cases.mechanisms import integer_laws
 from discreet.audit.cases.sparse_vector import laplace_integers
 from discreet.audit.lattice_distribution import discrete_laplace, point
 from discreet.mechanisms.additive import laplace
-from discreet.noise.random_source import seeded
+from discreet.noise.random_source import seeded_rng
 from discreet.ranges.stream.plan import StreamPlan, plan_stream
 from discreet.ranges.stream.state import advance, begin
 
@@ -69,12 +69,12 @@ def recoveries(*, seed: int = 0) -> tuple[Recovery, ...]:
     )
 
 
-def cases() -> tuple[Case, ...]:
+def cases() -> tuple[AuditCase, ...]:
     """The structures as published, which must be caught, and their sound counterparts."""
     return (*published(), *local_cases.published(), *sound(), *local_cases.beside())
 
 
-def published() -> tuple[Case, ...]:
+def published() -> tuple[AuditCase, ...]:
     """What was published and is not what it claims."""
     scale = np.log2(_LEVELS) / EPSILON
     return (
@@ -126,15 +126,15 @@ def published() -> tuple[Case, ...]:
     )
 
 
-def sound() -> tuple[Case, ...]:
+def sound() -> tuple[AuditCase, ...]:
     """The tree as it should be, and our streams."""
     tree = laplace(sensitivity=_LEVELS, epsilon=EPSILON, on="integers")
 
     def draw(counts: Sequence[int], n: int, seed: int) -> object:
-        return tree.release(np.tile(counts, (n, 1)), bits=seeded(seed))
+        return tree.release(np.tile(counts, (n, 1)), bits=seeded_rng(seed))
 
     return (
-        Case(
+        AuditCase(
             name="tree, the path of one leaf",
             claimed=tree.guarantee,
             draw=draw,
@@ -142,7 +142,7 @@ def sound() -> tuple[Case, ...]:
             right=(1,) * _LEVELS,
             laws=lambda: reduce(exact.product, [integer_laws(tree, 1)] * _LEVELS),
         ),
-        Case(
+        AuditCase(
             name="tree, the same differences",
             claimed=(EPSILON, 0.0),
             draw=_cancelled(_sound),
@@ -158,16 +158,16 @@ def sound() -> tuple[Case, ...]:
     )
 
 
-def _stream(name: str, plan: StreamPlan) -> Case:
+def _stream(name: str, plan: StreamPlan) -> AuditCase:
     """One event more, at the second of six steps; all answers are seen together."""
 
     def draw(counts: Sequence[int], n: int, seed: int) -> object:
         wide = _wide(plan, n)
         rows = np.repeat(np.array(counts)[:, None], n, axis=1)
-        _, answers = advance(wide, begin(wide), rows, bits=seeded(seed))
+        _, answers = advance(wide, begin(wide), rows, bits=seeded_rng(seed))
         return answers.values.T
 
-    return Case(
+    return AuditCase(
         name=name,
         claimed=plan.guarantee,
         draw=draw,
@@ -217,7 +217,7 @@ def _path_of(scale: float) -> Draw:
     return draw
 
 
-def _path_laws(scale: float, times: int = _LEVELS) -> exact.Pair:
+def _path_laws(scale: float, times: int = _LEVELS) -> exact.OutputPair:
     return reduce(exact.product, [exact.one_apart(discrete_laplace(scale))] * times)
 
 

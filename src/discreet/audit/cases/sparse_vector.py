@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.audit import exact
-from discreet.audit._outputs import SparseVector
-from discreet.audit.case import Case
+from discreet.audit._outputs import SparseVectorOutputs
+from discreet.audit.case import AuditCase
 from discreet.audit.lattice_distribution import discrete_laplace
 
 Ints: TypeAlias = NDArray[np.int64]
@@ -24,7 +24,7 @@ UNANSWERED = -1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Variant:
+class SparseVectorVariant:
     """Noise scales and rules of one variant; None means no noise, no limit, no new threshold."""
 
     threshold_scale: float
@@ -33,9 +33,9 @@ class Variant:
     refresh_scale: float | None = None
     publishes_value: bool = False
 
-    def laws(self, left: Sequence[int], right: Sequence[int]) -> exact.Pair:
+    def laws(self, left: Sequence[int], right: Sequence[int]) -> exact.OutputPair:
         """The exact laws of the answers on two streams (threshold 0)."""
-        mechanism = SparseVector(
+        mechanism = SparseVectorOutputs(
             threshold=0,
             threshold_noise=discrete_laplace(self.threshold_scale),
             query_noise=discrete_laplace(self.query_scale) if self.query_scale else None,
@@ -65,7 +65,9 @@ class Variant:
         return np.hstack((answers, values)) if self.publishes_value else answers
 
 
-def _with_value(mechanism: SparseVector, queries: Sequence[int]) -> dict[tuple[int, int], float]:
+def _with_value(
+    mechanism: SparseVectorOutputs, queries: Sequence[int]
+) -> dict[tuple[int, int], float]:
     """Values are read between -4 and 12: farther out the tails tell no more, only rounding."""
     law: dict[tuple[int, int], float] = {}
     for (index, value), mass in mechanism.law_with_value(queries).items():
@@ -83,9 +85,14 @@ def laplace_integers(scale: float | None, n: int, rng: np.random.Generator) -> I
 
 
 def _case(
-    name: str, variant: Variant, left: Sequence[int], right: Sequence[int], *, why: str = ""
-) -> Case:
-    return Case(
+    name: str,
+    variant: SparseVectorVariant,
+    left: Sequence[int],
+    right: Sequence[int],
+    *,
+    why: str = "",
+) -> AuditCase:
+    return AuditCase(
         name=f"sparse vector: {name}",
         claimed=(1.0, 0.0),
         draw=variant.draw,
@@ -98,20 +105,20 @@ def _case(
     )
 
 
-def cases() -> tuple[Case, ...]:
+def cases() -> tuple[AuditCase, ...]:
     """The six variants, each claiming epsilon 1, on the inputs that hurt it."""
     half = 0.5
     zeros = [0] * 10
     return (
         _case(
             "1, Lyu et al. 2017",
-            Variant(threshold_scale=1 / half, query_scale=2 * 2 / half, cutoff=2),
+            SparseVectorVariant(threshold_scale=1 / half, query_scale=2 * 2 / half, cutoff=2),
             zeros[:8],
             [1] * 6 + [-1] * 2,
         ),
         _case(
             "2, Dwork and Roth 2014",
-            Variant(
+            SparseVectorVariant(
                 threshold_scale=2 / half,
                 query_scale=2 * 2 / half,
                 cutoff=2,
@@ -122,28 +129,30 @@ def cases() -> tuple[Case, ...]:
         ),
         _case(
             "3, Roth 2011",
-            Variant(threshold_scale=1 / half, query_scale=1 / half, cutoff=1, publishes_value=True),
+            SparseVectorVariant(
+                threshold_scale=1 / half, query_scale=1 / half, cutoff=1, publishes_value=True
+            ),
             zeros,
             [1] * 9 + [0],
             why="publishes the noisy value that was compared",
         ),
         _case(
             "4, Lee and Clifton 2014",
-            Variant(threshold_scale=4.0, query_scale=4 / 3, cutoff=3),
+            SparseVectorVariant(threshold_scale=4.0, query_scale=4 / 3, cutoff=3),
             [0] * 9,
             [1] * 6 + [-1] * 3,
             why="noise on the queries does not grow with the number of reports",
         ),
         _case(
             "5, Stoddard et al. 2014",
-            Variant(threshold_scale=1 / half, query_scale=None, cutoff=None),
+            SparseVectorVariant(threshold_scale=1 / half, query_scale=None, cutoff=None),
             [0, 1],
             [1, 0],
             why="no noise on the queries",
         ),
         _case(
             "6, Chen et al. 2015",
-            Variant(threshold_scale=1 / half, query_scale=1 / half, cutoff=None),
+            SparseVectorVariant(threshold_scale=1 / half, query_scale=1 / half, cutoff=None),
             zeros,
             [1] * 5 + [-1] * 5,
             why="any number of reports for the price of one",

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from discreet.audit import exact
-from discreet.audit.case import ONE_BY_ONE, Case, one_by_one
+from discreet.audit.case import ONE_BY_ONE, AuditCase, one_by_one
 from discreet.audit.cases.mechanisms import integer_laws
 from discreet.audit.lattice_distribution import Floats, listed
 from discreet.audit.series._private_fit import plan_fit
@@ -18,14 +18,14 @@ from discreet.intervals._mean import difference_interval, mean_interval, varianc
 from discreet.intervals._proportion import proportion_interval
 from discreet.intervals._quantile import quantile_interval
 from discreet.intervals.interval import IntervalPlan
-from discreet.mechanisms.additive import Additive, laplace
-from discreet.mechanisms.bin_statistics import bin_counts
-from discreet.mechanisms.bounded.mechanism import Within, clamped, folded
-from discreet.mechanisms.bounded.spread import private_sd, private_variance
-from discreet.mechanisms.mean_without_bounds import unbounded_mean
+from discreet.mechanisms.additive import AdditiveMechanism, laplace
+from discreet.mechanisms.bin_statistics import private_bin_counts
+from discreet.mechanisms.bounded.mechanism import BoundedOutput, clamp_output, reflect_output
+from discreet.mechanisms.bounded.spread import private_std, private_variance
+from discreet.mechanisms.mean_without_bounds import mean_without_bounds
 from discreet.mechanisms.quantiles import private_quantiles
 from discreet.noise.laplace import DiscreteLaplace
-from discreet.noise.random_source import Bits, seeded
+from discreet.noise.random_source import RandomSource, seeded_rng
 
 _ROWS, _MANY = 6, 40
 _TOP = 5
@@ -34,7 +34,7 @@ _ALL_LOW, _ONE_HIGH = (0.0,) * _ROWS, (0.0,) * (_ROWS - 1) + (1.0,)
 """One row is replaced, from one bound to the other."""
 
 
-def cases() -> tuple[Case, ...]:
+def cases() -> tuple[AuditCase, ...]:
     """Each on the neighbours that move it most."""
     return (*_within(), *_columns(), *_intervals(), _panel())
 
@@ -42,7 +42,7 @@ def cases() -> tuple[Case, ...]:
 # ── brought back between bounds ───────────────────────────────────────────────────────────────
 
 
-def _within() -> tuple[Case, ...]:
+def _within() -> tuple[AuditCase, ...]:
     noise = laplace(sensitivity=1, epsilon=1, on="integers")
     ends = {"lower": 0, "upper": _TOP}
 
@@ -54,16 +54,16 @@ def _within() -> tuple[Case, ...]:
         return min(turn, 2 * _TOP - turn)
 
     return (
-        _between("clamped laplace", clamped(noise, **ends), cut),
-        _between("folded laplace", folded(noise, **ends), mirrored),
+        _between("clamped laplace", clamp_output(noise, **ends), cut),
+        _between("folded laplace", reflect_output(noise, **ends), mirrored),
     )
 
 
-def _between(name: str, mechanism: Within, back: Callable[[int], int]) -> Case:
+def _between(name: str, mechanism: BoundedOutput, back: Callable[[int], int]) -> AuditCase:
     def draw(value: int, n: int, seed: int) -> object:
-        return mechanism.release(np.full(n, value), bits=seeded(seed))
+        return mechanism.release(np.full(n, value), bits=seeded_rng(seed))
 
-    assert isinstance(mechanism.inner, Additive)  # noqa: S101 - both of these are
+    assert isinstance(mechanism.inner, AdditiveMechanism)  # noqa: S101 - both of these are
     assert mechanism.inner.integers is not None  # noqa: S101 - and made on integers
     assert isinstance(mechanism.inner.integers.noise, DiscreteLaplace)  # noqa: S101
     noise = listed(mechanism.inner.integers.noise)
@@ -75,7 +75,7 @@ def _between(name: str, mechanism: Within, back: Callable[[int], int]) -> Case:
         return {place: math.fsum(found) for place, found in masses.items()}
 
     left, right = 1, 2
-    return Case(
+    return AuditCase(
         name=name,
         claimed=mechanism.guarantee,
         draw=draw,
@@ -88,18 +88,18 @@ def _between(name: str, mechanism: Within, back: Callable[[int], int]) -> Case:
 # ── of a column ───────────────────────────────────────────────────────────────────────────────
 
 
-def _columns() -> tuple[Case, ...]:
+def _columns() -> tuple[AuditCase, ...]:
     quantiles = private_quantiles([0.3, 0.7], lower=0, upper=1, grid=0.5, epsilon=12)
-    mean = unbounded_mean(unit=1, epsilon=8)
+    mean = mean_without_bounds(unit=1, epsilon=8)
     variance = private_variance(lower=0, upper=1, rows=_ROWS, epsilon=1)
-    root = private_sd(lower=0, upper=1, rows=_ROWS, epsilon=1)
-    direct = private_sd(lower=0, upper=1, rows=_ROWS, epsilon=1, direct=True)
-    counts = bin_counts(lower=0, upper=1, bins=3, epsilon=1)
+    root = private_std(lower=0, upper=1, rows=_ROWS, epsilon=1)
+    direct = private_std(lower=0, upper=1, rows=_ROWS, epsilon=1, direct=True)
+    counts = private_bin_counts(lower=0, upper=1, bins=3, epsilon=1)
 
-    def counted(values: Sequence[float], *, bits: Bits) -> tuple[float, ...]:
+    def counted(values: Sequence[float], *, bits: RandomSource) -> tuple[float, ...]:
         return counts.release(values, bits=bits).counts
 
-    def found(values: Sequence[float], *, bits: Bits) -> tuple[float, float, float]:
+    def found(values: Sequence[float], *, bits: RandomSource) -> tuple[float, float, float]:
         released = mean.release(values, bits=bits)
         return released.value, released.lower, released.upper
 
@@ -127,7 +127,7 @@ def _columns() -> tuple[Case, ...]:
 # ── intervals ─────────────────────────────────────────────────────────────────────────────────
 
 
-def _intervals() -> tuple[Case, ...]:
+def _intervals() -> tuple[AuditCase, ...]:
     mean = mean_interval(lower=0, upper=1, rows=_ROWS, epsilon=1)
     variance = variance_interval(lower=0, upper=1, rows=_ROWS, epsilon=1)
     share = proportion_interval(rows=_ROWS, epsilon=1)
@@ -135,7 +135,7 @@ def _intervals() -> tuple[Case, ...]:
     median = quantile_interval(lower=0, upper=1, rows=_MANY, grid=0.125, epsilon=4)
     apart = difference_interval(lower=0, upper=1, rows=(3, 3), epsilon=1)
 
-    def difference(values: Sequence[float], *, bits: Bits) -> tuple[float, ...]:
+    def difference(values: Sequence[float], *, bits: RandomSource) -> tuple[float, ...]:
         found = apart.release(values[:3], values[3:], bits=bits)
         return found.low, found.high, found.value, *found.released
 
@@ -150,9 +150,11 @@ def _intervals() -> tuple[Case, ...]:
     )
 
 
-def _interval(name: str, plan: IntervalPlan, left: Sequence[float], right: Sequence[float]) -> Case:
+def _interval(
+    name: str, plan: IntervalPlan, left: Sequence[float], right: Sequence[float]
+) -> AuditCase:
     samples = 20_000 if len(left) == _ROWS else ONE_BY_ONE
-    return Case(
+    return AuditCase(
         name=name,
         claimed=plan.guarantee,
         draw=partial(_ends, plan),
@@ -164,7 +166,7 @@ def _interval(name: str, plan: IntervalPlan, left: Sequence[float], right: Seque
 
 def _ends(plan: IntervalPlan, values: Sequence[float], n: int, seed: int) -> Floats:
     """All that an interval tells."""
-    found = plan.answers(np.tile(np.array(values), (n, 1)), seeded(seed))
+    found = plan.answers(np.tile(np.array(values), (n, 1)), seeded_rng(seed))
     spread = () if found.spread is None else (found.spread,)
     told = (found.low, found.high, found.value, *spread, *found.released)
     return np.stack([np.asarray(part, dtype=np.float64) for part in told], axis=1)
@@ -173,12 +175,12 @@ def _ends(plan: IntervalPlan, values: Sequence[float], n: int, seed: int) -> Flo
 # ── a panel ───────────────────────────────────────────────────────────────────────────────────
 
 
-def _panel() -> Case:
+def _panel() -> AuditCase:
     plan = plan_fit(people=3, times=4, bounds=(0, 1), epsilon=4, delta=1e-3)
 
     def draw(panel: Any, n: int, seed: int) -> Floats:
         """All that is released; the model is solved from it."""
-        bits = seeded(seed)
+        bits = seeded_rng(seed)
         totals, products = (
             np.tile(np.ravel(part), (n, 1)) for part in plan.statistics(np.asarray(panel))
         )
@@ -186,7 +188,7 @@ def _panel() -> Case:
         return np.concatenate(noisy, axis=1).astype(np.float64)
 
     flat = ((0.5,) * 4,) * 2
-    return Case(
+    return AuditCase(
         name="model of a panel",
         claimed=plan.guarantee,
         draw=draw,

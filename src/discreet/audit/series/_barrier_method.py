@@ -19,14 +19,14 @@ _FINE = 256
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Group:
+class ConstraintGroup:
     """Constraints ``v'(left + S)^-1 v <= mu^2`` for all columns v."""
 
     left: Floats
     columns: Floats
 
 
-def shares(group: Group, S: Floats) -> Floats:
+def shares(group: ConstraintGroup, S: Floats) -> Floats:
     """What each constraint of a group comes to."""
     root = np.linalg.cholesky(group.left + S)
     shares: Floats = (solve_triangular(root, group.columns, lower=True) ** 2).sum(axis=0)
@@ -39,7 +39,9 @@ class Barrier:
     S has entries at the pairs (a, b): the diagonal, or everywhere.
     """
 
-    def __init__(self, groups: list[Group], bound: float, size: int, *, full: bool) -> None:
+    def __init__(
+        self, groups: list[ConstraintGroup], bound: float, size: int, *, full: bool
+    ) -> None:
         self.groups, self.bound, self.full = groups, bound, full
         self.a, self.b = np.tril_indices(size) if full else (np.arange(size), np.arange(size))
         self.twice = np.where(self.a == self.b, 1.0, 2.0)
@@ -107,7 +109,7 @@ class Barrier:
             hessian = hessian + 2 * self._second(B, (y / slack) @ y.T)
         return gradient, hessian
 
-    def _solved(self, group: Group, S: Floats) -> tuple[Floats, Floats, Floats]:
+    def _solved(self, group: ConstraintGroup, S: Floats) -> tuple[Floats, Floats, Floats]:
         root = np.linalg.cholesky(group.left + S)
         B: Floats = cho_solve((root, True), np.eye(len(S)))
         y = B @ group.columns
@@ -158,7 +160,7 @@ class Barrier:
 class Stationary(Barrier):
     """The same for noise whose covariance depends on the lag alone, one entry for each lag."""
 
-    def __init__(self, groups: list[Group], bound: float, size: int) -> None:
+    def __init__(self, groups: list[ConstraintGroup], bound: float, size: int) -> None:
         super().__init__(groups, bound, size, full=False)
         self.size = size
         self.trace = np.zeros(size)

@@ -9,11 +9,11 @@ from typing import Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.audit.series._barrier_method import Barrier, Group, Stationary, shares
+from discreet.audit.series._barrier_method import Barrier, ConstraintGroup, Stationary, shares
 from discreet.audit.series._leakage import covariances, given_time, horizon_of
-from discreet.audit.series.exchangeable import Alike
+from discreet.audit.series.exchangeable import ExchangeableVAR
 from discreet.audit.series.model import VAR, Floats
-from discreet.audit.series.threat_model import Known, Releases, releases
+from discreet.audit.series.threat_model import Known, SeriesReleases, releases
 from discreet.audit.series.worst_case import worst
 from discreet.core._validate import count, positive
 from discreet.core.errors import InvalidArgument, NotCertified
@@ -35,10 +35,10 @@ _STAGES = 40
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Design:
+class NoiseDesign:
     """Noise that meets a target, and how far from the best noise of its shape it can be."""
 
-    releases: Releases = field(repr=False)
+    releases: SeriesReleases = field(repr=False)
     shape: Shape
     target: float
     """The largest GDP mu that was asked for."""
@@ -68,13 +68,13 @@ class Design:
 def design(
     model: VAR | Sequence[VAR],
     *,
-    releases: Releases,
+    releases: SeriesReleases,
     mu: float,
     known: Known = "time",
     shape: Shape = "independent",
     times: int | None = None,
     people: Sequence[int] | None = None,
-) -> Design:
+) -> NoiseDesign:
     """The least noise under which no cell leaks more than mu; the noise in ``releases`` is ignored.
 
     Several models are taken together: the noise is enough whichever is true. ``people`` are those
@@ -114,7 +114,7 @@ def design(
     reached = float(found.mu[whose].max())
     if not reached <= target * (1 + 1e-9):
         raise NotCertified("The designed noise misses the target; use shape='equal'.")
-    return Design(
+    return NoiseDesign(
         releases=chosen,
         shape=shape,
         target=target,
@@ -135,15 +135,15 @@ def _whose(people: Sequence[int] | None, number: int) -> list[int]:
 
 
 def _groups(
-    model: VAR, releases: Releases, known: Known, mu: float, horizon: int, people: list[int]
-) -> list[Group]:
+    model: VAR, releases: SeriesReleases, known: Known, mu: float, horizon: int, people: list[int]
+) -> list[ConstraintGroup]:
     """All cells' constraints; what the noise must hide without a model is always among them.
 
     Without knowledge, ``width^2 a / (v (1 - a)) <= mu^2`` is ``a (width^2 + v mu^2) / v <= mu^2``.
     """
     size, width = len(releases.times), releases.width
     alone = width * float(np.abs(releases.weights[people]).max()) * np.eye(size)
-    groups = [Group(left=np.zeros((size, size)), columns=alone)]
+    groups = [ConstraintGroup(left=np.zeros((size, size)), columns=alone)]
     if known == "all":
         return groups
     # The noise in ``releases`` only serves the check of precision here.
@@ -152,14 +152,14 @@ def _groups(
         v = moments.variances[:, people, None]
         columns = moments.cross[:, people] / v * np.sqrt(width**2 + v * mu**2)
         flat = columns.reshape(-1, size).T
-        return [*groups, Group(left=moments.total, columns=flat)]
+        return [*groups, ConstraintGroup(left=moments.total, columns=flat)]
     for j in range(horizon):
         coefficients, left = given_time(moments, j)
-        groups.append(Group(left=left, columns=width * coefficients[:, people]))
+        groups.append(ConstraintGroup(left=left, columns=width * coefficients[:, people]))
     return groups
 
 
-def _equal(groups: list[Group], bound: float) -> float:
+def _equal(groups: list[ConstraintGroup], bound: float) -> float:
     """The smallest level with ``v'(W + level I)^-1 v <= bound`` everywhere, rounded up."""
     spectra = []
     for group in groups:
@@ -183,7 +183,7 @@ def _equal(groups: list[Group], bound: float) -> float:
 
 
 def _solve(
-    groups: list[Group], start: Floats, *, bound: float, shape: Shape
+    groups: list[ConstraintGroup], start: Floats, *, bound: float, shape: Shape
 ) -> tuple[Floats, float]:
     """The least S that meets all constraints, found with those that matter.
 
@@ -192,7 +192,7 @@ def _solve(
     near = [_nearest(shares(group, start / 2), bound) for group in groups]
     for _ in range(_STAGES):
         active = [
-            Group(left=group.left, columns=group.columns[:, keep])
+            ConstraintGroup(left=group.left, columns=group.columns[:, keep])
             for group, keep in zip(groups, near, strict=True)
             if keep.any()
         ]
@@ -220,7 +220,7 @@ def _nearest(share: Floats, bound: float) -> NDArray[np.bool_]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Saving:
+class NoiseSaving:
     """Total variances for the same worst leakage, as shares of that of equal noise."""
 
     habit: float
@@ -238,19 +238,21 @@ def savings(
     correlation: float = 0.1,
     width: float = 8.0,
     mu: float = 0.32,
-) -> tuple[Saving, ...]:
+) -> tuple[NoiseSaving, ...]:
     """For each habit: noise under which no value leaks more than mu.
 
     Shocks have variance 1; ``width`` is that of the public range.
     """
     rows = []
     for habit in habits:
-        model, weights = Alike(habits=(habit,), variance=1.0, correlation=correlation).pair(people)
+        model, weights = ExchangeableVAR(
+            habits=(habit,), variance=1.0, correlation=correlation
+        ).pair(people)
         asked = releases(times=range(times), width=width, people=2, std=1.0, weights=weights)
         free = design(model, releases=asked, mu=mu, shape="independent", people=[0])
         best = design(model, releases=asked, mu=mu, shape="correlated", people=[0])
         rows.append(
-            Saving(
+            NoiseSaving(
                 habit=habit,
                 independent=free.total / free.equal,
                 correlated=best.total / best.equal,

@@ -18,7 +18,7 @@ from scipy.linalg import cho_solve, lapack, solve_triangular
 
 from discreet.accounting.conversion import gaussian_epsilon
 from discreet.audit.series.model import VAR, Floats
-from discreet.audit.series.threat_model import KNOWN, Known, Releases, Secret
+from discreet.audit.series.threat_model import KNOWN, Known, Secret, SeriesReleases
 from discreet.core._validate import count, probability
 from discreet.core.errors import InvalidArgument, NotCertified, Unsupported
 
@@ -59,7 +59,7 @@ class Moments:
         return left
 
 
-def covariances(model: VAR, *, releases: Releases, horizon: int) -> Moments:
+def covariances(model: VAR, *, releases: SeriesReleases, horizon: int) -> Moments:
     """Second moments of the releases and all cells up to the horizon.
 
     Theorem: with G_j the state's covariance, A the companion matrix and w the weights,
@@ -71,7 +71,7 @@ def covariances(model: VAR, *, releases: Releases, horizon: int) -> Moments:
     return found
 
 
-def _stationary(model: VAR, releases: Releases, horizon: int) -> Moments:
+def _stationary(model: VAR, releases: SeriesReleases, horizon: int) -> Moments:
     """With one covariance for all times everything depends on the lag alone."""
     n, companion, G = model.people, model.companion, model.initial
     at, w = np.array(releases.times), _state_weights(model, releases)
@@ -104,7 +104,7 @@ def _windows(table: Floats, lags: NDArray[np.int64]) -> Floats:
     return np.array([table[:, lag] for lag in lags])
 
 
-def _started(model: VAR, releases: Releases, horizon: int) -> Moments:
+def _started(model: VAR, releases: SeriesReleases, horizon: int) -> Moments:
     n, companion, noise, G = model.people, model.companion, model.state_noise, model.initial
     at, w = np.array(releases.times), _state_weights(model, releases)
     ahead = powers(companion.T, w, horizon)
@@ -154,13 +154,13 @@ def powers(matrix: Floats, vector: Floats, number: int) -> Floats:
     return np.array(columns).T
 
 
-def _state_weights(model: VAR, releases: Releases) -> Floats:
+def _state_weights(model: VAR, releases: SeriesReleases) -> Floats:
     w = np.zeros(model.people * model.order)
     w[: model.people] = releases.weights
     return w
 
 
-def trustworthy(variances: Floats, releases: Releases) -> None:
+def trustworthy(variances: Floats, releases: SeriesReleases) -> None:
     """Refuse models in which rounding could hide or invent noise; variances, time x person."""
     # No covariance exceeds the product of the standard deviations.
     size = float((np.sqrt(variances) @ np.abs(releases.weights)).max()) ** 2
@@ -206,7 +206,7 @@ def stacked(model: VAR, *, times: int) -> Floats:
     return result
 
 
-def brute_factor(model: VAR, *, releases: Releases, secret: Secret, known: Known) -> Floats:
+def brute_factor(model: VAR, *, releases: SeriesReleases, secret: Secret, known: Known) -> Floats:
     """The matrix F with ``mu^2 = |F d|^2`` when the secret's values move by d widths.
 
     Theorem: regress the releases on the secret and what is known: F is the whitened coefficient
@@ -384,7 +384,9 @@ def assumptions(model: VAR, known: Known) -> tuple[str, ...]:
     )
 
 
-def model_free(releases: Releases, *, people: tuple[int, ...], times: tuple[int, ...]) -> ModelFree:
+def model_free(
+    releases: SeriesReleases, *, people: tuple[int, ...], times: tuple[int, ...]
+) -> ModelFree:
     """The three numbers for the secret of these people and times."""
     some = float(np.abs(releases.weights[list(people)]).sum())
     every = float(np.abs(releases.weights).sum())
@@ -393,7 +395,7 @@ def model_free(releases: Releases, *, people: tuple[int, ...], times: tuple[int,
     return ModelFree(direct=some * direct, user=some * whole, everything=every * whole)
 
 
-def noise_alone(releases: Releases, *, times: tuple[int, ...]) -> Peak:
+def noise_alone(releases: SeriesReleases, *, times: tuple[int, ...]) -> Peak:
     """The largest mu when the releases of these times each move by at most the width.
 
     The moves form a box and the square is convex: its maximum is at a corner, all signs.
@@ -417,7 +419,7 @@ _BLOCK = 1 << 21
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Cells:
+class CellLeakage:
     """The leakage of every cell, people x times."""
 
     model: Floats = field(repr=False)
@@ -441,7 +443,7 @@ class Cells:
         return float(self.mu.max())
 
 
-def leakage(model: VAR, *, releases: Releases, secret: Secret, known: Known) -> Leakage:
+def leakage(model: VAR, *, releases: SeriesReleases, secret: Secret, known: Known) -> Leakage:
     """How well these releases hide a secret from someone who knows the model (C20, C29).
 
     Theorem: under the assumptions listed in the answer, the two laws of the releases for any two
@@ -477,8 +479,8 @@ def leakage(model: VAR, *, releases: Releases, secret: Secret, known: Known) -> 
 
 
 def cells(
-    model: VAR, *, releases: Releases, known: Known = "time", times: int | None = None
-) -> Cells:
+    model: VAR, *, releases: SeriesReleases, known: Known = "time", times: int | None = None
+) -> CellLeakage:
     """The leakage of every person's value at every time, in O(n^3 + n^2 T + n T^3 + T^4).
 
     ``times`` is how many times there are; by default up to the last release.
@@ -498,7 +500,7 @@ def cells(
             model_mu = _others_known(moments, releases)
     free = model_free(releases, people=(0,), times=releases.times)
     unit = free.everything / float(weights.sum())
-    return Cells(
+    return CellLeakage(
         model=model_mu,
         direct=direct,
         user=weights * unit,
@@ -507,7 +509,7 @@ def cells(
     )
 
 
-def horizon_of(model: VAR, *, releases: Releases, known: Known, times: int | None) -> int:
+def horizon_of(model: VAR, *, releases: SeriesReleases, known: Known, times: int | None) -> int:
     """How many times are looked at; refused if model, releases and times do not fit."""
     _match(model, releases, known)
     horizon = count("times", releases.times[-1] + 1 if times is None else times)
@@ -516,7 +518,7 @@ def horizon_of(model: VAR, *, releases: Releases, known: Known, times: int | Non
     return horizon
 
 
-def _at_time(moments: Moments, releases: Releases, time: int) -> Floats:
+def _at_time(moments: Moments, releases: SeriesReleases, time: int) -> Floats:
     """The factor F (release x person) with ``mu^2 = |F d|^2`` when people move by d widths."""
     coefficients, left = given_time(moments, time)
     root = np.linalg.cholesky(left + releases.covariance)
@@ -524,7 +526,7 @@ def _at_time(moments: Moments, releases: Releases, time: int) -> Floats:
     return factor
 
 
-def _others_known(moments: Moments, releases: Releases) -> Floats:
+def _others_known(moments: Moments, releases: SeriesReleases) -> Floats:
     """The mu of every cell, people x times, when the others' values at its time are known."""
     horizon, n, r = moments.coefficients.shape
     squares = np.empty((horizon, n))
@@ -553,7 +555,7 @@ def _inverses(roots: Floats) -> Floats:
     return result
 
 
-def _row(model: VAR, releases: Releases, person: int, times: tuple[int, ...]) -> Floats:
+def _row(model: VAR, releases: SeriesReleases, person: int, times: tuple[int, ...]) -> Floats:
     """The factor (release x time) of one person's values, nobody else's known."""
     horizon, at = _horizon(releases, times), list(times)
     moments = covariances(model, releases=releases, horizon=horizon)
@@ -573,7 +575,7 @@ def _row(model: VAR, releases: Releases, person: int, times: tuple[int, ...]) ->
     return factor
 
 
-def _nothing_known(moments: Moments, releases: Releases) -> Floats:
+def _nothing_known(moments: Moments, releases: SeriesReleases) -> Floats:
     """The mu of every cell when only the releases are seen.
 
     Theorem: with ``a = c'C^-1 c / v`` for a cell of variance v, covariance c with the releases and
@@ -592,11 +594,11 @@ def _nothing_known(moments: Moments, releases: Releases) -> Floats:
     return result
 
 
-def _horizon(releases: Releases, times: tuple[int, ...]) -> int:
+def _horizon(releases: SeriesReleases, times: tuple[int, ...]) -> int:
     return max(releases.times[-1], *times) + 1
 
 
-def _match(model: VAR, releases: Releases, known: Known) -> None:
+def _match(model: VAR, releases: SeriesReleases, known: Known) -> None:
     if len(releases.weights) != model.people:
         raise InvalidArgument(
             f"releases must be of the model's {model.people} people, got {len(releases.weights)}."

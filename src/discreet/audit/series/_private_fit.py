@@ -16,18 +16,18 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from discreet.accounting.guarantee import Guarantee
-from discreet.audit.series.exchangeable import Alike, solve
 from discreet.audit.series._fit import checked_panel
+from discreet.audit.series.exchangeable import ExchangeableVAR, solve
 from discreet.audit.series.model import VAR, Floats
 from discreet.core._rational import Number
 from discreet.core._validate import count, positive
 from discreet.core.errors import InvalidArgument, NotCertified, OutOfDomain
-from discreet.core.relation import Relation
+from discreet.core.relation import NeighboringRelation
 from discreet.ledger.account import Account, Receipt, charged
-from discreet.mechanisms.additive import Additive
-from discreet.mechanisms.quantiles import Column
-from discreet.noise.random_source import Bits, source_of
-from discreet.query.budget import Budget, Move, budget
+from discreet.mechanisms.additive import AdditiveMechanism
+from discreet.mechanisms.quantiles import SortedColumn
+from discreet.noise.random_source import RandomSource, source_of
+from discreet.query.budget import BudgetChange, QueryBudget, budget
 
 Ints = NDArray[np.int64]
 
@@ -38,17 +38,17 @@ _SHARES = (Fraction(1, 2), Fraction(1, 2))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
+class PrivateFitPlan:
     """What is released of a panel of this shape, and its noise: known before a row is read."""
 
     people: int
     times: int
     order: int
-    column: Column
+    column: SortedColumn
     largest: int
     """The largest sum of squares of a person's centred values, in steps."""
-    totals: Additive
-    products: Additive
+    totals: AdditiveMechanism
+    products: AdditiveMechanism
 
     @property
     def guarantee(self) -> Guarantee:
@@ -74,7 +74,7 @@ class Plan:
         result: Ints = centred
         return result
 
-    def noisy(self, values: Floats, bits: Bits) -> tuple[Floats, Floats]:
+    def noisy(self, values: Floats, bits: RandomSource) -> tuple[Floats, Floats]:
         """The statistics with their noise: a release."""
         totals, products = self.statistics(values)
         return (
@@ -82,7 +82,7 @@ class Plan:
             self.products.release(products, bits=bits).astype(np.float64),
         )
 
-    def solve(self, totals: Floats, products: Floats) -> Alike:
+    def solve(self, totals: Floats, products: Floats) -> ExchangeableVAR:
         """The model whose expected statistics are those that were released."""
         n, t = self.people, self.times
         per_person = products / n
@@ -98,7 +98,7 @@ class Plan:
         return replace(found, variance=found.variance * 4.0**self.column.exponent)
 
 
-def moves(*, times: int, order: int, largest: int) -> tuple[Move, Move]:
+def moves(*, times: int, order: int, largest: int) -> tuple[BudgetChange, BudgetChange]:
     """How far totals and products move if one person's row is replaced.
 
     Theorem: totals by at most ``2 sqrt(B)`` (L2) or ``2 sqrt(T B)`` (L1), products by at most
@@ -110,8 +110,8 @@ def moves(*, times: int, order: int, largest: int) -> tuple[Move, Move]:
         There its square is ``4 p B^2`` or ``(p + 1) B^2``, in moduli ``2 p B`` or ``(p + 1) B``.
     """
     return (
-        Move(l1=2 * (math.isqrt(times * largest) + 1), l2_squared=4 * largest),
-        Move(l1=2 * order * largest, l2_squared=4 * order * largest**2),
+        BudgetChange(l1=2 * (math.isqrt(times * largest) + 1), l2_squared=4 * largest),
+        BudgetChange(l1=2 * order * largest, l2_squared=4 * order * largest**2),
     )
 
 
@@ -119,14 +119,14 @@ def moves(*, times: int, order: int, largest: int) -> tuple[Move, Move]:
 class PrivateFit:
     """A model that may be published, and everything computed from it."""
 
-    alike: Alike
+    alike: ExchangeableVAR
     """The few numbers that the model consists of."""
     guarantee: Guarantee
     totals: Floats = field(repr=False)
     """The release itself: noisy totals at each time around everybody's own mean, in steps."""
     products: Floats = field(repr=False)
     """And noisy sums of products at each lag."""
-    plan: Plan = field(repr=False)
+    plan: PrivateFitPlan = field(repr=False)
     private: bool
     """False if the noise came from seeded bits: then there is no guarantee."""
     receipt: Receipt | None = None
@@ -136,7 +136,7 @@ class PrivateFit:
         """For as many people as there are in the panel."""
         return self.alike.model(self.plan.people)
 
-    def plausible(self, number: int, *, bits: Bits) -> tuple[Alike, ...]:
+    def plausible(self, number: int, *, bits: RandomSource) -> tuple[ExchangeableVAR, ...]:
         """Models that the release could as well have come from: a parametric bootstrap.
 
         Panels are simulated from the model, put through the same release and solved again. Costs
@@ -183,7 +183,7 @@ def plan_fit(
     rho: Number | None = None,
     order: int = 1,
     spread: Number | None = None,
-) -> Plan:
+) -> PrivateFitPlan:
     """Noise for a private fit of a panel of this shape; see `private_fit`."""
     paid = budget(epsilon=epsilon, delta=delta, rho=rho)
     n, t = count("people", people), count("times", times)
@@ -200,22 +200,26 @@ def plan_fit(
     return _planned(paid, column, largest, (n, t, p))
 
 
-def grid_of(bounds: tuple[Number, Number]) -> Column:
+def grid_of(bounds: tuple[Number, Number]) -> SortedColumn:
     """Between 2**12 and 2**14 steps: the default grid is finer than sums of squares allow."""
     low, high = bounds
-    fine = Column.of(low, high, None)
+    fine = SortedColumn.of(low, high, None)
     extra = max(0, (fine.span // _STEPS).bit_length() - 1)
-    return Column.of(low, high, Fraction(2) ** (fine.exponent + extra))
+    return SortedColumn.of(low, high, Fraction(2) ** (fine.exponent + extra))
 
 
-def _planned(paid: Budget, column: Column, largest: int, shape: tuple[int, int, int]) -> Plan:
+def _planned(
+    paid: QueryBudget, column: SortedColumn, largest: int, shape: tuple[int, int, int]
+) -> PrivateFitPlan:
     n, t, p = shape
     moved = moves(times=t, order=p, largest=largest)
-    totals, products = paid.mechanisms(moved, shares=_SHARES, relation=Relation.REPLACE_ONE)
+    totals, products = paid.mechanisms(
+        moved, shares=_SHARES, relation=NeighboringRelation.REPLACE_ONE
+    )
     # Moves without a choice get additive noise.
-    assert isinstance(totals, Additive)  # noqa: S101
-    assert isinstance(products, Additive)  # noqa: S101
-    return Plan(
+    assert isinstance(totals, AdditiveMechanism)  # noqa: S101
+    assert isinstance(products, AdditiveMechanism)  # noqa: S101
+    return PrivateFitPlan(
         people=n,
         times=t,
         order=p,
@@ -237,7 +241,7 @@ def private_fit(  # noqa: PLR0913 - each is a public choice with a name
     spread: Number | None = None,
     account: Account | None = None,
     label: str = "model of a series",
-    bits: Bits | None = None,
+    bits: RandomSource | None = None,
 ) -> PrivateFit:
     """A model of a panel, people x times, that protects every person's whole row.
 

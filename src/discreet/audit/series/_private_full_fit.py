@@ -14,16 +14,16 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from discreet.accounting.guarantee import Guarantee
-from discreet.audit.series._private_fit import grid_of, order_of, shape_of
 from discreet.audit.series._fit import checked_panel
+from discreet.audit.series._private_fit import grid_of, order_of, shape_of
 from discreet.audit.series.model import VAR, Floats
 from discreet.core._rational import Number
 from discreet.core.errors import InvalidArgument, NotCertified
-from discreet.core.relation import Relation
-from discreet.mechanisms.additive import Additive
-from discreet.mechanisms.quantiles import Column
-from discreet.noise.random_source import Bits, source_of
-from discreet.query.budget import Move, budget
+from discreet.core.relation import NeighboringRelation
+from discreet.mechanisms.additive import AdditiveMechanism
+from discreet.mechanisms.quantiles import SortedColumn
+from discreet.noise.random_source import RandomSource, source_of
+from discreet.query.budget import BudgetChange, budget
 
 Ints = NDArray[np.int64]
 
@@ -34,7 +34,7 @@ _LEAST = 1e-3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class PrivateFull:
+class PrivateFullFit:
     """A model that may be published; one value of one person at one time is protected."""
 
     model: VAR
@@ -47,7 +47,7 @@ class PrivateFull:
     """The release itself: noisy sums of values and of products."""
 
 
-def moves(*, people: int, order: int, half: int) -> Move:
+def moves(*, people: int, order: int, half: int) -> BudgetChange:
     """How far sums and products move if one value is replaced; values lie within ``half`` of 0.
 
     Theorem: with h = half, n people and order p the squared L2 move is at most ``(4 + 4 (n - 1) + 1
@@ -58,13 +58,13 @@ def moves(*, people: int, order: int, half: int) -> Move:
         own sum at that lag, which holds x twice, by ``4 h^2``.
     """
     n, p, h = people, order, half
-    return Move(
+    return BudgetChange(
         l1=(2 + 2 * (n - 1) + 1 + p * (4 * (n - 1) + 4)) * h**2,
         l2_squared=(4 + 4 * (n - 1) + 1 + p * (8 * (n - 1) + 16)) * h**4,
     )
 
 
-def statistics(values: Floats, *, column: Column, order: int) -> Ints:
+def statistics(values: Floats, *, column: SortedColumn, order: int) -> Ints:
     """Sums of everybody's values and of all products at lags 0, ..., order: private.
 
     Values are counted from the middle of the range, in half steps. Their sums are multiplied by the
@@ -85,8 +85,8 @@ def private_full_fit(
     delta: Number | None = None,
     rho: Number | None = None,
     order: int = 1,
-    bits: Bits | None = None,
-) -> PrivateFull:
+    bits: RandomSource | None = None,
+) -> PrivateFullFit:
     """A model of few long series, people x times, in which everybody may depend on everybody.
 
     Theorem: the fit costs the budget if one value, of one person at one time, is replaced.
@@ -104,11 +104,13 @@ def private_full_fit(
     if t * half**2 > _LARGEST_SUM:
         raise InvalidArgument("panel must have fewer times: sums of products exceed 2**60.")
     move = moves(people=n, order=p, half=half)
-    (noise,) = paid.mechanisms([move], shares=[Fraction(1)], relation=Relation.REPLACE_ONE)
-    assert isinstance(noise, Additive)  # noqa: S101 - a move without a choice gets additive noise
+    (noise,) = paid.mechanisms(
+        [move], shares=[Fraction(1)], relation=NeighboringRelation.REPLACE_ONE
+    )
+    assert isinstance(noise, AdditiveMechanism)  # noqa: S101 - a move without a choice gets additive noise
     sums = noise.release(statistics(checked_panel(panel), column=column, order=p), bits=source)
     model, projected = _solved(sums, (n, t, p), noise.std, column)
-    return PrivateFull(
+    return PrivateFullFit(
         model=model,
         guarantee=noise.guarantee,
         projected=projected,
@@ -118,7 +120,7 @@ def private_full_fit(
 
 
 def _solved(
-    sums: Ints, shape: tuple[int, int, int], noise: float, column: Column
+    sums: Ints, shape: tuple[int, int, int], noise: float, column: SortedColumn
 ) -> tuple[VAR, bool]:
     """The model of Yule and Walker's equations, made stationary where noise has spoilt it."""
     n, t, p = shape

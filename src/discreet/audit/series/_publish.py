@@ -10,19 +10,19 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import cho_factor, cho_solve
 
 from discreet.accounting.guarantee import Guarantee
+from discreet.audit.series._fit import checked_panel
 from discreet.audit.series._leakage import covariances, largest
 from discreet.audit.series._private_fit import grid_of, shape_of
-from discreet.audit.series._fit import checked_panel
 from discreet.audit.series.model import VAR, Floats, numbers
-from discreet.audit.series.threat_model import Releases
+from discreet.audit.series.threat_model import SeriesReleases
 from discreet.core._rational import Number
 from discreet.core._validate import finite
 from discreet.core.errors import InvalidArgument, NotCertified, OutOfDomain
-from discreet.core.relation import Relation
+from discreet.core.relation import NeighboringRelation
 from discreet.ledger.account import Account, Receipt, charged
-from discreet.mechanisms.additive import Additive, gaussian
-from discreet.mechanisms.quantiles import Column
-from discreet.noise.random_source import Bits, source_of
+from discreet.mechanisms.additive import AdditiveMechanism, gaussian
+from discreet.mechanisms.quantiles import SortedColumn
+from discreet.noise.random_source import RandomSource, source_of
 
 # ── Publish ──────────────────────────────────────────────────────────────────────────────────────
 # Means of a panel with noise that was designed for it: correlated, and exact on integers.
@@ -44,7 +44,7 @@ class Whitening:
 
     rows: Ints
     digits: int
-    column: Column
+    column: SortedColumn
     people: int
 
     @property
@@ -84,7 +84,7 @@ class Whitening:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Published:
+class PublishedSeries:
     """Means that may be published."""
 
     values: Floats
@@ -108,12 +108,12 @@ class Published:
 def publish(
     panel: ArrayLike,
     *,
-    releases: Releases,
+    releases: SeriesReleases,
     bounds: tuple[Number, Number],
     account: Account | None = None,
     label: str = "means of a series",
-    bits: Bits | None = None,
-) -> Published:
+    bits: RandomSource | None = None,
+) -> PublishedSeries:
     """The means of a panel, people x times, with the noise of ``releases``: a design's, say.
 
     Theorem: costs ``guarantee`` if one person's row is replaced by any other; under the model the
@@ -141,7 +141,7 @@ def publish(
     with charged(account, noise.guarantee, label=label, bits=source) as held:
         totals = _totals(checked_panel(panel)[:, list(releases.times)], whitening.column)
         noisy = noise.release(whitening.rows @ totals, bits=source).astype(np.float64)
-    return Published(
+    return PublishedSeries(
         values=whitening.means(noisy),
         covariance=whitening.covariance,
         guarantee=noise.guarantee,
@@ -151,7 +151,7 @@ def publish(
     )
 
 
-def _noise(whitening: Whitening, *, times: int | None = None) -> Additive:
+def _noise(whitening: Whitening, *, times: int | None = None) -> AdditiveMechanism:
     # A squared distance N is that of N coordinates which move by one: no root is rounded. Totals
     # are in half steps, twice as many: so is the noise.
     return gaussian(
@@ -160,17 +160,17 @@ def _noise(whitening: Whitening, *, times: int | None = None) -> Additive:
         dimension=whitening.moved(times=times),
         sigma=2 * whitening.sigma,
         on="integers",
-        relation=Relation.REPLACE_ONE,
+        relation=NeighboringRelation.REPLACE_ONE,
     )
 
 
-def _totals(values: Floats, column: Column) -> Ints:
+def _totals(values: Floats, column: SortedColumn) -> Ints:
     """Of all people, from the middle of the range, in half steps."""
     result: Ints = (2 * column.places(values) - column.span).sum(axis=0)
     return result
 
 
-def _whitening(releases: Releases, column: Column, people: int) -> Whitening:
+def _whitening(releases: SeriesReleases, column: SortedColumn, people: int) -> Whitening:
     """The whitening of the totals' noise, rounded to whole numbers that cannot overflow."""
     weights = releases.weights
     if len(weights) != people or np.abs(weights * people - 1).max() > 1e-9:
@@ -192,7 +192,7 @@ def _whitening(releases: Releases, column: Column, people: int) -> Whitening:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Smoothed:
+class SmoothedSeries:
     """Estimates of the releases without noise."""
 
     values: Floats
@@ -206,8 +206,8 @@ class Smoothed:
 
 
 def smooth(
-    published: ArrayLike, *, model: VAR, releases: Releases, level: float | None = None
-) -> Smoothed:
+    published: ArrayLike, *, model: VAR, releases: SeriesReleases, level: float | None = None
+) -> SmoothedSeries:
     """The best linear estimates of the releases without noise, from all of them together.
 
     ``published`` is in the order of ``releases.times``. ``level`` is what values vary around; one
@@ -242,4 +242,4 @@ def smooth(
     else:
         middle = float(finite("level", level))
     values = middle + C @ cho_solve(factor, q - middle)
-    return Smoothed(values=values, covariance=(error + error.T) / 2)
+    return SmoothedSeries(values=values, covariance=(error + error.T) / 2)

@@ -12,13 +12,13 @@ from numpy.typing import ArrayLike
 
 from discreet.accounting.conversion import gaussian_mu
 from discreet.accounting.guarantee import Guarantee
-from discreet.audit.series._leakage import Cells, cells, epsilon_of
-from discreet.audit.series._private_fit import price
-from discreet.audit.series._design import Design, Shape, design
-from discreet.audit.series.exchangeable import Alike
+from discreet.audit.series._design import NoiseDesign, Shape, design
 from discreet.audit.series._fit import Dynamics, checked_panel, fit
+from discreet.audit.series._leakage import CellLeakage, cells, epsilon_of
+from discreet.audit.series._private_fit import price
+from discreet.audit.series.exchangeable import ExchangeableVAR
 from discreet.audit.series.model import VAR, Floats
-from discreet.audit.series.threat_model import Known, Releases, releases
+from discreet.audit.series.threat_model import Known, SeriesReleases, releases
 from discreet.core._validate import count, finite, positive, probability
 from discreet.core.errors import InvalidArgument, NotCertified
 
@@ -48,7 +48,7 @@ _SHOWN = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Person:
+class PersonLeakage:
     """One person's worst moment."""
 
     person: int
@@ -65,21 +65,21 @@ class Person:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Report:
+class LeakageReport:
     """How much a series leaks, for whom, and what noise would do; `publication` says to whom."""
 
-    cells: Cells
-    people: tuple[Person, ...]
+    cells: CellLeakage
+    people: tuple[PersonLeakage, ...]
     """The worst first."""
     number: int
     """Of people in the panel."""
     delta: float
     target: float
     """The epsilon that the designs below keep for every value."""
-    model: VAR | Alike = field(repr=False)
+    model: VAR | ExchangeableVAR = field(repr=False)
     """That was fitted or given."""
-    releases: Releases = field(repr=False)
-    fixes: tuple[Design, ...] = field(repr=False)
+    releases: SeriesReleases = field(repr=False)
+    fixes: tuple[NoiseDesign, ...] = field(repr=False)
     """Noise that meets the target: equal; for few releases independent and correlated noise too."""
     origin: Origin
     clipped: float | None = None
@@ -151,7 +151,7 @@ def report(  # noqa: PLR0913 (one question with many knobs, all with a default b
     model: VAR | None = None,
     order: int = 1,
     dynamics: Dynamics = "own",
-) -> Report:
+) -> LeakageReport:
     """How much the published means of a panel, people x times, leak about each value.
 
     ``bounds`` is the public range that values are clipped to, ``std`` the noise on each published
@@ -182,7 +182,7 @@ def report(  # noqa: PLR0913 (one question with many knobs, all with a default b
 
 
 def assess(  # noqa: PLR0913 (the same question, without a panel)
-    model: VAR | Alike,
+    model: VAR | ExchangeableVAR,
     *,
     people: int,
     times: int,
@@ -193,8 +193,8 @@ def assess(  # noqa: PLR0913 (the same question, without a panel)
     target: float | None = None,
     known: Known = "time",
     guarantee: Guarantee | None = None,
-    plausible: Sequence[VAR | Alike] = (),
-) -> Report:
+    plausible: Sequence[VAR | ExchangeableVAR] = (),
+) -> LeakageReport:
     """The report of a model alone: no panel is read.
 
     For a private fit give its ``alike``, its ``guarantee``, and some of its `plausible` models.
@@ -231,7 +231,7 @@ class _Wanted:
 
 
 def _assessed(  # noqa: PLR0913 (private: what the two doors above have in common)
-    model: VAR | Alike,
+    model: VAR | ExchangeableVAR,
     *,
     people: int,
     times: int,
@@ -242,11 +242,11 @@ def _assessed(  # noqa: PLR0913 (private: what the two doors above have in commo
     origin: Origin,
     clipped: float | None = None,
     guarantee: Guarantee | None = None,
-    plausible: Sequence[VAR | Alike] = (),
-) -> Report:
+    plausible: Sequence[VAR | ExchangeableVAR] = (),
+) -> LeakageReport:
     at = tuple(range(times) if released is None else released)
 
-    def looked(one: VAR | Alike) -> tuple[VAR, Releases, Cells]:
+    def looked(one: VAR | ExchangeableVAR) -> tuple[VAR, SeriesReleases, CellLeakage]:
         used, weights = _reduced(one, people)
         published = releases(times=at, width=width, people=used.people, std=std, weights=weights)
         found = cells(used, releases=published, known=wanted.known, times=times)
@@ -257,7 +257,7 @@ def _assessed(  # noqa: PLR0913 (private: what the two doors above have in commo
     if wanted.target is not None:
         mu = gaussian_mu(wanted.target, delta=wanted.delta)
     others = [looked(one)[2].worst for one in plausible]
-    return Report(
+    return LeakageReport(
         cells=found,
         people=_people(found, wanted.delta),
         number=people,
@@ -275,8 +275,8 @@ def _assessed(  # noqa: PLR0913 (private: what the two doors above have in commo
 
 
 def _fixes(
-    model: VAR, published: Releases, mu: float, *, times: int, known: Known, people: int
-) -> tuple[Design, ...]:
+    model: VAR, published: SeriesReleases, mu: float, *, times: int, known: Known, people: int
+) -> tuple[NoiseDesign, ...]:
     many = len(published.times)
     shapes: list[Shape] = ["independent"] if many <= _INDEPENDENT else []
     shapes += ["stationary"] if _CORRELATED < many <= _STATIONARY else []
@@ -294,7 +294,7 @@ def _fixes(
     return tuple(found)
 
 
-def _reduced(model: VAR | Alike, people: int) -> tuple[VAR, Floats | None]:
+def _reduced(model: VAR | ExchangeableVAR, people: int) -> tuple[VAR, Floats | None]:
     """The model; where all are alike, of a person and the mean of the others."""
     if isinstance(model, VAR):
         if model.people != people:
@@ -305,13 +305,13 @@ def _reduced(model: VAR | Alike, people: int) -> tuple[VAR, Floats | None]:
     return (model.model(1), None) if people == 1 else model.pair(people)
 
 
-def _public(model: VAR | Alike) -> bool:
-    return isinstance(model, Alike) or model.public
+def _public(model: VAR | ExchangeableVAR) -> bool:
+    return isinstance(model, ExchangeableVAR) or model.public
 
 
-def _first(found: Cells) -> Cells:
+def _first(found: CellLeakage) -> CellLeakage:
     """One person instead of everybody."""
-    return Cells(
+    return CellLeakage(
         model=found.model[:1],
         direct=found.direct[:1],
         user=found.user[:1],
@@ -327,11 +327,11 @@ def _range(bounds: tuple[float, float]) -> tuple[float, float]:
     return low, high
 
 
-def _people(found: Cells, delta: float) -> tuple[Person, ...]:
+def _people(found: CellLeakage, delta: float) -> tuple[PersonLeakage, ...]:
     worst = found.mu.argmax(axis=1)
     top = found.mu.max(axis=1)
     return tuple(
-        Person(
+        PersonLeakage(
             person=int(i),
             time=int(worst[i]),
             mu=float(top[i]),

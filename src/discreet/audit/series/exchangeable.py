@@ -12,7 +12,7 @@ from scipy.optimize import least_squares
 from discreet.audit.series.model import VAR, Floats
 from discreet.core._validate import count, finite, positive, probability
 from discreet.core.errors import InvalidArgument
-from discreet.noise.random_source import Bits
+from discreet.noise.random_source import RandomSource
 
 # Partial autocorrelations and correlations beyond these would make models that hardly forget.
 _EDGE = 0.98
@@ -21,7 +21,7 @@ _SOLVED = 1e-6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Alike:
+class ExchangeableVAR:
     """Everybody depends on their own past in the same way, and all shocks are alike."""
 
     habits: tuple[float, ...]
@@ -64,7 +64,7 @@ class Alike:
         weights = np.array([1 / people, others / people])
         return VAR(lags=lags, noise=[[self.variance, shared], [shared, rest]]), weights
 
-    def simulate(self, *, people: int, times: int, bits: Bits) -> Floats:
+    def simulate(self, *, people: int, times: int, bits: RandomSource) -> Floats:
         """A made-up panel, people x times."""
         rng = np.random.Generator(np.random.Philox(bits.words(2)))
         p = len(self.habits)
@@ -94,7 +94,7 @@ class Alike:
         )
 
 
-def solve(products: Floats, *, common: float, people: int, times: int) -> Alike:
+def solve(products: Floats, *, common: float, people: int, times: int) -> ExchangeableVAR:
     """The model with these expected sums of products of a person's values around their mean.
 
     ``products`` are those at lags 0, 1, ..., of one person on average; ``common`` is the expected
@@ -120,7 +120,7 @@ def solve(products: Floats, *, common: float, people: int, times: int) -> Alike:
     variance = float(products[0] / f[0])
     ratio = common / float(products[0])
     r = (ratio - 1 / people) / (1 - 1 / people) if people > 1 else 0.0
-    return Alike(
+    return ExchangeableVAR(
         habits=tuple(habits(found.x).tolist()),
         variance=variance,
         correlation=min(max(r, 0.0), _CORRELATION),

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from discreet.core._validate import count
 from discreet.core.errors import InvalidArgument, NotCertified
-from discreet.noise.random_source import Bits
+from discreet.noise.random_source import RandomSource
 
 Floats: TypeAlias = NDArray[np.float64]
 
@@ -113,7 +113,7 @@ class VAR:
         """The largest modulus of an eigenvalue: below 1 the model forgets its past."""
         return float(np.abs(np.linalg.eigvals(self.companion)).max())
 
-    def simulate(self, *, times: int, bits: Bits, runs: int = 1) -> Floats:
+    def simulate(self, *, times: int, bits: RandomSource, runs: int = 1) -> Floats:
         """Made-up panels, runs x people x times; times before 0 are not returned."""
         n, p = self.people, self.order
         times, runs = count("times", times), count("runs", runs)

@@ -36,7 +36,7 @@ class Secret:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Releases:
+class SeriesReleases:
     """What is published: ``weights @ values + Gaussian noise`` at each of these times."""
 
     times: tuple[int, ...]
@@ -54,22 +54,22 @@ class Releases:
         """The standard deviation of the noise at each time."""
         return np.sqrt(np.diag(self.covariance))
 
-    def with_noise(self, covariance: Floats, *, public: bool = True) -> Releases:
+    def with_noise(self, covariance: Floats, *, public: bool = True) -> SeriesReleases:
         """The same releases with other noise, which may have been chosen by private values."""
         return replace(self, covariance=covariance, public=public)
 
 
-def cell(person: int, *, time: int) -> Secret:
+def secret_value(person: int, *, time: int) -> Secret:
     """One person's value at one time (A1, A2)."""
     return Secret(people=(_index("person", person),), times=(_index("time", time),))
 
 
-def everyone(*, time: int) -> Secret:
+def secret_time(*, time: int) -> Secret:
     """Everybody's values at one time (A3)."""
     return Secret(people=None, times=(_index("time", time),))
 
 
-def row(person: int, *, times: Iterable[int]) -> Secret:
+def secret_person(person: int, *, times: Iterable[int]) -> Secret:
     """One person's values over several times (A4)."""
     return Secret(people=(_index("person", person),), times=_times("times", times))
 
@@ -82,7 +82,7 @@ def releases(
     std: ArrayLike | None = None,
     covariance: ArrayLike | None = None,
     weights: ArrayLike | None = None,
-) -> Releases:
+) -> SeriesReleases:
     """Means of ``people`` published at these times, with independent or correlated noise.
 
     ``std`` is one number, or one for each time; ``covariance`` is for correlated noise. Both are in
@@ -100,7 +100,7 @@ def releases(
     if w.shape != (people,) or not np.any(w):
         raise InvalidArgument("weights must be one number for each person, not all zero.")
     order = np.argsort(given)
-    return Releases(
+    return SeriesReleases(
         times=at,
         covariance=_noise(len(at), std, covariance)[np.ix_(order, order)],
         weights=w,

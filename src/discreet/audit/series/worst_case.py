@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.linalg import solve_triangular
 
-from discreet.audit.series._leakage import Cells, cells, epsilon_of, largest, noise_alone
 from discreet.audit.series._fit import Dynamics
+from discreet.audit.series._leakage import CellLeakage, cells, epsilon_of, largest, noise_alone
 from discreet.audit.series.model import VAR, Floats, covariance
-from discreet.audit.series.threat_model import KNOWN, Known, Releases
+from discreet.audit.series.threat_model import KNOWN, Known, SeriesReleases
 from discreet.core._validate import count, probability
 from discreet.core.errors import InvalidArgument
 
@@ -21,13 +21,17 @@ _FURTHEST = 0.99
 
 
 def worst(
-    models: Iterable[VAR], *, releases: Releases, known: Known = "time", times: int | None = None
-) -> Cells:
+    models: Iterable[VAR],
+    *,
+    releases: SeriesReleases,
+    known: Known = "time",
+    times: int | None = None,
+) -> CellLeakage:
     """The largest leakage of every cell over several models: exact for these."""
     found = [cells(model, releases=releases, known=known, times=times) for model in models]
     if not found:
         raise InvalidArgument("models must be at least one model.")
-    return Cells(
+    return CellLeakage(
         model=np.max([one.model for one in found], axis=0),
         direct=found[0].direct,
         user=found[0].user,
@@ -39,14 +43,14 @@ def worst(
     )
 
 
-def every_model(
+def worst_over_models(
     *,
-    releases: Releases,
+    releases: SeriesReleases,
     radius: float,
     dynamics: Dynamics = "own",
     noise: ArrayLike | None = None,
     times: int | None = None,
-) -> Cells:
+) -> CellLeakage:
     """Upper bounds for all stationary models of order 1 that forget fast enough.
 
     With ``dynamics="own"``: everybody depends on their own past with the same factor, and shocks
@@ -86,7 +90,7 @@ def every_model(
     echo = np.outer(size, [_echo(releases, j, r, full=dynamics == "full") for j in range(horizon)])
     independent = np.count_nonzero(releases.covariance) == len(releases.times)
     bound = np.hypot(free.direct, echo) if independent else free.direct + echo
-    return Cells(
+    return CellLeakage(
         model=bound * (1 + 1e-12),
         direct=free.direct,
         user=free.user,
@@ -99,7 +103,7 @@ def every_model(
     )
 
 
-def _echo(releases: Releases, time: int, radius: float, *, full: bool) -> float:
+def _echo(releases: SeriesReleases, time: int, radius: float, *, full: bool) -> float:
     """The largest mu from other times than the secret's, for a person of size 1."""
     lag = np.array(releases.times) - time
     profile = np.where(lag == 0, 0.0, radius ** np.abs(lag).astype(np.float64))
@@ -112,7 +116,7 @@ def _echo(releases: Releases, time: int, radius: float, *, full: bool) -> float:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stressed:
+class StressTest:
     """The worst cell if the truth differs from the model in one way."""
 
     change: str
@@ -123,17 +127,17 @@ class Stressed:
 def stress(
     model: VAR,
     *,
-    releases: Releases,
+    releases: SeriesReleases,
     known: Known = "time",
     times: int | None = None,
     delta: float = 1e-6,
-) -> tuple[Stressed, ...]:
+) -> tuple[StressTest, ...]:
     """What the same releases leak if the model is wrong, one change at a time; the worst first."""
     small = float(probability("delta", delta, zero=False, one=False))
     rows = []
     for change, other in variants(model).items():
         mu = cells(other, releases=releases, known=known, times=times).worst
-        rows.append(Stressed(change=change, mu=mu, epsilon=epsilon_of(mu, delta=small)))
+        rows.append(StressTest(change=change, mu=mu, epsilon=epsilon_of(mu, delta=small)))
     return tuple(sorted(rows, key=lambda row: -row.mu))
 
 
@@ -168,7 +172,7 @@ def variants(model: VAR) -> dict[str, VAR]:
     return {"the model itself": model, **others}
 
 
-def window(releases: Releases, *, length: int) -> float:
+def window(releases: SeriesReleases, *, length: int) -> float:
     """Without a model: mu if all values of a person within so many times in a row change.
 
     That is w-event privacy (Kellaris et al. 2014), for the person with the largest weight.

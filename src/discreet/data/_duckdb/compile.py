@@ -9,7 +9,7 @@ from typing import assert_never
 
 from discreet.data._duckdb.contribution_limits import limited, limited_keys
 from discreet.data._duckdb.encode import name, numbers, steps, whole
-from discreet.data._integer_ops import Bin, Binary, Clip, Divide, Pick
+from discreet.data._integer_ops import CodeBin, CodeBinary, CodeClip, CodeDivide, CodePick
 from discreet.data.program import Program, fields, layered
 from discreet.data.schema import INT64
 from discreet.data.source import Type
@@ -125,27 +125,27 @@ def _evaluate(program: Program, query: str) -> tuple[str, str | None, str, list[
     return query, found.where, found.index, found.values
 
 
-def _node(code: Binary | Clip | Bin | Pick | Divide, inner: list[str]) -> str:
+def _node(code: CodeBinary | CodeClip | CodeBin | CodePick | CodeDivide, inner: list[str]) -> str:
     x = inner[0]
     match code:
-        case Binary("and"):
+        case CodeBinary("and"):
             return f"least({x}, {inner[1]})"
-        case Binary("or"):
+        case CodeBinary("or"):
             return f"greatest({x}, {inner[1]})"
-        case Binary("+" | "-" | "*" as operator):
+        case CodeBinary("+" | "-" | "*" as operator):
             return f"{x} {operator} {inner[1]}"
-        case Binary(operator):
+        case CodeBinary(operator):
             return f"CAST({x} {operator} {inner[1]} AS BIGINT)"
-        case Divide(_, _, zero):
+        case CodeDivide(_, _, zero):
             y = inner[1]  # // cuts towards zero: one less where signs differ and a rest is left
             less = f"CASE WHEN {x} % {y} <> 0 AND ({x} < 0) <> ({y} < 0) THEN 1 ELSE 0 END"
             return f"CASE WHEN {y} = 0 THEN {whole(zero)} ELSE {x} // {y} - {less} END"
-        case Clip(_, lower, upper):
+        case CodeClip(_, lower, upper):
             return f"least(greatest({x}, {whole(lower)}), {whole(upper)})"
-        case Bin(_, edges):
+        case CodeBin(_, edges):
             arms = (f"WHEN {x} < {whole(edge)} THEN {i}" for i, edge in enumerate(edges))
             return f"CAST(CASE {' '.join(arms)} ELSE {len(edges)} END AS BIGINT)"
-        case Pick(_, first, table):
+        case CodePick(_, first, table):
             return f"list_extract({numbers(table)}, {x} - {whole(first)} + 1)"
         case _:
             assert_never(code)

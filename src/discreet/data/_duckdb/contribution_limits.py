@@ -23,7 +23,7 @@ _HASHED = (
 def limited(program: Program, query: str, *, textual: bool, key: int) -> str:
     """The rows ``u, g, v0, v1, ...`` of a query that the program's limits leave."""
     limits = program.limits
-    chooser = _Chooser(key=key, number=_HASHED if textual else "u", content=content(program))
+    chooser = _SqlChooser(key=key, number=_HASHED if textual else "u", content=content(program))
     if limits.groups_per_unit is not None and limits.groups_per_unit < program.size:
         query = chooser.groups(query, limit=limits.groups_per_unit)
     if limits.rows_per_unit_and_group is not None:
@@ -38,12 +38,12 @@ def limited_keys(query: str, *, order: list[str], limit: int, textual: bool, key
     ascending = ", ".join(f"{column} ASC" for column in order)
     place = f"row_number() OVER (PARTITION BY u ORDER BY {ascending}) - 1 AS place"
     query = f"SELECT *, {place}, count(*) OVER (PARTITION BY u) AS many FROM ({query})"  # noqa: S608
-    chooser = _Chooser(key=key, number=_HASHED if textual else "u", content=())
+    chooser = _SqlChooser(key=key, number=_HASHED if textual else "u", content=())
     return chooser.choose(query, kept=order, limit=limit, purpose="groups")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Field:
+class SqlField:
     """A column of the content, at least ``-shift`` and one of ``width`` values."""
 
     name: str
@@ -51,9 +51,9 @@ class Field:
     width: int
 
 
-def content(program: Program) -> tuple[Field, ...]:
+def content(program: Program) -> tuple[SqlField, ...]:
     """Group and values with bounds that follow from the declared ones."""
-    fields = [Field(name="g", shift=0, width=program.size)]
+    fields = [SqlField(name="g", shift=0, width=program.size)]
     for i in range(len(program.values)):
         # No product of whole numbers but zero is smaller than one of its factors.
         sums = [total for total in program.sums if i in total.factors]
@@ -62,11 +62,11 @@ def content(program: Program) -> tuple[Field, ...]:
         if program.bins is not None and program.bins[0] == i:
             known.append(program.bins[1] - 1)
         most = min(known, default=INT64)
-        fields.append(Field(name=f"v{i}", shift=most, width=2 * most + 1))
+        fields.append(SqlField(name=f"v{i}", shift=most, width=2 * most + 1))
     return tuple(fields)
 
 
-def _packed(fields: tuple[Field, ...]) -> tuple[str, list[str]]:
+def _packed(fields: tuple[SqlField, ...]) -> tuple[str, list[str]]:
     """One integer in the order of all fields, and how to read the fields from it (``p``)."""
     packed, size = "CAST(0 AS BIGINT)", math.prod(field.width for field in fields)
     # Half as long a key, where it suffices, is sorted faster.
@@ -83,12 +83,12 @@ def _packed(fields: tuple[Field, ...]) -> tuple[str, list[str]]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Chooser:
+class _SqlChooser:
     """Keeps evenly spaced places of each unit, from a start that key and unit decide."""
 
     key: int
     number: str
-    content: tuple[Field, ...]
+    content: tuple[SqlField, ...]
 
     def groups(self, query: str, *, limit: int) -> str:
         """Keep ``limit`` groups of each unit."""
@@ -109,7 +109,13 @@ class _Chooser:
         return self._rows(query, [], self.content, limit=limit, purpose="rows")
 
     def _rows(
-        self, query: str, fixed: list[str], fields: tuple[Field, ...], *, limit: int, purpose: str
+        self,
+        query: str,
+        fixed: list[str],
+        fields: tuple[SqlField, ...],
+        *,
+        limit: int,
+        purpose: str,
     ) -> str:
         part = ", ".join(["u", *fixed])
         order = kept = [field.name for field in fields]

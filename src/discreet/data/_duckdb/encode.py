@@ -13,7 +13,15 @@ from fractions import Fraction
 
 from discreet.core._rational import round_down, round_up
 from discreet.data._text_parsing import FALSE, MOMENT, NUMBER, TRUE, WHOLE
-from discreet.data.schema import Boolean, Category, Date, Declared, Lookup, Number, Text
+from discreet.data.schema import (
+    BooleanColumn,
+    CategoryColumn,
+    ColumnSpec,
+    DateColumn,
+    LookupColumn,
+    NumericColumn,
+    TextColumn,
+)
 from discreet.data.source import Type
 
 _TICKS: Mapping[Type, int] = {
@@ -27,7 +35,7 @@ _TICKS: Mapping[Type, int] = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Steps:
+class SqlEncoding:
     """The three expressions of one column; ``levels`` is a table to join on the number."""
 
     raw: str
@@ -67,34 +75,34 @@ def numbers(values: Iterable[int]) -> str:
     return f"CAST(string_split('{joined}', ',') AS BIGINT[])" if joined else "CAST([] AS BIGINT[])"
 
 
-def steps(column: Declared, *, kind: Type, source: str, i: int) -> Steps:
+def steps(column: ColumnSpec, *, kind: Type, source: str, i: int) -> SqlEncoding:
     """How the i-th column is encoded; ``source`` is its quoted name."""
     raw = _raw(kind, source)
     r, n = f"r{i}", f"n{i}"
     match column:
-        case Number():
+        case NumericColumn():
             return _number(column, kind, raw, i)
-        case Category():
+        case CategoryColumn():
             textual = isinstance(column.levels[0], str)
             places = f"range({len(column.levels)})"
             table = _table(column.levels, places, textual=textual)
             codes = column.missing, column.unknown
             return _found(table, kind, raw, i, textual=textual, codes=codes)
-        case Lookup():
+        case LookupColumn():
             table = _table(column.keys, numbers(column.codes), textual=column.textual)
             codes = column.missing, column.missing
             return _found(table, kind, raw, i, textual=column.textual, codes=codes)
-        case Text():
+        case TextColumn():
             # Not a number but bytes: only for grouping by what occurs.
             code = f"CASE WHEN {n} <> '' AND NOT contains({n}, chr(0)) THEN encode({n}) END"
-            return Steps(raw=raw, number=r, code=code)
-        case Date():
+            return SqlEncoding(raw=raw, number=r, code=code)
+        case DateColumn():
             per = _TICKS[kind] // (1 if column.step == "day" else 24)
             down = f"({n} // {per} - CASE WHEN {n} % {per} < 0 THEN 1 ELSE 0 END)"
             inside = f"{down} BETWEEN {whole(column.lower)} AND {whole(column.upper)}"
             code = f"CASE WHEN {inside} THEN {down} ELSE {whole(column.missing)} END"
-            return Steps(raw=raw, number=_ticks(kind, r), code=code)
-        case Boolean():
+            return SqlEncoding(raw=raw, number=_ticks(kind, r), code=code)
+        case BooleanColumn():
             if kind == "text":
                 yes, no = (", ".join(map(text, words)) for words in (TRUE, FALSE))
                 word = f"lower(trim({r}, ' '))"
@@ -102,7 +110,7 @@ def steps(column: Declared, *, kind: Type, source: str, i: int) -> Steps:
             else:
                 number = f"CASE WHEN {r} = 1 THEN 1 WHEN {r} = 0 THEN 0 END"
             code = f"CAST(coalesce({n}, {column.missing}) AS BIGINT)"
-            return Steps(raw=raw, number=number, code=code)
+            return SqlEncoding(raw=raw, number=number, code=code)
 
 
 def _raw(kind: Type, source: str) -> str:
@@ -119,7 +127,7 @@ def _raw(kind: Type, source: str) -> str:
             return source
 
 
-def _number(column: Number, kind: Type, raw: str, i: int) -> Steps:
+def _number(column: NumericColumn, kind: Type, raw: str, i: int) -> SqlEncoding:
     r, n, low, high = f"r{i}", f"n{i}", whole(column.lower), whole(column.upper)
     missing = whole(column.missing)
     scale = double(2.0**-column.exponent)
@@ -130,7 +138,7 @@ def _number(column: Number, kind: Type, raw: str, i: int) -> Steps:
             f"CASE WHEN {n} BETWEEN {low} AND {high} THEN {n} "
             f"WHEN {n} > {high} THEN {high} WHEN {n} < {low} THEN {low} ELSE {missing} END"
         )
-        return Steps(raw=raw, number=r, code=code)
+        return SqlEncoding(raw=raw, number=r, code=code)
     up = double(round_up(Fraction(column.upper)))
     down = double(round_down(Fraction(column.lower)))
     half = f"CASE WHEN {n} - floor({n}) >= {double(0.5)} THEN 1 ELSE 0 END"
@@ -139,7 +147,7 @@ def _number(column: Number, kind: Type, raw: str, i: int) -> Steps:
         f"WHEN {n} <= {down} THEN {low} ELSE TRY_CAST(floor({n}) AS BIGINT) + {half} END"
     )
     if kind not in ("text", "exact"):
-        return Steps(raw=raw, number=f"CAST({r} AS DOUBLE) * {scale}", code=code)
+        return SqlEncoding(raw=raw, number=f"CAST({r} AS DOUBLE) * {scale}", code=code)
     plain = f"trim({r})"
     number = f"CASE WHEN {_says(r, NUMBER)} "
     number += f"THEN TRY_CAST({plain} AS DOUBLE) END * {scale}"
@@ -149,7 +157,7 @@ def _number(column: Number, kind: Type, raw: str, i: int) -> Steps:
             f"CASE WHEN {_says(r, WHOLE)} THEN "
             f"{clip.format(big)} ELSE CAST({big} AS BIGINT) END ELSE {code} END"
         )
-    return Steps(raw=raw, number=number, code=code)
+    return SqlEncoding(raw=raw, number=number, code=code)
 
 
 def _table(keys: Sequence[str | int], places: str, *, textual: bool) -> str:
@@ -174,7 +182,7 @@ def _texts(values: Sequence[str]) -> str:
 
 def _found(
     table: str, kind: Type, raw: str, i: int, *, textual: bool, codes: tuple[int, int]
-) -> Steps:
+) -> SqlEncoding:
     """The place of a value in a table, else the codes of what is missing and what is unknown."""
     r, (missing, unknown) = f"r{i}", codes
     if textual:
@@ -183,7 +191,7 @@ def _found(
         number, absent = _whole_or_null(kind, r), _absent(kind, r)
     code = f"CASE WHEN {absent} THEN {whole(missing)} "
     code += f"ELSE CAST(coalesce(l{i}.place, {whole(unknown)}) AS BIGINT) END"
-    return Steps(raw=raw, number=number, code=code, levels=table)
+    return SqlEncoding(raw=raw, number=number, code=code, levels=table)
 
 
 def _absent(kind: Type, r: str) -> str:

@@ -23,13 +23,13 @@ from discreet.data._duckdb.compile import (
     compile_spread,
 )
 from discreet.data._duckdb.encode import listed, text
-from discreet.data._numpy.contribution_limits import Rows, tally
+from discreet.data._numpy.contribution_limits import LimitedRows, tally
 from discreet.data.program import Program, Row, fields
 from discreet.data.source import (
+    ArrowStreamSource,
+    DuckDBSource,
     EngineFailure,
-    Files,
-    Relation,
-    Stream,
+    FileSource,
     Type,
     arrow_dataset,
     private_connection,
@@ -44,7 +44,7 @@ _FEW_ROWS = 4_000_000
 class DuckDBEngine:
     """Files and streams in a private connection, a relation in its own."""
 
-    source: Files | Relation | Stream
+    source: FileSource | DuckDBSource | ArrowStreamSource
 
     def collect(self, program: Program, *, key: int) -> Sequence[Row]:
         types = dict(self.source.columns)
@@ -71,7 +71,7 @@ class DuckDBEngine:
 
         Sorting the rows of each unit takes most of the time, and NumPy sorts packed integers best.
         """
-        if not isinstance(self.source, Files) or self.source.format != "parquet":
+        if not isinstance(self.source, FileSource) or self.source.format != "parquet":
             return None
         with spilling() as connection:
             paths = listed(map(text, self.source.paths))
@@ -84,7 +84,7 @@ class DuckDBEngine:
             np.asarray(found[name]).astype(np.int64, copy=False)
             for name in ("u", "g", *(f"v{i}" for i in range(len(program.values))))
         )
-        rows = Rows(unit=unit, number=unit, group=group, values=tuple(values))
+        rows = LimitedRows(unit=unit, number=unit, group=group, values=tuple(values))
         return tally(program, rows, key)
 
     def _run(self, program: Program, query: str) -> Sequence[Sequence[Any]]:
@@ -92,12 +92,12 @@ class DuckDBEngine:
 
     def _answer(self, program: Program, query: str) -> Sequence[Sequence[Any]]:
         match self.source:
-            case Relation(relation=relation):
+            case DuckDBSource(relation=relation):
                 return _fetch(relation, query)
-            case Files() as files:
+            case FileSource() as files:
                 with spilling() as connection:
                     return _fetch(open_files(files, connection), query)
-            case Stream(batches=batches, columns=columns):
+            case ArrowStreamSource(batches=batches, columns=columns):
                 used = {name for name, _ in fields(program)} | {program.unit}
                 # A row needs a column to be counted.
                 names = [name for name in columns if name in used] or list(columns)[:1]
@@ -125,7 +125,7 @@ def _asked(relation: duckdb.DuckDBPyRelation, query: str) -> duckdb.DuckDBPyRela
     return answer
 
 
-def open_files(files: Files, connection: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyRelation:
+def open_files(files: FileSource, connection: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyRelation:
     """Files of one format as a relation of this connection."""
     paths = listed(map(text, files.paths))
     match files.format:

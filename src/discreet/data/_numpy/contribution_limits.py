@@ -15,12 +15,12 @@ from numpy.typing import NDArray
 
 from discreet.data._duckdb.contribution_limits import content
 from discreet.data._numpy.encode import Ints
-from discreet.data.program import LIMB, PRIME, Program, Row, Sum, mixer
+from discreet.data.program import LIMB, PRIME, Program, Row, SumSpec, mixer
 from discreet.data.schema import INT64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rows:
+class LimitedRows:
     """Rows that count: whose (an identity and a number to hash), group, values.
 
     Identities of whole numbers are the numbers themselves: then the two are one array.
@@ -31,10 +31,10 @@ class Rows:
     group: Ints
     values: tuple[Ints, ...]
 
-    def take(self, which: NDArray[Any]) -> Rows:
+    def take(self, which: NDArray[Any]) -> LimitedRows:
         """Some of them, or all in another order."""
         unit = self.unit[which]
-        return Rows(
+        return LimitedRows(
             unit=unit,
             number=unit if self.number is self.unit else self.number[which],
             group=self.group[which],
@@ -42,7 +42,7 @@ class Rows:
         )
 
 
-def tally(program: Program, rows: Rows, key: int) -> list[Row]:
+def tally(program: Program, rows: LimitedRows, key: int) -> list[Row]:
     """What an engine answers: limits first, then bins, then sums."""
     if program.unit is not None:
         rows = limit(program, rows, key)
@@ -52,7 +52,7 @@ def tally(program: Program, rows: Rows, key: int) -> list[Row]:
     return aggregate(program, rows)
 
 
-def limit(program: Program, rows: Rows, key: int) -> Rows:
+def limit(program: Program, rows: LimitedRows, key: int) -> LimitedRows:
     """The rows that the program's limits leave."""
     limits = program.limits
     if limits.groups_per_unit is not None and limits.groups_per_unit < program.size:
@@ -74,7 +74,9 @@ def first(*keys: Ints) -> NDArray[np.bool_]:
     return begins
 
 
-def _keep_rows(program: Program, rows: Rows, *, limit: int, key: int, in_group: bool) -> Rows:
+def _keep_rows(
+    program: Program, rows: LimitedRows, *, limit: int, key: int, in_group: bool
+) -> LimitedRows:
     """Keep evenly spaced rows in the order of their content."""
     rows = _sorted(program, rows)
     starts = np.flatnonzero(first(rows.unit, *([rows.group] if in_group else [])))
@@ -90,7 +92,7 @@ def _keep_rows(program: Program, rows: Rows, *, limit: int, key: int, in_group: 
     return rows.take(kept)
 
 
-def _sorted(program: Program, rows: Rows) -> Rows:
+def _sorted(program: Program, rows: LimitedRows) -> LimitedRows:
     """By unit, group and values."""
     fields = content(program)
     bits = [(field.width - 1).bit_length() for field in fields]
@@ -115,10 +117,10 @@ def _sorted(program: Program, rows: Rows) -> Rows:
         packed = packed >> many
     unit = packed + low
     group, *values = reversed(found)
-    return Rows(unit=unit, number=unit, group=group, values=tuple(values))
+    return LimitedRows(unit=unit, number=unit, group=group, values=tuple(values))
 
 
-def _keep_groups(rows: Rows, *, limit: int, key: int) -> Rows:
+def _keep_groups(rows: LimitedRows, *, limit: int, key: int) -> LimitedRows:
     rows = rows.take(np.lexsort((rows.group, rows.unit)))
     starts = np.flatnonzero(first(rows.unit))
     sizes = np.diff(starts, append=len(rows.unit))
@@ -133,7 +135,7 @@ def _chosen(place: Ints, many: Ints, start: Ints, limit: int) -> NDArray[np.bool
     return chosen
 
 
-def _hash(rows: Rows, *, key: int, purpose: str) -> Ints:
+def _hash(rows: LimitedRows, *, key: int, purpose: str) -> Ints:
     mix = mixer(key, purpose=purpose)
     limbs = [*zip(_limbs(rows.number), mix.unit, strict=True)]
     if purpose == "rows in group":
@@ -150,7 +152,7 @@ def _limbs(value: Ints) -> tuple[Ints, Ints, Ints]:
     return value & LIMB, (value >> 31) & LIMB, (value >> 62) & 3
 
 
-def aggregate(program: Program, rows: Rows) -> list[Row]:
+def aggregate(program: Program, rows: LimitedRows) -> list[Row]:
     """Group, rows, units, sums, for each group that is not empty."""
     if len(rows.group) == 0:
         return []
@@ -168,7 +170,7 @@ def aggregate(program: Program, rows: Rows) -> list[Row]:
     return list(zip(rows.group[starts].tolist(), counts, units, *sums, strict=True))
 
 
-def _sum(total: Sum, rows: Rows, starts: NDArray[np.intp]) -> list[int]:
+def _sum(total: SumSpec, rows: LimitedRows, starts: NDArray[np.intp]) -> list[int]:
     """Exact sums of products: in 64 bits where these suffice, in halves or Python integers else."""
     factors = [rows.values[place] for place in total.factors]
     if total.weight > INT64:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from discreet.core._rational import round_down, round_up
 from discreet.data._text_parsing import decoder
-from discreet.data.schema import Category, Column, Date, Lookup, Number
+from discreet.data.schema import CategoryColumn, Column, DateColumn, LookupColumn, NumericColumn
 from discreet.data.source import Type
 
 Ints: TypeAlias = NDArray[np.int64]
@@ -31,13 +31,13 @@ def encode(series: Series, column: Column, *, kind: Type) -> Ints:
     """The codes of one column."""
     if kind in ("text", "exact", "object"):
         return by_value(texts(series, kind), decoder(column))
-    if isinstance(column, Date):
+    if isinstance(column, DateColumn):
         return _dates(series, column, kind)
     if kind == "float":
         return _doubles(_floats(series), column)
     null = series.is_null().to_numpy()
     values = series.cast(nw.Int64).fill_null(0).to_numpy().astype(np.int64, copy=False)
-    if isinstance(column, Number) and column.exponent:
+    if isinstance(column, NumericColumn) and column.exponent:
         return np.where(null, column.missing, _doubles(values.astype(np.float64), column))
     return _integers(values, null, column)
 
@@ -66,9 +66,9 @@ def _floats(series: Series) -> NDArray[np.float64]:
 
 
 def _integers(values: Ints, null: Flags, column: Column) -> Ints:
-    if isinstance(column, Number):
+    if isinstance(column, NumericColumn):
         codes = np.clip(values, column.lower, column.upper)
-    elif isinstance(column, Category | Lookup):
+    elif isinstance(column, CategoryColumn | LookupColumn):
         codes = _places(values, column)
     else:
         codes = np.where((values == 0) | (values == 1), values, column.missing)
@@ -78,7 +78,7 @@ def _integers(values: Ints, null: Flags, column: Column) -> Ints:
 def _doubles(values: NDArray[np.float64], column: Column) -> Ints:
     null = np.isnan(values)
     plain = np.where(null, 0.0, values)
-    if isinstance(column, Number):
+    if isinstance(column, NumericColumn):
         codes = _rounded(plain, column)
     else:
         # A double is a level, or a truth value, only if it is that whole number.
@@ -86,12 +86,12 @@ def _doubles(values: NDArray[np.float64], column: Column) -> Ints:
         whole = np.where(fits, plain, 0.0).astype(np.int64)
         codes = _integers(whole, np.zeros(len(plain), dtype=bool), column)
         codes = np.where(
-            fits, codes, column.unknown if isinstance(column, Category) else column.missing
+            fits, codes, column.unknown if isinstance(column, CategoryColumn) else column.missing
         )
     return np.where(null, column.missing, codes)
 
 
-def _rounded(values: NDArray[np.float64], column: Number) -> Ints:
+def _rounded(values: NDArray[np.float64], column: NumericColumn) -> Ints:
     """``floor(x / 2**exponent + 1/2)``, exactly, then clipped.
 
     Proof: scaling by a power of two is exact (or overflows beyond the bounds). ``x - floor(x)`` is
@@ -107,9 +107,9 @@ def _rounded(values: NDArray[np.float64], column: Number) -> Ints:
     return np.where(above, column.upper, np.where(below, column.lower, codes))
 
 
-def _places(values: Ints, column: Category | Lookup) -> Ints:
+def _places(values: Ints, column: CategoryColumn | LookupColumn) -> Ints:
     """Positions among whole levels, or the codes of keys."""
-    if isinstance(column, Category):
+    if isinstance(column, CategoryColumn):
         keys, codes, unknown = column.levels, tuple(range(len(column.levels))), column.unknown
     else:
         keys, codes, unknown = column.keys, column.codes, column.missing
@@ -122,7 +122,7 @@ def _places(values: Ints, column: Category | Lookup) -> Ints:
     return np.where(hit, places[order][found], unknown)
 
 
-def _dates(series: Series, column: Date, kind: Type) -> Ints:
+def _dates(series: Series, column: DateColumn, kind: Type) -> Ints:
     null = series.is_null().to_numpy()
     codes = np.full(len(series), column.missing, dtype=np.int64)
     present = series.filter(~series.is_null())

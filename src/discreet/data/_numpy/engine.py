@@ -17,13 +17,23 @@ import narwhals.stable.v2 as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.data._integer_ops import Bin, Binary, Clip, Code, Const, Divide, Operator, Pick, Ref
-from discreet.data._numpy.contribution_limits import Rows, aggregate, first, limit, tally
+from discreet.data._integer_ops import (
+    Code,
+    CodeBin,
+    CodeBinary,
+    CodeClip,
+    CodeConst,
+    CodeDivide,
+    CodePick,
+    CodeRef,
+    Operator,
+)
+from discreet.data._numpy.contribution_limits import LimitedRows, aggregate, first, limit, tally
 from discreet.data._numpy.encode import Ints, Series, by_value, encode, texts
 from discreet.data._text_parsing import UNIT
 from discreet.data.program import Program, Row, fields
-from discreet.data.schema import INT64, Text
-from discreet.data.source import Frame, Type, sealed
+from discreet.data.schema import INT64, TextColumn
+from discreet.data.source import FrameSource, Type, sealed
 
 _GROUP = "\0group"  # no column has this name
 
@@ -32,7 +42,7 @@ _GROUP = "\0group"  # no column has this name
 class NarwhalsEngine:
     """A frame that narwhals speaks."""
 
-    source: Frame
+    source: FrameSource
 
     def collect(self, program: Program, *, key: int) -> Sequence[Row]:
         return sealed("the computation", lambda: self._collect(program, key))
@@ -60,7 +70,7 @@ class NarwhalsEngine:
         index = np.broadcast_to(_evaluate(program.index, codes), len(data))
         parts = [*(ranks for _, ranks in found), index]
         group = _together(parts)
-        counted = replace(program, index=Ref(_GROUP), size=len(data) + 1, count_units=True)
+        counted = replace(program, index=CodeRef(_GROUP), size=len(data) + 1, count_units=True)
         rows = _limited(counted, {**codes, _GROUP: group}, replace(unit, there=there), key)
         _, heads = np.unique(group, return_index=True)
         answer = []
@@ -99,7 +109,7 @@ class NarwhalsEngine:
         codes = {
             name: encode(data[field], column, kind=self.source.columns[field])
             for (name, column), (field, _) in zip(program.columns, fields(program), strict=True)
-            if not isinstance(column, Text)
+            if not isinstance(column, TextColumn)
         }
         return data, codes
 
@@ -171,13 +181,13 @@ def _number(unit: str) -> int:
     return int.from_bytes(digest[8:], "little") >> 1
 
 
-def _limited(program: Program, codes: dict[str, Ints], unit: _Unit, key: int) -> Rows:
+def _limited(program: Program, codes: dict[str, Ints], unit: _Unit, key: int) -> LimitedRows:
     """Rows that count and are within the limits."""
     rows = _counted(program, codes, unit)
     return rows if program.unit is None else limit(program, rows, key)
 
 
-def _counted(program: Program, codes: dict[str, Ints], unit: _Unit) -> Rows:
+def _counted(program: Program, codes: dict[str, Ints], unit: _Unit) -> LimitedRows:
     """Rows with a unit that pass the filter and have a public key."""
     kept, n = unit.there, len(unit.identity)
 
@@ -194,27 +204,29 @@ def _counted(program: Program, codes: dict[str, Ints], unit: _Unit) -> Rows:
         kept = kept if program.rest else kept & hit
         group = np.where(hit, place, len(cells))
     values = tuple(column(value) for value in program.values)
-    return Rows(unit=unit.identity, number=unit.number, group=group, values=values).take(kept)
+    return LimitedRows(unit=unit.identity, number=unit.number, group=group, values=values).take(
+        kept
+    )
 
 
 def _evaluate(code: Code, columns: dict[str, Ints]) -> Ints:
     match code:
-        case Ref(column):
+        case CodeRef(column):
             return columns[column]
-        case Const(value):
+        case CodeConst(value):
             return np.array(value, dtype=np.int64)
-        case Binary(operator, left, right):
+        case CodeBinary(operator, left, right):
             a, b = _evaluate(left, columns), _evaluate(right, columns)
             return np.asarray(_OPERATIONS[operator](a, b), dtype=np.int64)
-        case Divide(left, right, zero):
+        case CodeDivide(left, right, zero):
             a, b = _evaluate(left, columns), _evaluate(right, columns)
             return np.where(b == 0, zero, np.floor_divide(a, np.where(b == 0, 1, b)))
-        case Clip(inner, lower, upper):
+        case CodeClip(inner, lower, upper):
             return np.clip(_evaluate(inner, columns), lower, upper)
-        case Bin(inner, edges):
+        case CodeBin(inner, edges):
             marks = np.array(edges, dtype=np.int64)
             return np.searchsorted(marks, _evaluate(inner, columns), side="right").astype(np.int64)
-        case Pick(inner, first, table):
+        case CodePick(inner, first, table):
             return np.array(table, dtype=np.int64)[_evaluate(inner, columns) - first]
         case _:
             assert_never(code)

@@ -34,9 +34,9 @@ def chosen_keys(frame: DataFrame, *, limit: int, key: int) -> DataFrame:
     return _chooser(frame, key).rows(frame, part=["u"], limit=limit, purpose="groups")
 
 
-def _chooser(frame: DataFrame, key: int) -> _Chooser:
+def _chooser(frame: DataFrame, key: int) -> _SparkChooser:
     textual = isinstance(frame.schema["u"].dataType, BinaryType)
-    return _Chooser(key=key, number=_hashed() if textual else f.col("u"))
+    return _SparkChooser(key=key, number=_hashed() if textual else f.col("u"))
 
 
 def _hashed() -> Value:
@@ -51,7 +51,7 @@ def _hashed() -> Value:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Chooser:
+class _SparkChooser:
     """Keeps evenly spaced places of each unit, from a start that key and unit decide."""
 
     key: int

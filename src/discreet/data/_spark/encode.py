@@ -19,14 +19,22 @@ from pyspark.sql.types import DataType, TimestampNTZType
 
 from discreet.core._rational import round_down, round_up
 from discreet.data._text_parsing import FALSE, MOMENT, NUMBER, TRUE, WHOLE
-from discreet.data.schema import Boolean, Category, Date, Declared, Lookup, Number, Text
+from discreet.data.schema import (
+    BooleanColumn,
+    CategoryColumn,
+    ColumnSpec,
+    DateColumn,
+    LookupColumn,
+    NumericColumn,
+    TextColumn,
+)
 from discreet.data.source import Type
 
 _HOUR = 3_600_000_000  # microseconds
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Steps:
+class SparkEncoding:
     """The three columns of one field; ``levels`` are to be joined on the number."""
 
     raw: Value
@@ -86,40 +94,42 @@ def whole_of(name: str) -> Value:
     return f.col(name).cast("bigint")
 
 
-def steps(column: Declared, *, kind: Type, source: Value, stored: DataType, i: int) -> Steps:
+def steps(
+    column: ColumnSpec, *, kind: Type, source: Value, stored: DataType, i: int
+) -> SparkEncoding:
     """How the i-th field is encoded; ``stored`` is Spark's own name for its type."""
     raw = _raw(kind, source, stored)
     r, n = f.col(f"r{i}"), f.col(f"n{i}")
     match column:
-        case Number():
+        case NumericColumn():
             return _number(column, kind, raw, i)
-        case Category():
+        case CategoryColumn():
             textual = isinstance(column.levels[0], str)
             found = _found(kind, raw, i, textual=textual, codes=(column.missing, column.unknown))
             return replace(found, levels=column.levels)
-        case Lookup():
+        case LookupColumn():
             codes = column.missing, column.missing
             found = _found(kind, raw, i, textual=column.textual, codes=codes)
             # An empty table has no type: nobody has this name.
             levels = column.keys or (("\0",) if column.textual else (0,))
             places = column.codes or (column.missing,)
             return replace(found, levels=levels, places=places)
-        case Text():
+        case TextColumn():
             absent = (r == "") | f.contains(r, f.lit("\0"))
-            return Steps(raw=raw, number=r, code=f.when(~absent, n.cast("binary")))
-        case Date():
+            return SparkEncoding(raw=raw, number=r, code=f.when(~absent, n.cast("binary")))
+        case DateColumn():
             code = n if column.step == "hour" else divided(n, 24)
             inside = code.between(whole(column.lower), whole(column.upper))
             code = f.when(inside, code).otherwise(whole(column.missing))
-            return Steps(raw=raw, number=_hours(r) if kind == "text" else r, code=code)
-        case Boolean():
+            return SparkEncoding(raw=raw, number=_hours(r) if kind == "text" else r, code=code)
+        case BooleanColumn():
             if kind == "text":
                 word = f.lower(f.trim(r))
                 yes, no = word.isin(*TRUE), word.isin(*FALSE)
             else:
                 yes, no = r == 1, r == 0
             number = f.when(yes, whole(1)).when(no, whole(0))
-            return Steps(raw=raw, number=number, code=f.coalesce(n, whole(column.missing)))
+            return SparkEncoding(raw=raw, number=number, code=f.coalesce(n, whole(column.missing)))
 
 
 def _raw(kind: Type, source: Value, stored: DataType) -> Value:
@@ -142,12 +152,12 @@ def _raw(kind: Type, source: Value, stored: DataType) -> Value:
             return source.cast("bigint")
 
 
-def _number(column: Number, kind: Type, raw: Value, i: int) -> Steps:
+def _number(column: NumericColumn, kind: Type, raw: Value, i: int) -> SparkEncoding:
     r, n = f.col(f"r{i}"), f.col(f"n{i}")
     low, high, missing = whole(column.lower), whole(column.upper), whole(column.missing)
     if kind in ("integer", "boolean") and column.exponent == 0:
         clipped = f.least(f.greatest(n, low), high)
-        return Steps(raw=raw, number=r, code=f.when(n.isNull(), missing).otherwise(clipped))
+        return SparkEncoding(raw=raw, number=r, code=f.when(n.isNull(), missing).otherwise(clipped))
     down = floor(n)
     half = f.when(n - down.cast("double") >= 0.5, 1).otherwise(0)
     code = (
@@ -158,17 +168,19 @@ def _number(column: Number, kind: Type, raw: Value, i: int) -> Steps:
     )
     scale = f.lit(2.0**-column.exponent)
     if kind not in ("text", "exact"):
-        return Steps(raw=raw, number=r.cast("double") * scale, code=code)
+        return SparkEncoding(raw=raw, number=r.cast("double") * scale, code=code)
     plain = f.trim(r)
     number = f.when(matches(plain, NUMBER), plain.try_cast("double")) * scale
     if column.exponent == 0:  # long whole numbers, exactly
         big = "decimal(38,0)"
         clipped = f.least(f.greatest(plain.try_cast(big), low.cast(big)), high.cast(big))
         code = f.when(matches(plain, WHOLE), clipped.cast("bigint")).otherwise(code)
-    return Steps(raw=raw, number=number, code=code)
+    return SparkEncoding(raw=raw, number=number, code=code)
 
 
-def _found(kind: Type, raw: Value, i: int, *, textual: bool, codes: tuple[int, int]) -> Steps:
+def _found(
+    kind: Type, raw: Value, i: int, *, textual: bool, codes: tuple[int, int]
+) -> SparkEncoding:
     """The place of a value in a table, else the codes of what is missing and what is unknown."""
     r, (missing, unknown) = f.col(f"r{i}"), codes
     if textual:
@@ -176,7 +188,9 @@ def _found(kind: Type, raw: Value, i: int, *, textual: bool, codes: tuple[int, i
     else:
         number, absent = _whole_or_null(kind, r), _absent(kind, r)
     place = f.coalesce(f.col(f"place{i}"), whole(unknown))
-    return Steps(raw=raw, number=number, code=f.when(absent, whole(missing)).otherwise(place))
+    return SparkEncoding(
+        raw=raw, number=number, code=f.when(absent, whole(missing)).otherwise(place)
+    )
 
 
 def _absent(kind: Type, r: Value) -> Value:

@@ -22,12 +22,12 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
 from discreet.core.errors import Unsupported
-from discreet.data._integer_ops import Bin, Binary, Clip, Divide, Operator, Pick
+from discreet.data._integer_ops import CodeBin, CodeBinary, CodeClip, CodeDivide, CodePick, Operator
 from discreet.data._spark.contribution_limits import chosen_keys, limited
 from discreet.data._spark.encode import floor, numbered, steps, whole
-from discreet.data.program import MOST_ROWS, Program, Row, Sum, fields, layered
+from discreet.data.program import MOST_ROWS, Program, Row, SumSpec, fields, layered
 from discreet.data.schema import INT64
-from discreet.data.source import SparkFrame, Type, sealed
+from discreet.data.source import SparkSource, Type, sealed
 
 # ── Spark engine ─────────────────────────────────────────────────────────────────────────────────
 # Spark: the whole program as one lazy frame of column expressions, run where the rows are.
@@ -44,7 +44,7 @@ _HIGH = 44  # bits: what is left of a product below 2**87 has 43
 class SparkEngine:
     """A Spark frame, run by its own session."""
 
-    source: SparkFrame
+    source: SparkSource
 
     def collect(self, program: Program, *, key: int) -> Sequence[Row]:
         rows = _answer(lambda: compile_frame(program, source=self.source, key=key))
@@ -109,7 +109,7 @@ def _joined(row: Row, shifts: Sequence[Sequence[int]]) -> Row:
     return whole
 
 
-def compile_frame(program: Program, *, source: SparkFrame, key: int) -> DataFrame:
+def compile_frame(program: Program, *, source: SparkSource, key: int) -> DataFrame:
     """The whole program as one lazy frame: group, rows, units, parts of sums."""
     frame = _limited(program, source=source, key=key)
     if program.bins is not None:
@@ -118,7 +118,7 @@ def compile_frame(program: Program, *, source: SparkFrame, key: int) -> DataFram
     return _aggregate(program, frame)
 
 
-def compile_keys(program: Program, *, source: SparkFrame, key: int) -> DataFrame:
+def compile_keys(program: Program, *, source: SparkSource, key: int) -> DataFrame:
     """The different units of each key that occurs: index, units, then the texts of the key."""
     frame, where, index, _ = _evaluate(program, _encode(program, source))
     if where is not None:
@@ -138,7 +138,7 @@ def compile_keys(program: Program, *, source: SparkFrame, key: int) -> DataFrame
     return counted.select("g", "units", *(f.col(name).cast("string") for name in names))
 
 
-def _limited(program: Program, *, source: SparkFrame, key: int) -> DataFrame:
+def _limited(program: Program, *, source: SparkSource, key: int) -> DataFrame:
     """The rows that count: unit, group, values."""
     frame = _encode(program, source)
     frame, where, index, values = _evaluate(program, frame)
@@ -146,7 +146,7 @@ def _limited(program: Program, *, source: SparkFrame, key: int) -> DataFrame:
     return frame if program.unit is None else limited(program, frame, key=key)
 
 
-def _encode(program: Program, source: SparkFrame) -> DataFrame:
+def _encode(program: Program, source: SparkSource) -> DataFrame:
     # By position: a session may hold that x and X, or what a dot separates, are the same name.
     stored = {field.name: field.dataType for field in source.frame.schema.fields}
     places = {field: f"s{i}" for i, field in enumerate(source.columns)}
@@ -200,21 +200,23 @@ def _evaluate(
     return frame, found.where, found.index, found.values
 
 
-def _node(code: Binary | Clip | Bin | Pick | Divide, inner: list[Value]) -> Value:
+def _node(
+    code: CodeBinary | CodeClip | CodeBin | CodePick | CodeDivide, inner: list[Value]
+) -> Value:
     x = inner[0]
     match code:
-        case Binary(operator):
+        case CodeBinary(operator):
             return _OPERATIONS[operator](x, inner[1]).cast("bigint")
-        case Divide(_, _, zero):
+        case CodeDivide(_, _, zero):
             # div cuts towards zero: one less where signs differ and a rest is left.
             y = f.when(inner[1] != 0, inner[1])
             less = (x % y != 0) & ((x < 0) != (y < 0))
             return f.coalesce(f.call_function("div", x, y) - less.cast("bigint"), whole(zero))
-        case Clip(_, lower, upper):
+        case CodeClip(_, lower, upper):
             return f.least(f.greatest(x, whole(lower)), whole(upper))
-        case Bin(_, edges):
+        case CodeBin(_, edges):
             return _position(x, edges)
-        case Pick(_, first, table):
+        case CodePick(_, first, table):
             return f.get(_array(table), x - whole(first))
         case _:
             assert_never(code)
@@ -281,7 +283,7 @@ def _aggregate(program: Program, frame: DataFrame) -> DataFrame:
     return frame.groupBy("g").agg(f.sum("n"), units, *(f.sum(part) for part in sums))
 
 
-def _shifts(total: Sum) -> list[int]:
+def _shifts(total: SumSpec) -> list[int]:
     """How far each part of a sum is shifted."""
     if total.weight * MOST_ROWS <= INT64:
         return [0]
@@ -289,7 +291,7 @@ def _shifts(total: Sum) -> list[int]:
     return thirds if total.weight <= INT64 else [*thirds, *(_HIGH + shift for shift in thirds)]
 
 
-def _parts(total: Sum) -> list[Value]:
+def _parts(total: SumSpec) -> list[Value]:
     """64-bit parts of a product, so small that sums of them cannot overflow.
 
     Spark's sum of 64-bit numbers may wrap around, and its widest decimal ends below 2**127.

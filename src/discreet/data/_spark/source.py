@@ -13,7 +13,7 @@ import numpy as np
 from discreet.core.errors import InvalidArgument, OutOfDomain, Unsupported
 from discreet.data._float_columns import Doubles, Ints, Piece, of_batch
 from discreet.data._spark.engine import STATE, Worker, added
-from discreet.data.source import Files, SparkFrame, Type, sealed
+from discreet.data.source import FileSource, SparkSource, Type, sealed
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -121,16 +121,16 @@ _CSV: Mapping[str, Any] = {
 }
 
 
-def open_frame(frame: DataFrame) -> SparkFrame:
+def open_frame(frame: DataFrame) -> SparkSource:
     """A Spark frame; nothing is run."""
     fields = sealed("reading the schema", lambda: frame.schema.fields)
     types = {field.name: _TYPES.get(type(field.dataType).__name__, "other") for field in fields}
     if len(types) != len(fields):
         raise InvalidArgument("the columns of a Spark frame must have different names.")
-    return SparkFrame(frame=frame, columns=MappingProxyType(types))
+    return SparkSource(frame=frame, columns=MappingProxyType(types))
 
 
-def read_files(files: Files, *, master: str | None) -> SparkFrame:
+def read_files(files: FileSource, *, master: str | None) -> SparkSource:
     """Parquet or CSV files, read by Spark: every worker must see the same paths."""
     session = _session(master)
     reader = session.read.options(**_STRICT)
@@ -145,7 +145,7 @@ def read_files(files: Files, *, master: str | None) -> SparkFrame:
     return _opened(lambda: reader.options(**options).schema(texts).csv(paths))
 
 
-def _opened(read: Callable[[], DataFrame]) -> SparkFrame:
+def _opened(read: Callable[[], DataFrame]) -> SparkSource:
     return open_frame(sealed("reading the header", read))
 
 

@@ -18,19 +18,19 @@ import numpy as np
 from discreet.core.errors import InvalidArgument, Unsupported
 from discreet.data._duckdb.engine import open_files
 from discreet.data.source import (
-    Files,
-    Frame,
-    Joined,
-    Relation,
+    ArrowStreamSource,
+    DuckDBSource,
+    FileSource,
+    FrameSource,
+    JoinedSource,
     Source,
-    SparkFrame,
-    Stream,
+    SparkSource,
     open_source,
     private_connection,
     sealed,
 )
-from discreet.local.collection.aggregator import Aggregate
-from discreet.local.randomizer import Randomiser, Reports
+from discreet.local.collection.aggregator import Aggregator
+from discreet.local.randomizer import LocalRandomizer, Reports
 
 Piece: TypeAlias = Any
 """Some values of a column: a list, or an array of pyarrow, which this module does not import."""
@@ -40,7 +40,7 @@ ROWS = 1 << 17
 _URL_SAFE = str.maketrans("-_", "+/")
 
 
-def aggregate(frame: object, randomiser: Randomiser, *, column: str = "report") -> Aggregate:
+def aggregate(frame: object, randomiser: LocalRandomizer, *, column: str = "report") -> Aggregator:
     """Count the reports of a frame, a relation, a path or a stream.
 
     Of a Spark frame each partition is counted where it is; nothing but sums comes back.
@@ -48,7 +48,7 @@ def aggregate(frame: object, randomiser: Randomiser, *, column: str = "report") 
     source = _opened(frame)
     if column not in source.columns:
         raise InvalidArgument(f"column {column!r} is not in the frame: check its name.")
-    if isinstance(source, SparkFrame):
+    if isinstance(source, SparkSource):
         from discreet.local.collection import _spark_reports as spark_reports  # noqa: PLC0415 - PySpark is optional
 
         return spark_reports.aggregate(source.frame, randomiser, column=column)
@@ -66,14 +66,14 @@ def arrow_stream(stream: BinaryIO) -> Any:
     return sealed("opening the stream", lambda: ipc.open_stream(stream))
 
 
-def _counted(source: Source, randomiser: Randomiser, column: str) -> Aggregate:
-    counted = Aggregate(randomiser)
+def _counted(source: Source, randomiser: LocalRandomizer, column: str) -> Aggregator:
+    counted = Aggregator(randomiser)
     for piece in pieces(source, column):
         add(counted, piece)
     return counted
 
 
-def add(counted: Aggregate, piece: Piece) -> None:
+def add(counted: Aggregator, piece: Piece) -> None:
     """Count some values of a column."""
     reports = rows(piece, width=counted.randomiser.width)
     counted.add(reports)
@@ -83,19 +83,19 @@ def add(counted: Aggregate, piece: Piece) -> None:
 def pieces(source: Source, column: str) -> Iterator[Piece]:
     """The values of a column, some at a time."""
     match source:
-        case Relation(relation=relation):
+        case DuckDBSource(relation=relation):
             yield from _of_relation(relation, column)
-        case Files() as files:
+        case FileSource() as files:
             with private_connection() as connection:
                 yield from _of_relation(open_files(files, connection), column)
-        case Stream(batches=batches):
+        case ArrowStreamSource(batches=batches):
             with batches([column]) as reader:
                 for batch in reader:
                     yield batch.column(0)
-        case Frame(frame=frame):
+        case FrameSource(frame=frame):
             for part in _parts(frame.select(column)):
                 yield from _of_series(part[column])
-        case SparkFrame() | Joined():
+        case SparkSource() | JoinedSource():
             raise InvalidArgument("this source cannot be read in pieces.")
         case _:
             assert_never(source)

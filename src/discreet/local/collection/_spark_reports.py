@@ -9,29 +9,29 @@ from typing import TYPE_CHECKING, Any
 from discreet.core.errors import Unsupported
 from discreet.data._spark.engine import STATE, Worker, added
 from discreet.local.collection._report_frames import add
-from discreet.local.collection.aggregator import Aggregate
-from discreet.local.randomizer import Randomiser
+from discreet.local.collection.aggregator import Aggregator
+from discreet.local.randomizer import LocalRandomizer
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 
-def aggregate(frame: DataFrame, randomiser: Randomiser, *, column: str) -> Aggregate:
+def aggregate(frame: DataFrame, randomiser: LocalRandomizer, *, column: str) -> Aggregator:
     """Count the reports of a column. Workers need discreet installed, as the driver does."""
     if find_spec("pandas") is None or find_spec("pyarrow") is None:
         raise Unsupported("Spark sums reports through pandas and pyarrow: pip install both.")
     states = added(frame, [column], add=_counting(randomiser), merge=_merging(randomiser))
-    total = Aggregate(randomiser)
+    total = Aggregator(randomiser)
     for state in states:
-        total.merge(Aggregate.from_bytes(state, randomiser))
+        total.merge(Aggregator.from_bytes(state, randomiser))
     return total
 
 
-def _counting(randomiser: Randomiser) -> Worker:
+def _counting(randomiser: LocalRandomizer) -> Worker:
     """What a worker does with a partition: batches of reports become one sum."""
 
     def count(batches: Iterable[Any]) -> Iterator[Any]:
-        counted = Aggregate(randomiser)
+        counted = Aggregator(randomiser)
         for batch in batches:
             add(counted, batch.column(0))
         yield from _sent(counted)
@@ -39,20 +39,20 @@ def _counting(randomiser: Randomiser) -> Worker:
     return count
 
 
-def _merging(randomiser: Randomiser) -> Worker:
+def _merging(randomiser: LocalRandomizer) -> Worker:
     """What a worker of the second stage does: sums become one sum."""
 
     def merge(batches: Iterable[Any]) -> Iterator[Any]:
-        merged = Aggregate(randomiser)
+        merged = Aggregator(randomiser)
         for batch in batches:
             for state in batch.column(0):
-                merged.merge(Aggregate.from_bytes(state.as_py(), randomiser))
+                merged.merge(Aggregator.from_bytes(state.as_py(), randomiser))
         yield from _sent(merged)
 
     return merge
 
 
-def _sent(counted: Aggregate) -> Iterator[Any]:
+def _sent(counted: Aggregator) -> Iterator[Any]:
     """One row, or none if nothing was seen."""
     if counted.reports or counted.refused:
         import pyarrow as pa  # noqa: PLC0415 - Spark brings it

@@ -12,8 +12,8 @@ import numpy as np
 
 from discreet.core import _validate as check
 from discreet.core.errors import InvalidArgument
-from discreet.local.randomizer import Randomiser, Reports
-from discreet.local.registry import from_description
+from discreet.local.randomizer import LocalRandomizer, Reports
+from discreet.local.registry import randomizer_from_json
 
 _MAGIC = b"discreet aggregate 1\n"
 # Reports, refused, length of the description, number of counts: all little-endian.
@@ -22,7 +22,7 @@ _DIGEST = 16
 _LARGEST = (1 << 63) - 1
 
 
-class Aggregate:
+class Aggregator:
     """Counts of the reports seen so far. Aggregates of disjoint reports merge by addition.
 
     The order of reports and of merges does not matter, and a new aggregate is the zero of the sum.
@@ -31,8 +31,8 @@ class Aggregate:
     __slots__ = ("counts", "randomiser", "refused", "reports")
     __hash__ = None  # type: ignore[assignment]  # it changes
 
-    def __init__(self, randomiser: Randomiser) -> None:
-        if not isinstance(randomiser, Randomiser):
+    def __init__(self, randomiser: LocalRandomizer) -> None:
+        if not isinstance(randomiser, LocalRandomizer):
             raise InvalidArgument(
                 "randomiser must be one, such as discreet.local.oue(categories=9, epsilon=1); got "
                 f"{type(randomiser).__name__}."
@@ -42,7 +42,7 @@ class Aggregate:
         self.reports = 0
         self.refused = 0
 
-    def add(self, reports: Reports | bytes | Sequence[bytes]) -> Aggregate:
+    def add(self, reports: Reports | bytes | Sequence[bytes]) -> Aggregator:
         """Count some reports. What is malformed is refused and counted, and moves nothing.
 
         Takes rows of bytes (an array of two dimensions), many reports one after the other in one
@@ -60,8 +60,8 @@ class Aggregate:
 
     @classmethod
     def from_frame(
-        cls, frame: object, randomiser: Randomiser, *, column: str = "report"
-    ) -> Aggregate:
+        cls, frame: object, randomiser: LocalRandomizer, *, column: str = "report"
+    ) -> Aggregator:
         """Count the reports in a column of a frame, a relation, a file or an Arrow stream.
 
         Takes what `discreet.table` takes: DuckDB, Polars, pandas, pyarrow, paths. Of a Spark frame
@@ -92,9 +92,9 @@ class Aggregate:
         self.refused += len(listed) - len(fitting)
         return np.frombuffer(b"".join(fitting), dtype=np.uint8).reshape(-1, width)
 
-    def merge(self, other: Aggregate) -> Aggregate:
+    def merge(self, other: Aggregator) -> Aggregator:
         """Take over the counts of another aggregate of the same collection."""
-        if not isinstance(other, Aggregate):
+        if not isinstance(other, Aggregator):
             raise InvalidArgument(f"other must be an aggregate, got {type(other).__name__}.")
         if self.randomiser != other.randomiser:
             raise InvalidArgument(
@@ -106,19 +106,19 @@ class Aggregate:
         self.refused += other.refused
         return self
 
-    def empty(self) -> Aggregate:
+    def empty(self) -> Aggregator:
         """A new aggregate of the same collection, with nothing in it."""
-        return Aggregate(self.randomiser)
+        return Aggregator(self.randomiser)
 
-    def copy(self) -> Aggregate:
+    def copy(self) -> Aggregator:
         """The same counts, held apart."""
         return self.empty().merge(self)
 
-    def __add__(self, other: Aggregate) -> Aggregate:
+    def __add__(self, other: Aggregator) -> Aggregator:
         return self.copy().merge(other)
 
     def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Aggregate):
+        if not isinstance(other, Aggregator):
             return NotImplemented
         return (
             self.randomiser == other.randomiser
@@ -138,7 +138,7 @@ class Aggregate:
         return body + sha256(body).digest()[:_DIGEST]
 
     @classmethod
-    def from_bytes(cls, state: bytes, randomiser: Randomiser | None = None) -> Aggregate:
+    def from_bytes(cls, state: bytes, randomiser: LocalRandomizer | None = None) -> Aggregator:
         """Read what `to_bytes` wrote; with ``randomiser``, only if it is of that collection."""
         body, digest = state[:-_DIGEST], state[-_DIGEST:]
         if not body.startswith(_MAGIC):
@@ -154,7 +154,7 @@ class Aggregate:
             written = json.loads(text)
         except (ValueError, RecursionError):
             raise InvalidArgument("state does not hold what it says it holds.") from None
-        found = from_description(written) if randomiser is None else randomiser
+        found = randomizer_from_json(written) if randomiser is None else randomiser
         if written != json.loads(json.dumps(found.describe())) or size != found.size:
             raise InvalidArgument(
                 f"state belongs to another collection than {found.fingerprint}, the one asked for."

@@ -21,7 +21,7 @@ from typing import BinaryIO, Self, TypeAlias, cast
 from discreet.core import _validate as check
 from discreet.core.errors import InvalidArgument, PrivacyError
 from discreet.local.collection import _report_frames as frames
-from discreet.local.collection.aggregator import Aggregate
+from discreet.local.collection.aggregator import Aggregator
 from discreet.local.collection.report_file import (
     CHUNK,
     Header,
@@ -30,8 +30,8 @@ from discreet.local.collection.report_file import (
     marked,
     read_header,
 )
-from discreet.local.collection.spec import Collection
-from discreet.ranges.stream.file import Held
+from discreet.local.collection.spec import CollectionSpec
+from discreet.ranges.stream.file import KeyValueFile
 
 Progress: TypeAlias = Callable[[int], None]
 """Told how many more bytes have been read."""
@@ -51,7 +51,7 @@ class StateFailure(PrivacyError):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Counted:
+class FileProgress:
     """What a file added: reports that were new, and why it was left out if it was."""
 
     name: str
@@ -60,12 +60,12 @@ class Counted:
     note: str = ""
 
 
-class State:
+class AggregatorState:
     """A sum and what is in it, in a file or (``path=None``) in memory."""
 
-    def __init__(self, path: str | Path | None, collection: Collection | None = None) -> None:
+    def __init__(self, path: str | Path | None, collection: CollectionSpec | None = None) -> None:
         with _failures("opened"):
-            self._held = Held(path, settings=("synchronous = FULL",))
+            self._held = KeyValueFile(path, settings=("synchronous = FULL",))
         try:
             with _failures("opened"):
                 self.collection = self._settle(collection)
@@ -75,7 +75,7 @@ class State:
             raise
         randomiser = self.collection.randomiser
         self.aggregate = (
-            Aggregate(randomiser) if held is None else Aggregate.from_bytes(held, randomiser)
+            Aggregator(randomiser) if held is None else Aggregator.from_bytes(held, randomiser)
         )
         self._moved: dict[str, tuple[int, str | None]] = {}
 
@@ -89,7 +89,7 @@ class State:
         column: str = "report",
         every: float = EVERY,
         progress: Progress = lambda _: None,
-    ) -> list[Counted]:
+    ) -> list[FileProgress]:
         """Add all reports that are not in the sum yet; it is on disk when this returns.
 
         Inputs are files of reports, files with a column of reports (by their suffix), open pipes.
@@ -107,7 +107,7 @@ class State:
                 except NotReports as error:
                     note = str(error)
                 done.append(
-                    Counted(
+                    FileProgress(
                         name=name,
                         reports=self.aggregate.reports - before[0],
                         refused=self.aggregate.refused - before[1],
@@ -144,7 +144,7 @@ class State:
             )
         self._moved.clear()
 
-    def merge(self, other: State) -> None:
+    def merge(self, other: AggregatorState) -> None:
         """Take over another count of the same collection, unless they share a file."""
         if other.collection != self.collection:
             raise InvalidArgument("The states belong to different collections.")
@@ -176,7 +176,7 @@ class State:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _settle(self, collection: Collection | None) -> Collection:
+    def _settle(self, collection: CollectionSpec | None) -> CollectionSpec:
         """Make the database, or check that it is of this collection."""
         if not self._held.begun:
             if collection is None or self._held.tables:
@@ -187,7 +187,7 @@ class State:
                 self._held.put("collection", collection.to_json().encode())
         if self._held.text("version") != _VERSION:
             raise InvalidArgument("The state was written by another version of discreet.")
-        held = Collection.from_json(self._held.text("collection"))
+        held = CollectionSpec.from_json(self._held.text("collection"))
         if collection is not None and held != collection:
             raise InvalidArgument(
                 f"The state belongs to another collection ({held.fingerprint}, not "
@@ -199,7 +199,7 @@ class State:
 class _Clock:
     """Writes the state now and then."""
 
-    def __init__(self, state: State, every: float) -> None:
+    def __init__(self, state: AggregatorState, every: float) -> None:
         self.state = state
         self.every = every
         self.due = time.monotonic() + every
@@ -218,7 +218,12 @@ def _name(one: str | Path | BinaryIO) -> str:
 
 
 def _add(
-    state: State, one: str | Path | BinaryIO, *, column: str, clock: _Clock, progress: Progress
+    state: AggregatorState,
+    one: str | Path | BinaryIO,
+    *,
+    column: str,
+    clock: _Clock,
+    progress: Progress,
 ) -> None:
     if not isinstance(one, str | Path):
         _pipe(state, one, column=column, clock=clock, progress=progress)
@@ -239,7 +244,7 @@ def _add(
 
 
 def _pipe(
-    state: State, stream: BinaryIO, *, column: str, clock: _Clock, progress: Progress
+    state: AggregatorState, stream: BinaryIO, *, column: str, clock: _Clock, progress: Progress
 ) -> None:
     """Reports behind a header, or Arrow batches: those have no identity and count as a whole."""
     ahead = io.BufferedReader(cast("io.RawIOBase", stream))
@@ -255,7 +260,7 @@ def _pipe(
         ahead.detach()
 
 
-def _stream(state: State, stream: BinaryIO, clock: _Clock, progress: Progress) -> None:
+def _stream(state: AggregatorState, stream: BinaryIO, clock: _Clock, progress: Progress) -> None:
     """Count what is new behind a header."""
     head = read_header(stream)
     place, _ = state.counted(head.identity)
@@ -274,13 +279,13 @@ def _stream(state: State, stream: BinaryIO, clock: _Clock, progress: Progress) -
         raise NotReports(f"holds reports of another collection ({head.fingerprint}): refused.")
 
 
-def _rows(head: Header, state: State) -> int:
+def _rows(head: Header, state: AggregatorState) -> int:
     """Reports to be added at once: as many as there are counts, in bounded memory."""
     most = _LONGEST_CHUNK // head.width
     return max(1, CHUNK // head.width, min(most, state.collection.randomiser.size))
 
 
-def _column(state: State, path: Path, stream: BinaryIO, column: str) -> None:
+def _column(state: AggregatorState, path: Path, stream: BinaryIO, column: str) -> None:
     """Count a file with a column of reports as a whole, once."""
     name, digest = f"path:{path.resolve()}", _digest(stream)
     _, before = state.counted(name)

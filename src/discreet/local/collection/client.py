@@ -21,21 +21,21 @@ from discreet.core import canonical_json as canonical
 from discreet.core._rational import Number
 from discreet.core._validate import count, positive
 from discreet.core.errors import BudgetExceeded, InvalidArgument
-from discreet.core.events import Pure
-from discreet.local.longitudinal import Memoised
-from discreet.local.randomizer import Randomiser, Reports, codes
-from discreet.noise.random_source import Bits
+from discreet.core.events import PureEvent
+from discreet.local.longitudinal import MemoizedOracle
+from discreet.local.randomizer import LocalRandomizer, Reports, codes
+from discreet.noise.random_source import RandomSource
 
 VERSION = 1
 """Version of the saved text; a reader refuses a version it does not know."""
 
 
-class FreshClient:
+class BudgetedClient:
     """A client whose every report is drawn anew, and costs anew."""
 
     __slots__ = ("budget", "randomiser", "sent")
 
-    def __init__(self, randomiser: Randomiser, *, budget: Number) -> None:
+    def __init__(self, randomiser: LocalRandomizer, *, budget: Number) -> None:
         self.randomiser = randomiser
         self.budget = positive("budget", budget)
         self.sent = 0
@@ -45,7 +45,7 @@ class FreshClient:
         """What all reports so far cost together."""
         return self.randomiser.guarantee * self.sent
 
-    def report(self, value: object, *, bits: Bits | None = None) -> Reports:
+    def report(self, value: object, *, bits: RandomSource | None = None) -> Reports:
         """One more report, or BudgetExceeded."""
         cost = _epsilon(self.randomiser.guarantee)
         if (self.sent + 1) * cost > self.budget:
@@ -64,7 +64,7 @@ class FreshClient:
         return json.dumps(content, sort_keys=True)
 
     @classmethod
-    def from_json(cls, text: str, *, randomiser: Randomiser) -> FreshClient:
+    def from_json(cls, text: str, *, randomiser: LocalRandomizer) -> BudgetedClient:
         """The client that was saved."""
         content = _read(text, randomiser, {"sent"})
         client = cls(randomiser, budget=canonical.read_ratio("budget", content["budget"]))
@@ -75,7 +75,7 @@ class FreshClient:
         return f"FreshClient({self.randomiser!r}, sent={self.sent}, budget={float(self.budget):g})"
 
 
-class MemoisedClient:
+class MemoizedClient:
     """A client that answers once a period, and sends fresh copies of that answer.
 
     Theorem: all that it ever sends is budget-DP in the local model, for any two sequences of
@@ -87,8 +87,8 @@ class MemoisedClient:
 
     __slots__ = ("_memory", "budget", "limit", "periods", "plan", "sent")
 
-    def __init__(self, plan: Memoised, *, budget: Number, reports: int | None = None) -> None:
-        if not isinstance(plan, Memoised):
+    def __init__(self, plan: MemoizedOracle, *, budget: Number, reports: int | None = None) -> None:
+        if not isinstance(plan, MemoizedOracle):
             raise InvalidArgument(
                 "plan must be of permanent responses, such as discreet.local.l_osue, got "
                 f"{type(plan).__name__}."
@@ -110,7 +110,7 @@ class MemoisedClient:
         """What all periods so far cost together."""
         return self.period * self.periods
 
-    def answer(self, value: object, *, bits: Bits | None = None) -> None:
+    def answer(self, value: object, *, bits: RandomSource | None = None) -> None:
         """Begin a period: forget the last permanent response and draw one for this value."""
         one = codes(np.atleast_1d(np.asarray(value)), self.plan.categories)
         if len(one) != 1:
@@ -122,7 +122,7 @@ class MemoisedClient:
         self.sent = 0
         self._memory = self.plan.remember(one, bits=bits)
 
-    def report(self, *, bits: Bits | None = None) -> Reports:
+    def report(self, *, bits: RandomSource | None = None) -> Reports:
         """One more report of this period, or BudgetExceeded. It takes no value: that is frozen."""
         if self._memory is None:
             raise InvalidArgument("There is no answer yet: call answer(value) first.")
@@ -138,7 +138,7 @@ class MemoisedClient:
         return json.dumps({**_head(self.plan, self.budget), **kept}, sort_keys=True)
 
     @classmethod
-    def from_json(cls, text: str, *, plan: Memoised) -> MemoisedClient:
+    def from_json(cls, text: str, *, plan: MemoizedOracle) -> MemoizedClient:
         """The client that was saved."""
         content = _read(text, plan, {"limit", "periods", "sent", "memory"})
         client = cls(
@@ -161,7 +161,7 @@ class MemoisedClient:
 def _epsilon(guarantee: Guarantee) -> Fraction:
     """The cost as stated, not as the next double above it: ten times 0.1 is one."""
     event = guarantee.event
-    return event.epsilon if isinstance(event, Pure) else Fraction(guarantee.epsilon(0.0))
+    return event.epsilon if isinstance(event, PureEvent) else Fraction(guarantee.epsilon(0.0))
 
 
 def _exceeded(budget: Fraction, so_far: str, cost: Fraction) -> BudgetExceeded:
@@ -170,7 +170,7 @@ def _exceeded(budget: Fraction, so_far: str, cost: Fraction) -> BudgetExceeded:
     )
 
 
-def _head(randomiser: Randomiser, budget: Fraction) -> dict[str, Any]:
+def _head(randomiser: LocalRandomizer, budget: Fraction) -> dict[str, Any]:
     return {
         "version": VERSION,
         "collection": randomiser.fingerprint,
@@ -178,7 +178,7 @@ def _head(randomiser: Randomiser, budget: Fraction) -> dict[str, Any]:
     }
 
 
-def _read(text: str, randomiser: Randomiser, names: set[str]) -> dict[str, Any]:
+def _read(text: str, randomiser: LocalRandomizer, names: set[str]) -> dict[str, Any]:
     try:
         content = json.loads(text)
     except (TypeError, ValueError, RecursionError):
@@ -193,7 +193,7 @@ def _read(text: str, randomiser: Randomiser, names: set[str]) -> dict[str, Any]:
     return content
 
 
-def _row(text: object, plan: Memoised) -> Reports | None:
+def _row(text: object, plan: MemoizedOracle) -> Reports | None:
     if text is None:
         return None
     try:

@@ -32,7 +32,7 @@ from typing import BinaryIO, Self
 import numpy as np
 
 from discreet.core.errors import InvalidArgument, PrivacyError
-from discreet.local.collection.spec import Collection
+from discreet.local.collection.spec import CollectionSpec
 from discreet.local.randomizer import Reports
 
 MAGIC = b"\x89DLR\r\n\x1a\n"
@@ -73,7 +73,7 @@ class Header:
         return _FIXED.pack(MAGIC, VERSION, self.width, len(text), *names) + text
 
 
-def header(collection: Collection) -> Header:
+def header(collection: CollectionSpec) -> Header:
     """Of a new file, with an identity of its own."""
     return Header(
         width=collection.randomiser.width,
@@ -139,7 +139,7 @@ def _read(stream: BinaryIO, many: int) -> bytes:
     return parts[0] if len(parts) == 1 else b"".join(parts)
 
 
-class Writer:
+class ReportWriter:
     """Appends reports to a file, or to a pipe that is already open. One writer at a time.
 
     What an earlier writer left unfinished at the end of the file is cut off; what is whole stays.
@@ -152,7 +152,7 @@ class Writer:
     def __init__(
         self,
         target: str | Path | BinaryIO,
-        collection: Collection,
+        collection: CollectionSpec,
         *,
         all_or_none: bool = False,
     ) -> None:
@@ -245,7 +245,7 @@ def _remember(mark: Path, start: int) -> None:
             os.close(folder)
 
 
-def _opened(path: Path, collection: Collection) -> BinaryIO:
+def _opened(path: Path, collection: CollectionSpec) -> BinaryIO:
     """A file at its end, behind the last whole report."""
     try:
         with suppress(FileExistsError):
@@ -281,7 +281,7 @@ def _lock(stream: BinaryIO, path: Path) -> None:
         ) from None
 
 
-def _begun(stream: BinaryIO, path: Path, collection: Collection) -> bool:
+def _begun(stream: BinaryIO, path: Path, collection: CollectionSpec) -> bool:
     """Whether there is a header; one that a crash cut short may be written again."""
     size = stream.seek(0, os.SEEK_END)
     stream.seek(0)

@@ -15,22 +15,22 @@ from discreet.core import _validate as check
 from discreet.core import canonical_json as canonical
 from discreet.core.errors import InvalidArgument, OutOfDomain
 from discreet.local._heavy_hitters import HeavyHitters
-from discreet.local.randomizer import Randomiser
-from discreet.local.registry import from_description
-from discreet.ranges.domain import Dates, Ordered
+from discreet.local.randomizer import LocalRandomizer
+from discreet.local.registry import randomizer_from_json
+from discreet.ranges.domain import DateDomain, OrdinalDomain
 
 _LABELS = "labels"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Collection:
+class CollectionSpec:
     """A randomiser, with the names of its categories if they have any. All of it is public."""
 
-    randomiser: Randomiser
+    randomiser: LocalRandomizer
     labels: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        if not isinstance(self.randomiser, Randomiser):
+        if not isinstance(self.randomiser, LocalRandomizer):
             raise InvalidArgument(
                 "randomiser must be one, such as discreet.local.oue(categories=4, epsilon=1), got "
                 f"{type(self.randomiser).__name__}."
@@ -55,7 +55,7 @@ class Collection:
         return canonical.text(self.describe())
 
     @staticmethod
-    def from_json(text: str) -> Collection:
+    def from_json(text: str) -> CollectionSpec:
         """Read what `to_json` (or a person) wrote."""
         try:
             described = json.loads(text)
@@ -66,7 +66,7 @@ class Collection:
         labels = described.pop(_LABELS, [])
         if not isinstance(labels, list):
             raise InvalidArgument("labels must be a list of texts.")
-        return Collection(randomiser=from_description(described), labels=tuple(labels))
+        return CollectionSpec(randomiser=randomizer_from_json(described), labels=tuple(labels))
 
     @property
     def fingerprint(self) -> str:
@@ -76,7 +76,9 @@ class Collection:
     @property
     def _textual(self) -> bool:
         domain = getattr(self.randomiser, "domain", None)
-        return isinstance(self.randomiser, HeavyHitters) or isinstance(domain, Dates | Ordered)
+        return isinstance(self.randomiser, HeavyHitters) or isinstance(
+            domain, DateDomain | OrdinalDomain
+        )
 
     def parse(self, texts: Sequence[str], *, unknown: str | None = None) -> NDArray[Any]:
         """Private values as they stand in a file, in the form that `encode` takes.

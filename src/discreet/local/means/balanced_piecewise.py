@@ -16,9 +16,9 @@ import numpy as np
 
 from discreet.core._rational import Number
 from discreet.core._validate import positive
-from discreet.local._window_channel import Window
+from discreet.local._window_channel import WindowChannel
 from discreet.local.means.base import bounds
-from discreet.local.means.piecewise import BYTE, Piecewise, best
+from discreet.local.means.piecewise import BYTE, PiecewiseMean, best
 from discreet.noise.distribution import Floats
 
 _ROUNDS = 200
@@ -26,7 +26,7 @@ _SHIFTS = (-7, -5, -3, -1, 0, 1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class Balanced(Piecewise):
+class BalancedPiecewise(PiecewiseMean):
     """A window whose levels even out the variance over the range. Made by `balanced`."""
 
     kind: ClassVar[str] = "balanced"
@@ -44,14 +44,14 @@ class Balanced(Piecewise):
         return self.window.back(_levels(self.window) ** 2)
 
 
-def balanced(
+def balanced_piecewise(
     *,
     epsilon: Number,
     lower: Number,
     upper: Number,
     steps: int | None = None,
     window: int | None = None,
-) -> Balanced:
+) -> BalancedPiecewise:
     """A number, blurred over a window, with levels of least variance at worst.
 
     The client is that of `piecewise`. By default a report is one byte.
@@ -65,10 +65,10 @@ def balanced(
     eps = positive("epsilon", epsilon)
     tried = _tried(eps, steps) if window is None else [best(eps, steps, window)]
     chosen = min(tried, key=_worst)
-    return Balanced(epsilon=eps, lower=low, upper=high, window=chosen)
+    return BalancedPiecewise(epsilon=eps, lower=low, upper=high, window=chosen)
 
 
-def _tried(epsilon: Fraction, steps: int | None) -> list[Window]:
+def _tried(epsilon: Fraction, steps: int | None) -> list[WindowChannel]:
     """Windows that go into the grid a whole number of times, about as often as evenly levelled.
 
     There, or a little below, the variance has its dips: all classes of symbols have about equally
@@ -85,7 +85,7 @@ def _tried(epsilon: Fraction, steps: int | None) -> list[Window]:
     return [best(epsilon, steps, width) for width in sorted(widths) if 1 <= width <= most]
 
 
-def levels(window: Window, shares: Floats) -> Floats:
+def levels(window: WindowChannel, shares: Floats) -> Floats:
     """Levels about the middle of a range of length one, best if grid points have these shares.
 
     Theorem: with delta = total / ((near - far) steps), levels whose difference over ``width``
@@ -106,7 +106,7 @@ def levels(window: Window, shares: Floats) -> Floats:
 
 
 @lru_cache(maxsize=512)
-def _levels(window: Window) -> Floats:
+def _levels(window: WindowChannel) -> Floats:
     """The best levels found against shares that move towards where the variance is large.
 
     Multiplicative weights for the game of levels against shares. Whatever it finds is unbiased,
@@ -128,6 +128,6 @@ def _levels(window: Window) -> Floats:
     return lasting
 
 
-def _worst(window: Window) -> float:
+def _worst(window: WindowChannel) -> float:
     places = np.arange(window.inputs) / (window.inputs - 1) - 0.5
     return float(np.max(window.back(_levels(window) ** 2) - places**2))

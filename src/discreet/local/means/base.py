@@ -22,9 +22,9 @@ from discreet.core._rational import Number, rational
 from discreet.core._validate import finite, probability
 from discreet.core.errors import InvalidArgument, OutOfDomain
 from discreet.local._window_channel import bytes_of, histogram, rows
-from discreet.local.randomizer import Randomiser, Reports, Tally
+from discreet.local.randomizer import LocalRandomizer, Reports, Tally
 from discreet.noise.distribution import Floats, Ints
-from discreet.noise.random_source import Bits, source_of
+from discreet.noise.random_source import RandomSource, source_of
 
 _CHUNK = 1 << 17
 _DOUBLE = 53
@@ -32,7 +32,7 @@ _LARGEST = 10**300
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Mean:
+class MeanEstimate:
     """An estimated mean of bounded numbers: unbiased, so it may fall outside the bounds."""
 
     value: float
@@ -82,7 +82,7 @@ class Mean:
         return min(max(ends[0], lower), upper), min(max(ends[1], lower), upper)
 
 
-class Bounded(Randomiser):
+class BoundedMeanRandomizer(LocalRandomizer):
     """A randomiser of numbers in [lower, upper]. Places count from 0 (lower) to 1 (upper)."""
 
     lower: Fraction
@@ -104,7 +104,7 @@ class Bounded(Randomiser):
         """Mean square of the reported level about the place 1/2, at each point of the grid."""
 
     @abstractmethod
-    def draw(self, places: Floats, bits: Bits) -> Ints:
+    def draw(self, places: Floats, bits: RandomSource) -> Ints:
         """One symbol for each place in 0 .. 1."""
 
     @property
@@ -127,7 +127,7 @@ class Bounded(Randomiser):
         """Private numbers as places; what lies outside the bounds counts as the nearer bound."""
         return places(value, self.lower, self.upper)
 
-    def encode(self, value: ArrayLike, *, bits: Bits | None = None) -> Reports:
+    def encode(self, value: ArrayLike, *, bits: RandomSource | None = None) -> Reports:
         source = source_of(bits)
         every = self.places(value)
         out = np.empty((len(every), self.width), dtype=np.uint8)
@@ -148,7 +148,7 @@ class Bounded(Randomiser):
         """Of the estimate from one report, at worst (divide by sqrt(n) for n reports)."""
         return math.sqrt(self._worst) * self._range
 
-    def estimate(self, counts: Ints, reports: int) -> Mean:
+    def estimate(self, counts: Ints, reports: int) -> MeanEstimate:
         """The unbiased mean of the clients' numbers."""
         levels, lower = self.levels, float(self.lower)
         place, std = 0.5, math.inf
@@ -156,7 +156,7 @@ class Bounded(Randomiser):
             # From the middle, so that small shifts of large levels are not rounded away.
             place += math.fsum(counts * (levels - 0.5)) / reports
             std = math.sqrt(self.mean_variance(min(max(place, 0.0), 1.0)) / reports)
-        return Mean(
+        return MeanEstimate(
             value=lower + place * self._range,
             reports=reports,
             std=std * self._range,
@@ -209,7 +209,7 @@ def on_grid(places: Floats, steps: int, words: Floats) -> Ints:
     return (below + (words < scaled - below)).astype(np.int64)
 
 
-def uniforms(size: int, bits: Bits) -> Floats:
+def uniforms(size: int, bits: RandomSource) -> Floats:
     """Uniform doubles: they round on a grid, which decides no privacy."""
     used = min(bits.width, _DOUBLE)
     words = bits.words(size) >> np.uint64(bits.width - used)

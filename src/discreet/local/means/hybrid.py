@@ -11,18 +11,18 @@ import numpy as np
 from discreet.core._rational import Number
 from discreet.core._validate import count, positive
 from discreet.core.errors import InvalidArgument
-from discreet.local.means.base import Bounded, bounds, on_grid, uniforms
-from discreet.local.means.piecewise import BYTE, Duchi, Piecewise, duchi, windows
+from discreet.local.means.base import BoundedMeanRandomizer, bounds, on_grid, uniforms
+from discreet.local.means.piecewise import BYTE, Duchi, PiecewiseMean, duchi, windows
 from discreet.mechanisms.mechanism import Certificate
 from discreet.noise.distribution import Floats, Ints
-from discreet.noise.random_source import Bits
+from discreet.noise.random_source import RandomSource
 
 _COIN_BITS = 16
 _SIDES = 1 << _COIN_BITS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class Hybrid(Bounded):
+class HybridMean(BoundedMeanRandomizer):
     """A window with probability ``share / 65536``, else Duchi's bit. Made by `hybrid`."""
 
     kind: ClassVar[str] = "hybrid"
@@ -30,7 +30,7 @@ class Hybrid(Bounded):
     epsilon: Fraction
     lower: Fraction
     upper: Fraction
-    wide: Piecewise
+    wide: PiecewiseMean
     bit: Duchi
     share: int
 
@@ -47,7 +47,7 @@ class Hybrid(Bounded):
         s = self.share / _SIDES
         return s * self.wide.squares + (1 - s) * float(self.bit.squares[0])
 
-    def draw(self, places: Floats, bits: Bits) -> Ints:
+    def draw(self, places: Floats, bits: RandomSource) -> Ints:
         # Everything is drawn for all, so that the time does not tell the coin's side.
         coins = bits.words(len(places)) >> np.uint64(bits.width - _COIN_BITS)
         rounding = uniforms(len(places), bits)
@@ -65,7 +65,7 @@ class Hybrid(Bounded):
         return Certificate(mechanism=self.kind, guarantee=self.guarantee, checks=checks).demand()
 
 
-def hybrid(
+def hybrid_mean(
     *,
     epsilon: Number,
     lower: Number,
@@ -73,7 +73,7 @@ def hybrid(
     steps: int | None = None,
     window: int | None = None,
     share: int | None = None,
-) -> Hybrid:
+) -> HybridMean:
     """A window or Duchi's bit, by a coin: the best published for a mean at any epsilon.
 
     The window's variance grows towards the bounds and the bit's falls; the coin evens them out.
@@ -89,12 +89,12 @@ def hybrid(
     eps = positive("epsilon", epsilon)
     bit = duchi(epsilon=eps, lower=low, upper=high)
     parts = [
-        (Piecewise(epsilon=eps, lower=low, upper=high, window=w), side)
+        (PiecewiseMean(epsilon=eps, lower=low, upper=high, window=w), side)
         for w in windows(eps, steps, window, alphabet=BYTE - 2)
         for side in (_sides(w.gain) if share is None else (_checked(share),))
     ]
     every = (
-        Hybrid(epsilon=eps, lower=low, upper=high, wide=wide, bit=bit, share=side)
+        HybridMean(epsilon=eps, lower=low, upper=high, wide=wide, bit=bit, share=side)
         for wide, side in parts
     )
     return min(every, key=lambda one: one.std)

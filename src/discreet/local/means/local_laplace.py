@@ -13,11 +13,11 @@ from discreet.core._rational import Number
 from discreet.core._validate import count, positive
 from discreet.core.errors import InvalidArgument
 from discreet.local._window_channel import LARGEST_ALPHABET
-from discreet.local.means.base import Bounded, bounds, on_grid, uniforms
-from discreet.mechanisms.mechanism import Certificate, Check
+from discreet.local.means.base import BoundedMeanRandomizer, bounds, on_grid, uniforms
+from discreet.mechanisms.mechanism import Certificate, CertificateCheck
 from discreet.noise.distribution import Floats, Ints
 from discreet.noise.laplace import DiscreteLaplace
-from discreet.noise.random_source import Bits
+from discreet.noise.random_source import RandomSource
 
 # Reports stop this many noise scales beyond the bounds: one in e^32 (10^14) reports would go on.
 _REACH = 32
@@ -25,7 +25,7 @@ _FEWEST = 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class LocalLaplace(Bounded):
+class LocalLaplace(BoundedMeanRandomizer):
     """A grid point with discrete Laplace noise, cut off far outside. Made by `local_laplace`."""
 
     kind: ClassVar[str] = "local_laplace"
@@ -69,21 +69,21 @@ class LocalLaplace(Bounded):
         d = np.arange(self.grid + 1) / self.grid - 0.5
         return d * d + self.noise.moment(2) / self.grid**2
 
-    def draw(self, places: Floats, bits: Bits) -> Ints:
+    def draw(self, places: Floats, bits: RandomSource) -> Ints:
         points = on_grid(places, self.grid, uniforms(len(places), bits))
         noisy = points + self.noise.sample(len(places), bits)
         noisy += self.reach
         return np.clip(noisy, 0, self.grid + 2 * self.reach, out=noisy)
 
     def parameters(self) -> dict[str, Any]:
-        return {**Bounded.parameters(self), "steps": self.grid}
+        return {**BoundedMeanRandomizer.parameters(self), "steps": self.grid}
 
     def certify(self) -> Certificate:
         """The noise's scale against the largest distance of two clients."""
         epsilon = float(self.epsilon)
         # Two laws with r^|k| at most ``grid`` apart have a ratio of at most r^-grid = e^epsilon.
         kept = self.grid / self.noise.scale <= self.epsilon
-        check = Check(
+        check = CertificateCheck(
             part=f"{self.grid} steps",
             epsilon=epsilon,
             claimed=0.0,

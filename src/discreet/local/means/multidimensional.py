@@ -16,14 +16,14 @@ from discreet.core._rational import Number
 from discreet.core._validate import count, listed, mapped, positive
 from discreet.core.errors import InvalidArgument, OutOfDomain
 from discreet.local._window_channel import rows, symbols_of
-from discreet.local.means.balanced_piecewise import balanced
-from discreet.local.means.base import Bounded, Mean, bounds, places, plain
+from discreet.local.means.balanced_piecewise import balanced_piecewise
+from discreet.local.means.base import BoundedMeanRandomizer, MeanEstimate, bounds, places, plain
 from discreet.local.means.piecewise import duchi
-from discreet.local.randomizer import VERSION, Randomiser, Reports, Tally
+from discreet.local.randomizer import VERSION, LocalRandomizer, Reports, Tally
 from discreet.local.registry import rebuild
 from discreet.mechanisms.mechanism import Certificate
 from discreet.noise.distribution import Floats, Ints
-from discreet.noise.random_source import Bits, source_of
+from discreet.noise.random_source import RandomSource, source_of
 from discreet.noise.uniform import below
 
 # ── Best ─────────────────────────────────────────────────────────────────────────────────────────
@@ -33,7 +33,7 @@ from discreet.noise.uniform import below
 _EQUAL = 1.005  # a standard deviation that is less by half a percent is not worth more symbols
 
 
-def best_mean(*, epsilon: Number, lower: Number, upper: Number) -> Bounded:
+def best_mean_randomizer(*, epsilon: Number, lower: Number, upper: Number) -> BoundedMeanRandomizer:
     """The randomiser of least variance at worst: one bit for small epsilon, else `balanced`.
 
     Both send one byte. `piecewise`, `hybrid` and `local_laplace` are there to compare: they have
@@ -45,7 +45,7 @@ def best_mean(*, epsilon: Number, lower: Number, upper: Number) -> Bounded:
     Needs: lower < upper; numbers outside count as the nearer bound.
     """
     bit = duchi(epsilon=epsilon, lower=lower, upper=upper)
-    wide = balanced(epsilon=epsilon, lower=lower, upper=upper)
+    wide = balanced_piecewise(epsilon=epsilon, lower=lower, upper=upper)
     return bit if bit.std <= _EQUAL * wide.std else wide
 
 
@@ -57,7 +57,7 @@ _CHUNK = 1 << 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class Several(Randomiser):
+class MultidimensionalMean(LocalRandomizer):
     """``sampled`` of the columns, each as its place between its bounds. Made by `several`."""
 
     kind: ClassVar[str] = "several"
@@ -65,7 +65,7 @@ class Several(Randomiser):
     epsilon: Fraction
     columns: tuple[tuple[str, Fraction, Fraction], ...]
     sampled: int
-    part: Bounded
+    part: BoundedMeanRandomizer
     """What randomises one place, at epsilon / sampled."""
 
     @property
@@ -92,7 +92,7 @@ class Several(Randomiser):
         return {"columns": ends, "sampled": self.sampled, "part": {"kind": self.part.kind, **shape}}
 
     def encode(
-        self, value: Mapping[str, ArrayLike] | ArrayLike, *, bits: Bits | None = None
+        self, value: Mapping[str, ArrayLike] | ArrayLike, *, bits: RandomSource | None = None
     ) -> Reports:
         """The report of each client, from its numbers by column (or columns in order of names)."""
         source = source_of(bits)
@@ -121,7 +121,7 @@ class Several(Randomiser):
         accepted = int(fair.sum())
         return Tally(counts, accepted, len(reports) - accepted)
 
-    def estimate(self, counts: Ints, reports: int) -> dict[str, Mean]:
+    def estimate(self, counts: Ints, reports: int) -> dict[str, MeanEstimate]:
         """The unbiased mean of every column.
 
         Theorem: given how many clients told a column, its mean is unbiased, with the variance of
@@ -137,7 +137,7 @@ class Several(Randomiser):
             for (name, low, high), one in zip(self.columns, by_column, strict=True)
         }
 
-    def _scaled(self, counts: Ints, lower: Fraction, upper: Fraction, reports: int) -> Mean:
+    def _scaled(self, counts: Ints, lower: Fraction, upper: Fraction, reports: int) -> MeanEstimate:
         told = int(counts.sum())
         found = self.part.estimate(counts, told)
         length, low = float(upper - lower), float(lower)
@@ -146,7 +146,7 @@ class Several(Randomiser):
         # Numbers with this mean vary most if all lie at the bounds.
         drawing = place * (1 - place) * missed * reports / max(told * (reports - 1), 1)
         one, span = found.one
-        return Mean(
+        return MeanEstimate(
             value=low + found.value * length,
             reports=told,
             std=math.sqrt(found.std**2 + drawing) * length,
@@ -180,12 +180,12 @@ class Several(Randomiser):
         return np.stack(found, axis=1)
 
 
-def several(
+def multidimensional_mean(
     *,
     columns: Mapping[str, Sequence[Number]],
     epsilon: Number,
     sampled: int | None = None,
-) -> Several:
+) -> MultidimensionalMean:
     """Means of several bounded numbers of each client: ``columns`` gives each its two bounds.
 
     A client tells ``sampled`` of its numbers, by default as many as make the error least: one
@@ -217,19 +217,21 @@ def described(
     columns: Mapping[str, Sequence[Number]],
     sampled: int,
     part: Mapping[str, Any],
-) -> Several:
+) -> MultidimensionalMean:
     """The randomiser that `Several.parameters` describes, part and all."""
-    made = several(columns=columns, epsilon=epsilon, sampled=sampled)
+    made = multidimensional_mean(columns=columns, epsilon=epsilon, sampled=sampled)
     ratio = canonical.ratio(epsilon / made.sampled)
     told = rebuild({"version": VERSION, "epsilon": ratio, "lower": 0, "upper": 1, **part})
-    if not isinstance(told, Bounded):
+    if not isinstance(told, BoundedMeanRandomizer):
         raise InvalidArgument("part must describe a randomiser of one bounded number.")
     return replace(made, part=told)
 
 
-def _of(ends: tuple[tuple[str, Fraction, Fraction], ...], epsilon: Fraction, told: int) -> Several:
-    part = best_mean(epsilon=epsilon / told, lower=0, upper=1)
-    return Several(epsilon=epsilon, columns=ends, sampled=told, part=part)
+def _of(
+    ends: tuple[tuple[str, Fraction, Fraction], ...], epsilon: Fraction, told: int
+) -> MultidimensionalMean:
+    part = best_mean_randomizer(epsilon=epsilon / told, lower=0, upper=1)
+    return MultidimensionalMean(epsilon=epsilon, columns=ends, sampled=told, part=part)
 
 
 def _ends(name: str, pair: Sequence[Number]) -> tuple[Fraction, Fraction]:
@@ -238,12 +240,12 @@ def _ends(name: str, pair: Sequence[Number]) -> tuple[Fraction, Fraction]:
     return bounds(*pair)
 
 
-def _worst(part: Bounded, columns: int, sampled: int) -> float:
+def _worst(part: BoundedMeanRandomizer, columns: int, sampled: int) -> float:
     """Variance times n: columns / sampled as many reports are needed, and clients are drawn."""
     return columns / sampled * (part.std**2 + (1 - sampled / columns) / 4)
 
 
-def _chosen(size: int, columns: int, sampled: int, bits: Bits) -> Ints:
+def _chosen(size: int, columns: int, sampled: int, bits: RandomSource) -> Ints:
     """For each client, ``sampled`` of the columns: the first of a Fisher-Yates shuffle."""
     order = np.tile(np.arange(columns, dtype=np.int64), (size, 1))
     every = np.arange(size)

@@ -11,18 +11,18 @@ import numpy as np
 from discreet.core._rational import Number
 from discreet.core._validate import count, positive
 from discreet.core.errors import InvalidArgument
-from discreet.local._window_channel import Window, window
-from discreet.local.means.base import Bounded, bounds, on_grid, uniforms
+from discreet.local._window_channel import WindowChannel, window
+from discreet.local.means.base import BoundedMeanRandomizer, bounds, on_grid, uniforms
 from discreet.mechanisms.mechanism import Certificate
 from discreet.noise.distribution import Floats, Ints
-from discreet.noise.random_source import Bits
+from discreet.noise.random_source import RandomSource
 
 BYTE = 256
 _TRIED = 256  # widths of a window: all of them if there are no more
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class Piecewise(Bounded):
+class PiecewiseMean(BoundedMeanRandomizer):
     """A symbol from a window around the number's grid point. Made by `piecewise`."""
 
     kind: ClassVar[str] = "piecewise"
@@ -30,7 +30,7 @@ class Piecewise(Bounded):
     epsilon: Fraction
     lower: Fraction
     upper: Fraction
-    window: Window
+    window: WindowChannel
 
     @property
     def steps(self) -> int:
@@ -48,12 +48,12 @@ class Piecewise(Bounded):
         gain = self.window.gain
         return (self.window.moment / gain + d * d) / (gain * self.steps**2)
 
-    def draw(self, places: Floats, bits: Bits) -> Ints:
+    def draw(self, places: Floats, bits: RandomSource) -> Ints:
         return self.window.draw(on_grid(places, self.steps, uniforms(len(places), bits)), bits)
 
     def parameters(self) -> dict[str, Any]:
         shape = {"steps": self.steps, "window": self.window.width}
-        return {**Bounded.parameters(self), **shape}
+        return {**BoundedMeanRandomizer.parameters(self), **shape}
 
     def certify(self) -> Certificate:
         """The ratio of the integer weights."""
@@ -62,13 +62,13 @@ class Piecewise(Bounded):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class Duchi(Piecewise):
+class Duchi(PiecewiseMean):
     """One of two symbols: a grid of one step, a window of one symbol. Made by `duchi`."""
 
     kind: ClassVar[str] = "duchi"
 
     def parameters(self) -> dict[str, Any]:
-        return Bounded.parameters(self)
+        return BoundedMeanRandomizer.parameters(self)
 
     def mean_variance(self, place: float) -> float:
         """Exact: the level's square is constant, so the average variance is largest if all agree.
@@ -95,14 +95,14 @@ def duchi(*, epsilon: Number, lower: Number, upper: Number) -> Duchi:
     return Duchi(epsilon=eps, lower=low, upper=high, window=bit)
 
 
-def piecewise(
+def piecewise_mean(
     *,
     epsilon: Number,
     lower: Number,
     upper: Number,
     steps: int | None = None,
     window: int | None = None,
-) -> Piecewise:
+) -> PiecewiseMean:
     """A number, blurred over a window: for a mean, better than one bit if epsilon is large.
 
     By default a report is one byte, and the window is the one of least variance at worst. Wang et
@@ -117,17 +117,17 @@ def piecewise(
     """
     low, high = bounds(lower, upper)
     eps = positive("epsilon", epsilon)
-    return Piecewise(epsilon=eps, lower=low, upper=high, window=best(eps, steps, window))
+    return PiecewiseMean(epsilon=eps, lower=low, upper=high, window=best(eps, steps, window))
 
 
-def best(epsilon: Fraction, steps: int | None, width: int | None) -> Window:
+def best(epsilon: Fraction, steps: int | None, width: int | None) -> WindowChannel:
     """The window of least variance at the ends of the range, among those allowed."""
     return min(windows(epsilon, steps, width, alphabet=BYTE), key=_end)
 
 
 def windows(
     epsilon: Fraction, steps: int | None, width: int | None, *, alphabet: int
-) -> list[Window]:
+) -> list[WindowChannel]:
     """All windows with these steps and width; without steps, those that fill the alphabet."""
     if steps is not None:
         count("steps", steps)
@@ -149,7 +149,7 @@ def _spread(most: int) -> list[int]:
     return ratios
 
 
-def _end(candidate: Window) -> float:
+def _end(candidate: WindowChannel) -> float:
     """Variance at the end of the range of length one."""
     gain, steps = candidate.gain, candidate.inputs - 1
     return (candidate.moment / gain**2) / steps**2 + (1 / gain - 1) / 4

@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike
 
 from discreet.core._validate import count, probability
 from discreet.core.errors import InvalidArgument, Unsupported
-from discreet.local.randomizer import Randomiser
+from discreet.local.randomizer import LocalRandomizer
 from discreet.noise.distribution import Floats, Ints
 
 # ── Frequencies ──────────────────────────────────────────────────────────────────────────────────
@@ -31,7 +31,7 @@ from discreet.noise.distribution import Floats, Ints
 # text names.
 
 
-class Laws(Protocol):
+class ReportProbabilities(Protocol):
     """What an oracle knows about the error of its estimates."""
 
     def range_variance(self, length: ArrayLike, share: ArrayLike) -> Floats:
@@ -63,7 +63,7 @@ class Frequencies:
     shares: Floats
     reports: int
     variance: Floats
-    oracle: Laws | None = None
+    oracle: ReportProbabilities | None = None
     adjusted: str = ""
 
     @property
@@ -226,7 +226,7 @@ def _scaled(positive: Floats) -> Floats:
 # ── Oracle ───────────────────────────────────────────────────────────────────────────────────────
 
 
-class Oracle(Randomiser):
+class FrequencyOracle(LocalRandomizer):
     """A randomiser of one of ``categories`` codes with constant probabilities of support."""
 
     categories: int

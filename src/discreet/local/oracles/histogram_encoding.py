@@ -13,12 +13,12 @@ from numpy.typing import ArrayLike
 from discreet.core._rational import Number
 from discreet.core._validate import count, positive
 from discreet.core.errors import InvalidArgument
-from discreet.local.oracles.base import Oracle
+from discreet.local.oracles.base import FrequencyOracle
 from discreet.local.randomizer import Reports, Tally, codes
-from discreet.mechanisms.mechanism import Certificate, Check
+from discreet.mechanisms.mechanism import Certificate, CertificateCheck
 from discreet.noise.distribution import Floats, Ints
 from discreet.noise.laplace import DiscreteLaplace
-from discreet.noise.random_source import Bits, source_of
+from discreet.noise.random_source import RandomSource, source_of
 
 # Entries of reports made or added up at once.
 _CHUNK = 1 << 19
@@ -30,7 +30,7 @@ _LARGEST = (1 << 15) - 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class SummedHistogram(Oracle):
+class SummationHistogramEncoding(FrequencyOracle):
     """Every entry is ``steps`` or zero plus noise of scale 2 * steps / epsilon, then clamped.
 
     A report holds one signed number of two bytes for each category, the lowest byte first. Entries
@@ -68,7 +68,7 @@ class SummedHistogram(Oracle):
     def parameters(self) -> dict[str, Any]:
         return {"categories": self.categories, "steps": self.steps}
 
-    def encode(self, value: ArrayLike, *, bits: Bits | None = None) -> Reports:
+    def encode(self, value: ArrayLike, *, bits: RandomSource | None = None) -> Reports:
         """The report of each client; noise on every entry is drawn alike and exactly."""
         source = source_of(bits)
         own = codes(value, self.categories)
@@ -124,7 +124,7 @@ class SummedHistogram(Oracle):
     def certify(self) -> Certificate:
         """The largest loss of the exact law: two entries move by ``steps``, in rationals."""
         loss = Fraction(2 * self.steps) / self.noise.scale
-        check = Check(
+        check = CertificateCheck(
             part=f"two of {self.categories} entries",
             epsilon=float(self.epsilon),
             claimed=self.guarantee.delta(float(self.epsilon)),
@@ -137,7 +137,9 @@ class SummedHistogram(Oracle):
         return f"she({self.guarantee!r}, categories={self.categories})"
 
 
-def she(*, categories: int, epsilon: Number, steps: int | None = None) -> SummedHistogram:
+def summation_histogram_encoding(
+    *, categories: int, epsilon: Number, steps: int | None = None
+) -> SummationHistogramEncoding:
     """Summed histogram encoding: noise of scale 2/epsilon on a one-hot vector.
 
     Theorem: each report is epsilon-DP in the local model; n Var = 8 / epsilon^2 on a fine grid.
@@ -154,6 +156,6 @@ def she(*, categories: int, epsilon: Number, steps: int | None = None) -> Summed
     steps = 1 << most.bit_length() - 1 if steps is None else count("steps", steps)
     if steps > most:
         raise InvalidArgument(f"steps must be at most {most} at this epsilon, got {steps}.")
-    return SummedHistogram(
+    return SummationHistogramEncoding(
         categories=count("categories", categories, minimum=2), epsilon=eps, steps=steps
     )

@@ -35,7 +35,7 @@ from discreet.core.errors import InvalidArgument
 from discreet.local.oracles.subset_selection import BlockOracle
 from discreet.local.randomizer import Reports, Tally, codes, pack, padded, unpack, walsh_hadamard
 from discreet.noise.distribution import Floats, Ints
-from discreet.noise.random_source import Bits, source_of
+from discreet.noise.random_source import RandomSource, source_of
 from discreet.noise.uniform import below, bernoulli_real
 
 # The counts of a server are 8 * 2^m bytes, and a report is added in g steps.
@@ -52,7 +52,7 @@ _MOST_SETS = 5000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Hashing(BlockOracle):
+class LocalHashing(BlockOracle):
     """A set of ``kept`` of 2^hash_digits hash values, the hash being random linear forms."""
 
     kind: ClassVar[str] = "olh"
@@ -92,7 +92,7 @@ class Hashing(BlockOracle):
         hashes = 1 << self.hash_digits
         return {"categories": self.categories, "hashes": hashes, "kept": self.kept}
 
-    def encode(self, value: ArrayLike, *, bits: Bits | None = None) -> Reports:
+    def encode(self, value: ArrayLike, *, bits: RandomSource | None = None) -> Reports:
         """The report of each client, exactly of the stated law."""
         own = codes(value, self.categories)
         source = source_of(bits)
@@ -102,7 +102,7 @@ class Hashing(BlockOracle):
             reports[part] = self._encode(own[part], source)
         return reports
 
-    def _encode(self, own: Ints, bits: Bits) -> Reports:
+    def _encode(self, own: Ints, bits: RandomSource) -> Reports:
         forms = self._forms(len(own), bits)
         hashed = np.zeros(len(own), dtype=np.int64)
         for place, form in enumerate(forms):
@@ -112,7 +112,7 @@ class Hashing(BlockOracle):
         moved = sets.moved[self._response(len(own), bits), hashed]
         return pack([*forms, moved], self._fields)
 
-    def _response(self, size: int, bits: Bits) -> Ints:
+    def _response(self, size: int, bits: RandomSource) -> Ints:
         """Numbers of the sets of clients whose hash is 0."""
         sets = _sets(self.hash_digits, self.kept)
         lies = bernoulli_real(self._lie, size, bits)
@@ -120,7 +120,7 @@ class Hashing(BlockOracle):
         true = sets.holding[below(len(sets.holding), size, bits)]
         return np.where(lies, sets.lacking[below(len(sets.lacking), size, bits)], true)
 
-    def _forms(self, size: int, bits: Bits) -> Ints:
+    def _forms(self, size: int, bits: RandomSource) -> Ints:
         """Independent forms for each client, uniform: dependent ones are all drawn again."""
         forms = np.empty((self.hash_digits, size), dtype=np.int64)
         todo = np.arange(size)
@@ -169,7 +169,9 @@ class Hashing(BlockOracle):
         return f"olh({self.guarantee!r}, categories={self.categories}, hashes={hashes}{kept})"
 
 
-def olh(*, categories: int, epsilon: Number, hashes: int | None = None, kept: int = 1) -> Hashing:
+def olh(
+    *, categories: int, epsilon: Number, hashes: int | None = None, kept: int = 1
+) -> LocalHashing:
     """Optimal local hashing: the smallest report within 2 % of the least error of its kind.
 
     Theorem: a report is epsilon-DP in the local model, exactly. The error is that of subset
@@ -192,7 +194,7 @@ def olh(*, categories: int, epsilon: Number, hashes: int | None = None, kept: in
         raise InvalidArgument("kept goes with hashes: give both, or neither.")
     if hashes is None:
         options = [
-            Hashing(categories=size, epsilon=loss, hash_digits=digits, kept=chosen)
+            LocalHashing(categories=size, epsilon=loss, hash_digits=digits, kept=chosen)
             for digits, chosen in _SHAPES
             if digits <= most
         ]
@@ -206,10 +208,10 @@ def olh(*, categories: int, epsilon: Number, hashes: int | None = None, kept: in
     many = several * digits > 62 or math.comb(given, several) > _MOST_SETS
     if several >= given or (several > 1 and many):
         raise InvalidArgument(f"kept={several} of {given} hashes are too many.")
-    return Hashing(categories=size, epsilon=loss, hash_digits=digits, kept=several)
+    return LocalHashing(categories=size, epsilon=loss, hash_digits=digits, kept=several)
 
 
-def hadamard_response(*, categories: int, epsilon: Number) -> Hashing:
+def hadamard_response(*, categories: int, epsilon: Number) -> LocalHashing:
     """Hadamard randomised response: one random sign of the category, kept or flipped.
 
     Theorem: epsilon-DP in the local model, exactly; the estimates are those of the sign's

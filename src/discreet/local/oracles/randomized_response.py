@@ -13,12 +13,12 @@ from numpy.typing import ArrayLike
 from discreet.core._rational import Enclosure, Number, ceil_div, light_share
 from discreet.core._validate import count, positive
 from discreet.core.errors import InvalidArgument
-from discreet.local.oracles.base import Oracle
+from discreet.local.oracles.base import FrequencyOracle
 from discreet.local.randomizer import Reports, Tally, codes, coin_check
 from discreet.mechanisms._inputs import Released, read
 from discreet.mechanisms.mechanism import Certificate
 from discreet.noise.distribution import Floats, Ints
-from discreet.noise.random_source import Bits, source_of
+from discreet.noise.random_source import RandomSource, source_of
 from discreet.noise.uniform import below, bernoulli_real
 
 # Codes are added up in this many at a time: a bounded amount of memory for any number of reports.
@@ -27,7 +27,7 @@ _LARGEST = 1 << 31
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RandomisedResponse(Oracle):
+class RandomizedResponse(FrequencyOracle):
     """Keep a category with probability e^epsilon / (e^epsilon + k - 1), else another at random.
 
     A report is the code in the fewest whole bytes, the lowest first.
@@ -55,7 +55,7 @@ class RandomisedResponse(Oracle):
     def size(self) -> int:
         return self.categories
 
-    def release(self, value: ArrayLike, *, bits: Bits | None = None) -> Released:
+    def release(self, value: ArrayLike, *, bits: RandomSource | None = None) -> Released:
         """Randomised categories in the shape of ``value``, coded 0 .. categories - 1.
 
         The coin is exact: a lie has the real probability (k - 1) / (e^epsilon + k - 1), not a
@@ -64,13 +64,13 @@ class RandomisedResponse(Oracle):
         values = read(value)
         return values.restore(self._answers(codes(value, self.categories), bits))
 
-    def encode(self, value: ArrayLike, *, bits: Bits | None = None) -> Reports:
+    def encode(self, value: ArrayLike, *, bits: RandomSource | None = None) -> Reports:
         """The report of each client, exactly of the stated law."""
         answers = self._answers(codes(value, self.categories), bits).astype("<u8")
         rows = answers.view(np.uint8).reshape(-1, 8)
         return np.ascontiguousarray(rows[:, : self.width])
 
-    def _answers(self, own: Ints, bits: Bits | None) -> Ints:
+    def _answers(self, own: Ints, bits: RandomSource | None) -> Ints:
         source = source_of(bits)
         lies = bernoulli_real(self._lie, own.size, source)
         # Drawn for all, so that the time does not tell how many lied.
@@ -127,7 +127,7 @@ class RandomisedResponse(Oracle):
         return f"randomised_response({self.guarantee!r}, categories={self.categories})"
 
 
-def randomised_response(*, categories: int, epsilon: Number) -> RandomisedResponse:
+def randomized_response(*, categories: int, epsilon: Number) -> RandomizedResponse:
     """Randomised response over ``categories`` codes; two make Warner's original.
 
     Theorem: each report is epsilon-DP in the local model, and no report of this kind is better.
@@ -137,8 +137,8 @@ def randomised_response(*, categories: int, epsilon: Number) -> RandomisedRespon
     """
     if count("categories", categories, minimum=2) > _LARGEST:
         raise InvalidArgument(f"categories must be at most 2**31, got {categories}.")
-    return RandomisedResponse(categories=int(categories), epsilon=positive("epsilon", epsilon))
+    return RandomizedResponse(categories=int(categories), epsilon=positive("epsilon", epsilon))
 
 
-grr = randomised_response
+grr = randomized_response
 """The name under which the literature on the local model knows it."""

@@ -24,13 +24,13 @@ from numpy.typing import ArrayLike, NDArray
 from discreet.core._rational import Enclosure, Number, ceil_div, light_share
 from discreet.core._validate import count, positive
 from discreet.core.errors import InvalidArgument
-from discreet.local.oracles.base import Oracle
+from discreet.local.oracles.base import FrequencyOracle
 from discreet.local.oracles.unary_encoding import ones_by_position
 from discreet.local.randomizer import Reports, Tally, codes, coin_check, pack, padded, unpack
 from discreet.mechanisms.mechanism import Certificate
 from discreet.noise._packed_bernoulli import packed_bernoulli
 from discreet.noise.distribution import Floats, Ints
-from discreet.noise.random_source import Bits, source_of
+from discreet.noise.random_source import RandomSource, source_of
 from discreet.noise.uniform import below, bernoulli_real
 
 # ── Design ───────────────────────────────────────────────────────────────────────────────────────
@@ -44,7 +44,7 @@ from discreet.noise.uniform import below, bernoulli_real
 # many bytes they take.
 
 
-class BlockOracle(Oracle):
+class BlockOracle(FrequencyOracle):
     """A randomiser whose report is a block, e^epsilon times likelier if it holds the own point.
 
     Theorem: a report is epsilon-DP in the local model, exactly. Its supports have means ``keep``
@@ -198,7 +198,7 @@ class SubsetSelection(BlockOracle):
     def parameters(self) -> dict[str, Any]:
         return {"categories": self.categories, "chosen": self.chosen}
 
-    def encode(self, value: ArrayLike, *, bits: Bits | None = None) -> Reports:
+    def encode(self, value: ArrayLike, *, bits: RandomSource | None = None) -> Reports:
         """The report of each client, exactly of the stated law."""
         own = codes(value, self.categories)
         source = source_of(bits)
@@ -210,7 +210,7 @@ class SubsetSelection(BlockOracle):
             reports[part] = draw(own[part], ~lies, source)
         return reports
 
-    def _list(self, own: Ints, held: NDArray[np.bool_], bits: Bits) -> Reports:
+    def _list(self, own: Ints, held: NDArray[np.bool_], bits: RandomSource) -> Reports:
         members = _distinct(len(own), self.chosen, self.categories, bits)
         clients = np.arange(len(own))
         extra = below(self.chosen, len(own), bits)
@@ -221,7 +221,7 @@ class SubsetSelection(BlockOracle):
         members.sort(axis=1)
         return pack(members.T.astype(np.int64), [self.digits] * self.chosen)
 
-    def _bitmap(self, own: Ints, held: NDArray[np.bool_], bits: Bits) -> Reports:
+    def _bitmap(self, own: Ints, held: NDArray[np.bool_], bits: RandomSource) -> Reports:
         maps = _subsets(len(own), self.chosen - 1, self.categories, bits)
         clients = np.arange(len(own))
         extra = np.where(held, 0, _outsiders(maps, self.categories, bits))
@@ -292,7 +292,7 @@ def subset_selection(
     return SubsetSelection(categories=size, epsilon=loss, chosen=given)
 
 
-def _distinct(rows: int, chosen: int, categories: int, bits: Bits) -> NDArray[np.int32]:
+def _distinct(rows: int, chosen: int, categories: int, bits: RandomSource) -> NDArray[np.int32]:
     """Uniform sets of ``chosen`` of the numbers 1 .. categories - 1, each in increasing order.
 
     Proof: what is equal to another is drawn again until nothing is. Renaming the numbers renames
@@ -314,7 +314,7 @@ def _distinct(rows: int, chosen: int, categories: int, bits: Bits) -> NDArray[np
     return members
 
 
-def _subsets(rows: int, chosen: int, categories: int, bits: Bits) -> Reports:
+def _subsets(rows: int, chosen: int, categories: int, bits: RandomSource) -> Reports:
     """Bitmaps of uniform sets of ``chosen`` of the numbers 1 .. categories - 1.
 
     Proof: independent coins of any one probability, then uniform members leave or uniform
@@ -329,7 +329,9 @@ def _subsets(rows: int, chosen: int, categories: int, bits: Bits) -> Reports:
     return maps
 
 
-def _flip(maps: Reports, times: Ints, categories: int, bits: Bits, *, joining: bool) -> None:
+def _flip(
+    maps: Reports, times: Ints, categories: int, bits: RandomSource, *, joining: bool
+) -> None:
     """Let ``times`` uniform others of each set join it (or members leave), one after the other."""
     width, flat = maps.shape[1], maps.reshape(-1)
     todo = np.flatnonzero(times > 0)
@@ -347,7 +349,7 @@ def _flip(maps: Reports, times: Ints, categories: int, bits: Bits, *, joining: b
         first, left = first[open_ones], left[open_ones]
 
 
-def _digits(size: int, categories: int, bits: Bits) -> NDArray[Any]:
+def _digits(size: int, categories: int, bits: RandomSource) -> NDArray[Any]:
     """Uniform numbers of as many binary digits as categories need."""
     digits = (categories - 1).bit_length()
     if digits <= 16 and bits.width == 64:
@@ -356,7 +358,7 @@ def _digits(size: int, categories: int, bits: Bits) -> NDArray[Any]:
     return below(1 << digits, size, bits)
 
 
-def _outsiders(maps: Reports, categories: int, bits: Bits) -> Ints:
+def _outsiders(maps: Reports, categories: int, bits: RandomSource) -> Ints:
     """For each bitmap a uniform one of the numbers 1 .. categories - 1 that are not in it."""
     found = np.empty(len(maps), dtype=np.int64)
     todo = np.arange(len(maps))

@@ -22,12 +22,12 @@ from discreet.core import canonical_json as canonical
 from discreet.core._rational import Enclosure, Number, ceil_div, exp_minus, light_share, round_up
 from discreet.core._validate import count, finite, positive
 from discreet.core.errors import InvalidArgument
-from discreet.local.oracles.base import Oracle
+from discreet.local.oracles.base import FrequencyOracle
 from discreet.local.randomizer import Reports, Tally, codes
-from discreet.mechanisms.mechanism import Certificate, Check
+from discreet.mechanisms.mechanism import Certificate, CertificateCheck
 from discreet.noise._packed_bernoulli import dyadic, packed_bernoulli
 from discreet.noise.distribution import Floats, Ints
-from discreet.noise.random_source import Bits, source_of
+from discreet.noise.random_source import RandomSource, source_of
 from discreet.noise.uniform import bernoulli
 
 Made = TypeVar("Made", bound="Unary")
@@ -45,7 +45,7 @@ _LOWEST = np.uint64(0x0101010101010101)
 _FARTHEST = Fraction(64)
 
 
-class Unary(Oracle):
+class UnaryEncoding(FrequencyOracle):
     """What all unary encodings share: packed bits, independent coins, counts by position."""
 
     @property
@@ -85,7 +85,7 @@ class Unary(Oracle):
         # A ratio near one is a double only to 2**-53, which is much of a small logarithm.
         return min(math.log(self.ratio) * (1 + 2.0**-50) + 2.0**-52, round_up(self.epsilon))
 
-    def encode(self, value: ArrayLike, *, bits: Bits | None = None) -> Reports:
+    def encode(self, value: ArrayLike, *, bits: RandomSource | None = None) -> Reports:
         """The report of each client: coins for all bits, then the own bit thrown anew.
 
         Every client throws the same number of coins whatever its category.
@@ -130,7 +130,7 @@ class Unary(Oracle):
         first, second = p * (1 - q), q * (1 - p)
         least = Fraction(exp_minus(self.epsilon, 256)[1], scale)  # e^-epsilon, not below
         gap = first - second / least
-        check = Check(
+        check = CertificateCheck(
             part=f"{self.categories} bits",
             epsilon=float(self.epsilon),
             claimed=self.guarantee.delta(float(self.epsilon)),
@@ -144,7 +144,7 @@ class Unary(Oracle):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class SymmetricUnary(Unary):
+class SymmetricUnary(UnaryEncoding):
     """Every bit flipped with the same probability."""
 
     kind: ClassVar[str] = "sue"
@@ -158,7 +158,7 @@ class SymmetricUnary(Unary):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class OptimisedUnary(Unary):
+class OptimizedUnary(UnaryEncoding):
     """A fair coin for the own bit, all else spent on the zeros."""
 
     kind: ClassVar[str] = "oue"
@@ -171,7 +171,7 @@ class OptimisedUnary(Unary):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class ThresholdedHistogram(Unary):
+class ThresholdHistogramEncoding(UnaryEncoding):
     """Bits that say which entries of a one-hot vector with Laplace noise pass a threshold."""
 
     kind: ClassVar[str] = "the"
@@ -198,7 +198,7 @@ def sue(*, categories: int, epsilon: Number) -> SymmetricUnary:
     return _distinct(SymmetricUnary(categories=_categories(categories), epsilon=_eps(epsilon)))
 
 
-def oue(*, categories: int, epsilon: Number) -> OptimisedUnary:
+def oue(*, categories: int, epsilon: Number) -> OptimizedUnary:
     """Optimised unary encoding: keep 1/2, other 1 / (e^epsilon + 1).
 
     Theorem: each report is epsilon-DP in the local model; n Var = 4 e^eps / (e^eps - 1)^2 + share.
@@ -206,12 +206,12 @@ def oue(*, categories: int, epsilon: Number) -> OptimisedUnary:
     Source: Wang, Blocki, Li, Jha 2017. F44.
     Needs: categories >= 2, epsilon > 0 (large enough for a coin of 32 bits).
     """
-    return _distinct(OptimisedUnary(categories=_categories(categories), epsilon=_eps(epsilon)))
+    return _distinct(OptimizedUnary(categories=_categories(categories), epsilon=_eps(epsilon)))
 
 
-def the(
+def threshold_histogram_encoding(
     *, categories: int, epsilon: Number, threshold: Number | str | None = None
-) -> ThresholdedHistogram:
+) -> ThresholdHistogramEncoding:
     """Thresholded histogram encoding: which entries of one-hot plus Laplace noise pass.
 
     Theorem: each report is epsilon-DP in the local model. What is really spent (`realised`) is
@@ -226,7 +226,9 @@ def the(
         cut = Fraction(round(best_threshold(float(eps)) * 1024), 1024)
     else:
         cut = _cut(threshold)
-    made = ThresholdedHistogram(categories=_categories(categories), epsilon=eps, threshold=cut)
+    made = ThresholdHistogramEncoding(
+        categories=_categories(categories), epsilon=eps, threshold=cut
+    )
     return _distinct(made)
 
 

@@ -20,7 +20,7 @@ _SETTLED = 1e-7
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Measured:
+class BlockShares:
     """One group's unbiased shares of blocks, with their exact error."""
 
     edges: tuple[Ints, ...]
@@ -42,7 +42,7 @@ class GridEstimate:
     """
 
     domains: dict[str, Domain]
-    measured: dict[tuple[str, ...], Measured]
+    measured: dict[tuple[str, ...], BlockShares]
     reports: int
 
     def share(self, **ranges: tuple[Any, Any]) -> float:

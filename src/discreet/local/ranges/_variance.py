@@ -17,7 +17,7 @@ import numpy as np
 
 from discreet.core._validate import count, listed, one_of
 from discreet.core.errors import InvalidArgument
-from discreet.local.oracles.base import Oracle
+from discreet.local.oracles.base import FrequencyOracle
 from discreet.local.oracles.local_hashing import hadamard_response, olh
 from discreet.local.oracles.randomized_response import grr
 from discreet.local.oracles.subset_selection import subset_selection
@@ -37,7 +37,7 @@ ALIKE = 1.01
 Oracles: TypeAlias = str | Sequence[str] | None
 """One name, several to choose from, or None for all."""
 
-FACTORIES: dict[str, Callable[..., Oracle]] = {
+FACTORIES: dict[str, Callable[..., FrequencyOracle]] = {
     "grr": grr,
     "olh": olh,
     "subset_selection": subset_selection,
@@ -48,7 +48,7 @@ FACTORIES: dict[str, Callable[..., Oracle]] = {
 
 def best_oracle(
     categories: int, *, epsilon: Fraction, oracle: Oracles = None, report_bits: int | None = None
-) -> Oracle:
+) -> FrequencyOracle:
     """The oracle of least contrast variance, which is all that a level adds to a range. F49."""
     names = (oracle,) if isinstance(oracle, str) else tuple(FACTORIES) if oracle is None else oracle
     for name in listed("oracle", names) or (None,):
@@ -82,7 +82,7 @@ Spread: TypeAlias = tuple[float, float]
 """``(alpha, gamma)``: a report's contrast u has variance ``alpha |u|^2 + gamma u_x^2`` given x."""
 
 
-class LocalLaw(ABC):
+class LocalVariance(ABC):
     """The error of every range of a structure, times n."""
 
     __slots__ = ()
@@ -158,7 +158,7 @@ class LocalLaw(ABC):
         return np.maximum(-np.diff(held, axis=-1) @ self._factors - sampled, 0.0)
 
 
-def spread(oracle: Oracle) -> Spread:
+def spread(oracle: FrequencyOracle) -> Spread:
     """How an oracle's estimates of contrasts vary, from the laws that it states.
 
     Theorem: if no category is treated differently from another, the covariance of the estimates
@@ -179,7 +179,7 @@ def spread(oracle: Oracle) -> Spread:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BlocksLaw(LocalLaw):
+class HierarchicalVariance(LocalVariance):
     """Nested blocks ``1 = s_0 | s_1 | ...`` made consistent with the known total  (F50)."""
 
     size: int
@@ -237,7 +237,7 @@ class BlocksLaw(LocalLaw):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HaarLaw(LocalLaw):
+class HaarVariance(LocalVariance):
     """Differences of halves, each level through signed Hadamard responses  (F51).
 
     The levels are blocks of 2, 4, ... cells. A client's weight is that of its block with the sign

@@ -21,23 +21,23 @@ from numpy.typing import ArrayLike
 from discreet.core._rational import Number
 from discreet.core._validate import count, positive
 from discreet.core.errors import InvalidArgument
-from discreet.local.oracles.base import Frequencies, Oracle
-from discreet.local.randomizer import Randomiser, Reports, Tally
+from discreet.local.oracles.base import Frequencies, FrequencyOracle
+from discreet.local.randomizer import LocalRandomizer, Reports, Tally
 from discreet.local.ranges._variance import best_oracle
 from discreet.local.ranges.hierarchical import place
 from discreet.mechanisms.mechanism import Certificate
 from discreet.noise.distribution import Floats, Ints
-from discreet.noise.random_source import Bits
+from discreet.noise.random_source import RandomSource
 from discreet.ranges import domain as domains
 from discreet.ranges.domain import Domain, declared
-from discreet.ranges.release import Polished
+from discreet.ranges.release import NonnegativeRelease
 
 
-class Collected(Protocol):
+class CollectedLevel(Protocol):
     """What a round needs of an aggregate."""
 
     @property
-    def randomiser(self) -> Randomiser: ...
+    def randomiser(self) -> LocalRandomizer: ...
     @property
     def counts(self) -> Ints: ...
     @property
@@ -45,7 +45,7 @@ class Collected(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class Partition(Randomiser):
+class PartitionOracle(LocalRandomizer):
     """Reports which block of a public partition holds the value.
 
     Theorem: epsilon-DP in the local model, whatever the partition.
@@ -60,7 +60,7 @@ class Partition(Randomiser):
     """Two rounds may ask about the same blocks: reports of the one are not those of the other."""
 
     @property
-    def oracle(self) -> Oracle:
+    def oracle(self) -> FrequencyOracle:
         """What randomises the blocks."""
         return best_oracle(len(self.starts), epsilon=self.epsilon)
 
@@ -85,7 +85,7 @@ class Partition(Randomiser):
             "oracle": oracle,
         }
 
-    def encode(self, value: ArrayLike, *, bits: Bits | None = None) -> Reports:
+    def encode(self, value: ArrayLike, *, bits: RandomSource | None = None) -> Reports:
         """The report of each client. ``value`` holds labels of the domain."""
         cells = place(self.domain, value)
         blocks = np.searchsorted(np.array(self.starts), cells, side="right") - 1
@@ -109,7 +109,7 @@ def described(
     starts: Sequence[int],
     round: int,  # noqa: A002 - its name in a description
     oracle: dict[str, Any],  # noqa: ARG001 - compared with what is made, which must describe itself so
-) -> Partition:
+) -> PartitionOracle:
     """The partition of a description."""
     where = domains.read(domain)
     begins = tuple(count("starts", start, minimum=0) for start in starts)
@@ -119,7 +119,7 @@ def described(
         or any(a >= b for a, b in zip(begins, (*begins[1:], where.size), strict=True))
     ):
         raise InvalidArgument("starts must rise from 0 to below the size of the domain.")
-    return Partition(
+    return PartitionOracle(
         epsilon=positive("epsilon", epsilon),
         domain=where,
         starts=begins,
@@ -166,7 +166,7 @@ class Block:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Adaptive:
+class AdaptiveHierarchy:
     """The state between two rounds. Frozen: `learn` gives the next one."""
 
     domain: Domain
@@ -183,12 +183,14 @@ class Adaptive:
         return self.round >= self.rounds
 
     @property
-    def randomiser(self) -> Partition:
+    def randomiser(self) -> PartitionOracle:
         """What the clients of this round do."""
         starts = tuple(leaf.start for leaf in self.tree.leaves)
-        return Partition(epsilon=self.epsilon, domain=self.domain, starts=starts, round=self.round)
+        return PartitionOracle(
+            epsilon=self.epsilon, domain=self.domain, starts=starts, round=self.round
+        )
 
-    def learn(self, aggregate: Collected) -> Adaptive:
+    def learn(self, aggregate: CollectedLevel) -> AdaptiveHierarchy:
         """The state after this round's reports: blocks that stand out are split."""
         asked = self.randomiser
         if self.finished:
@@ -212,7 +214,7 @@ class Adaptive:
             reports=self.reports + aggregate.reports,
         )
 
-    def estimate(self) -> Polished:
+    def estimate(self) -> NonnegativeRelease:
         """Counts of all cells: no share negative, all adding up to the number of reports.
 
         Side effects: the tree depends on the data, so no error law holds; what is finer than a
@@ -227,7 +229,7 @@ class Adaptive:
         ).projected()
         sizes = np.array([leaf.end - leaf.start for leaf in leaves])
         cells: Floats = np.repeat(blocks.shares / sizes, sizes) * self.reports
-        return Polished(domain=self.domain, cells=cells, pinned=float(self.reports))
+        return NonnegativeRelease(domain=self.domain, cells=cells, pinned=float(self.reports))
 
 
 def _worth_asking(branching: int, noise: float) -> float:
@@ -269,7 +271,7 @@ def _downward(block: Block, value: float) -> list[float]:
     ]
 
 
-def adaptive(*, domain: Domain, epsilon: Number, branching: int = 2) -> Adaptive:
+def adaptive_hierarchy(*, domain: Domain, epsilon: Number, branching: int = 2) -> AdaptiveHierarchy:
     """Start an adaptive tree: split the clients evenly and publicly over its ``rounds``.
 
     Theorem: each client, who reports in one round, is epsilon-DP in the local model.
@@ -286,7 +288,7 @@ def adaptive(*, domain: Domain, epsilon: Number, branching: int = 2) -> Adaptive
         reached *= width
         rounds += 1
     whole = Block(start=0, end=domain.size)
-    return Adaptive(
+    return AdaptiveHierarchy(
         domain=domain,
         epsilon=positive("epsilon", epsilon),
         branching=width,

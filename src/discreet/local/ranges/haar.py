@@ -15,13 +15,20 @@ from discreet.core import _validate as check
 from discreet.core._rational import Enclosure, Number, ceil_div, light_share
 from discreet.core.canonical_json import read_ratio
 from discreet.core.errors import InvalidArgument
-from discreet.local.randomizer import Randomiser, Reports, Tally, codes, coin_check, walsh_hadamard
-from discreet.local.ranges._variance import HaarLaw
-from discreet.local.ranges.hierarchical import Layered
-from discreet.local.ranges.release import Level, LocalRanges
+from discreet.local.randomizer import (
+    LocalRandomizer,
+    Reports,
+    Tally,
+    codes,
+    coin_check,
+    walsh_hadamard,
+)
+from discreet.local.ranges._variance import HaarVariance
+from discreet.local.ranges.hierarchical import LevelReports
+from discreet.local.ranges.release import LevelEstimate, LocalRanges
 from discreet.mechanisms.mechanism import Certificate
 from discreet.noise.distribution import Floats, Ints, floats
-from discreet.noise.random_source import Bits, source_of
+from discreet.noise.random_source import RandomSource, source_of
 from discreet.noise.uniform import below, bernoulli_real
 from discreet.ranges.domain import Domain, declared, read
 from discreet.ranges.strategies.base import rounded_shares
@@ -33,7 +40,7 @@ from discreet.ranges.workload import energies
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Halves(Randomiser):
+class HaarResponse(LocalRandomizer):
     """One of ``2 * pairs`` halves; estimated is, for each pair, left minus right.
 
     Theorem: a report is epsilon-DP in the local model, exactly; ``c s H[v]``, for the sign s and
@@ -69,7 +76,7 @@ class Halves(Randomiser):
     def size(self) -> int:
         return self.pairs
 
-    def encode(self, value: ArrayLike, *, bits: Bits | None = None) -> Reports:
+    def encode(self, value: ArrayLike, *, bits: RandomSource | None = None) -> Reports:
         halves = codes(value, 2 * self.pairs)
         source = source_of(bits)
         rows = below(self.pairs, len(halves), source)
@@ -108,7 +115,7 @@ class Halves(Randomiser):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class HaarTree(Layered):
+class LocalHaar(LevelReports):
     """Blocks of 2, 4, ... cells: left half or right half, as one sign of a Hadamard row.
 
     Reports have about ``log2`` of the domain's size many bits. Answers are consistent by
@@ -132,14 +139,14 @@ class HaarTree(Layered):
         return tuple(1 << j for j in range(len(self.shares)))
 
     @property
-    def parts(self) -> Sequence[Halves]:
+    def parts(self) -> Sequence[HaarResponse]:
         top = len(self.shares)
-        return [Halves(pairs=1 << (top - j), epsilon=self.epsilon) for j in range(1, top + 1)]
+        return [HaarResponse(pairs=1 << (top - j), epsilon=self.epsilon) for j in range(1, top + 1)]
 
     @property
-    def law(self) -> HaarLaw:
+    def law(self) -> HaarVariance:
         """The error of every range, before a report is collected."""
-        return HaarLaw(
+        return HaarVariance(
             size=self.domain.size,
             rates=tuple(float(share) for share in self.shares),
             square=self.parts[0].scale ** 2,
@@ -148,7 +155,7 @@ class HaarTree(Layered):
     def estimate(self, counts: Ints, reports: int) -> LocalRanges:
         """All ranges, from the known total down."""
         levels = [
-            Level(
+            LevelEstimate(
                 block=block,
                 spread=(part.scale**2, -1.0),
                 reports=int(state[-1]),
@@ -177,13 +184,13 @@ class HaarTree(Layered):
         return f"Haar wavelet, {equal} levels"
 
 
-def described(*, epsilon: Fraction, domain: dict[str, Any], shares: list[str]) -> HaarTree:
+def described(*, epsilon: Fraction, domain: dict[str, Any], shares: list[str]) -> LocalHaar:
     """The wavelet that `HaarTree.parameters` describes."""
     told = tuple(read_ratio("shares", share) for share in shares)
-    return HaarTree(domain=read(domain), epsilon=epsilon, shares=told)
+    return LocalHaar(domain=read(domain), epsilon=epsilon, shares=told)
 
 
-def haar(*, domain: Domain, epsilon: Number, workload: Asked | None = None) -> HaarTree:
+def haar_wavelet(*, domain: Domain, epsilon: Number, workload: Asked | None = None) -> LocalHaar:
     """The Haar wavelet with equally many clients on every level, or the best for a workload.
 
     Proof: the mean variance is ``c^2 sum_j (E_(j-1) - E_j) / (2^j p_j)`` less a constant, so by
@@ -199,4 +206,4 @@ def haar(*, domain: Domain, epsilon: Number, workload: Asked | None = None) -> H
         held = energies(asked, domain.size, [1 << j for j in range(height + 1)])
         weights = np.sqrt(np.maximum(-np.diff(held), 1e-30) / 2.0 ** np.arange(1, height + 1))
         shares = rounded_shares(weights)
-    return HaarTree(domain=domain, epsilon=check.positive("epsilon", epsilon), shares=shares)
+    return LocalHaar(domain=domain, epsilon=check.positive("epsilon", epsilon), shares=shares)

@@ -17,16 +17,22 @@ from discreet.core import _validate as check
 from discreet.core import canonical_json as canonical
 from discreet.core._rational import Number
 from discreet.core.errors import InvalidArgument, OutOfDomain
-from discreet.local.oracles.base import Oracle
-from discreet.local.randomizer import VERSION, Randomiser, Reports, Tally
-from discreet.local.ranges._variance import BlocksLaw, LocalLaw, Oracles, best_oracle, spread
-from discreet.local.ranges.release import Level, LocalRanges
+from discreet.local.oracles.base import FrequencyOracle
+from discreet.local.randomizer import VERSION, LocalRandomizer, Reports, Tally
+from discreet.local.ranges._variance import (
+    HierarchicalVariance,
+    LocalVariance,
+    Oracles,
+    best_oracle,
+    spread,
+)
+from discreet.local.ranges.release import LevelEstimate, LocalRanges
 from discreet.local.registry import rebuild
 from discreet.mechanisms.mechanism import Certificate
 from discreet.noise.distribution import Ints
-from discreet.noise.random_source import Bits, source_of
+from discreet.noise.random_source import RandomSource, source_of
 from discreet.noise.uniform import below
-from discreet.ranges.domain import Bins, Domain, declared, read
+from discreet.ranges.domain import BinnedDomain, Domain, declared, read
 
 # ── Layered ──────────────────────────────────────────────────────────────────────────────────────
 # Reports about one of several levels: what trees and wavelets have in common.
@@ -42,7 +48,7 @@ _CHUNK = 1 << 17
 _FINEST = 1 << 32
 
 
-class Layered(Randomiser):
+class LevelReports(LocalRandomizer):
     """A randomiser that draws a level and reports a block of it.
 
     Theorem: if every level's randomiser is epsilon-DP in the local model, so is the whole report.
@@ -64,12 +70,12 @@ class Layered(Randomiser):
 
     @property
     @abstractmethod
-    def parts(self) -> Sequence[Randomiser]:
+    def parts(self) -> Sequence[LocalRandomizer]:
         """What randomises the codes of each level, at the full epsilon."""
 
     @property
     @abstractmethod
-    def law(self) -> LocalLaw:
+    def law(self) -> LocalVariance:
         """The error of every range, before a report is collected."""
 
     @property
@@ -91,7 +97,7 @@ class Layered(Randomiser):
     def size(self) -> int:
         return sum(part.size + 1 for part in self.parts)
 
-    def encode(self, value: ArrayLike, *, bits: Bits | None = None) -> Reports:
+    def encode(self, value: ArrayLike, *, bits: RandomSource | None = None) -> Reports:
         """The report of each client. ``value`` holds labels of the domain."""
         cells = place(self.domain, value)
         source = source_of(bits)
@@ -140,7 +146,7 @@ class Layered(Randomiser):
             mechanism=self.kind, guarantee=self.guarantee, checks=tuple(dict.fromkeys(checks))
         ).demand()
 
-    def _levels(self, number: int, bits: Bits) -> Ints:
+    def _levels(self, number: int, bits: RandomSource) -> Ints:
         """Levels, each with exactly the probability of its share."""
         unit = math.lcm(*(share.denominator for share in self.shares))
         ends = np.cumsum([int(share * unit) for share in self.shares])
@@ -160,7 +166,7 @@ class Layered(Randomiser):
 def place(domain: Domain, value: ArrayLike) -> Ints:
     """The cells that hold a client's values, as a flat array. Errors do not show the values."""
     try:
-        cells = _in_bins(domain, value) if isinstance(domain, Bins) else domain.first(value)
+        cells = _in_bins(domain, value) if isinstance(domain, BinnedDomain) else domain.first(value)
     except (ValueError, TypeError, OverflowError):
         raise OutOfDomain(f"value must be of the kind of the declared domain {domain}.") from None
     if cells.size and not 0 <= cells.min() <= cells.max() < domain.size:
@@ -168,7 +174,7 @@ def place(domain: Domain, value: ArrayLike) -> Ints:
     return np.ascontiguousarray(cells, dtype=np.int64).ravel()
 
 
-def _in_bins(domain: Bins, value: ArrayLike) -> Ints:
+def _in_bins(domain: BinnedDomain, value: ArrayLike) -> Ints:
     numbers, edges = np.asarray(value, dtype=np.float64), np.array(domain.edges)
     cells = np.searchsorted(edges, numbers, side="right").astype(np.int64) - 1
     return np.where(numbers == edges[-1], domain.size - 1, cells)  # the last bin is closed
@@ -182,7 +188,7 @@ _NAMED = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class Tree(Layered):
+class LocalHierarchicalHistogram(LevelReports):
     """Blocks of sizes ``1 = s_0 | s_1 | ...``, each level with its oracle and its share of clients.
 
     The whole domain is never a level: in the local model the number of reports is public. One level
@@ -194,7 +200,7 @@ class Tree(Layered):
     epsilon: Fraction
     sizes: tuple[int, ...]
     shares: tuple[Fraction, ...]
-    oracles: tuple[Oracle, ...]
+    oracles: tuple[FrequencyOracle, ...]
 
     def __post_init__(self) -> None:
         _check_sizes(self.domain, self.sizes)
@@ -207,13 +213,13 @@ class Tree(Layered):
         return self.sizes
 
     @property
-    def parts(self) -> Sequence[Oracle]:
+    def parts(self) -> Sequence[FrequencyOracle]:
         return self.oracles
 
     @property
-    def law(self) -> BlocksLaw:
+    def law(self) -> HierarchicalVariance:
         """The error of every range, before a report is collected."""
-        return BlocksLaw(
+        return HierarchicalVariance(
             size=self.domain.size,
             sizes=self.sizes,
             spreads=tuple(spread(oracle) for oracle in self.oracles),
@@ -223,7 +229,7 @@ class Tree(Layered):
     def estimate(self, counts: Ints, reports: int) -> LocalRanges:
         """All ranges: each level's unbiased shares, made consistent by weighted least squares."""
         levels = [
-            Level(
+            LevelEstimate(
                 block=block,
                 spread=spread(oracle),
                 reports=int(state[-1]),
@@ -269,16 +275,16 @@ def described(
     sizes: list[int],
     shares: list[str],
     oracles: list[dict[str, Any]],
-) -> Tree:
+) -> LocalHierarchicalHistogram:
     """The tree that `Tree.parameters` describes."""
     loss = canonical.ratio(epsilon)
     made = [rebuild({"version": VERSION, "epsilon": loss, **oracle}) for oracle in oracles]
-    return Tree(
+    return LocalHierarchicalHistogram(
         domain=read(domain),
         epsilon=epsilon,
         sizes=tuple(sizes),
         shares=tuple(canonical.read_ratio("shares", share) for share in shares),
-        oracles=tuple(one for one in made if isinstance(one, Oracle)),
+        oracles=tuple(one for one in made if isinstance(one, FrequencyOracle)),
     )
 
 
@@ -296,7 +302,7 @@ def blocks(
     shares: Sequence[Fraction] | None = None,
     oracle: Oracles = None,
     report_bits: int | None = None,
-) -> Tree:
+) -> LocalHierarchicalHistogram:
     """Nested blocks of chosen sizes; by default equal shares and the best oracle on every level.
 
     ``oracle`` names one for all levels (``"oue"``), or several of which each level takes the best;
@@ -315,26 +321,28 @@ def blocks(
         best_oracle(number, epsilon=exact, oracle=oracle, report_bits=room)
         for number in nodes(domain.size, chain)
     )
-    return Tree(domain=domain, epsilon=exact, sizes=chain, shares=given, oracles=oracles)
+    return LocalHierarchicalHistogram(
+        domain=domain, epsilon=exact, sizes=chain, shares=given, oracles=oracles
+    )
 
 
-def flat(
+def flat_histogram(
     *, domain: Domain, epsilon: Number, oracle: Oracles = None, report_bits: int | None = None
-) -> Tree:
+) -> LocalHierarchicalHistogram:
     """A histogram alone; its answers are projected on the known total  (F15)."""
     return blocks(
         domain=domain, epsilon=epsilon, sizes=(1,), oracle=oracle, report_bits=report_bits
     )
 
 
-def tree(
+def hierarchical_histogram(
     *,
     domain: Domain,
     epsilon: Number,
     branching: int = 2,
     oracle: Oracles = None,
     report_bits: int | None = None,
-) -> Tree:
+) -> LocalHierarchicalHistogram:
     """A tree of one branching with equally many clients on every level but the root."""
     check.count("branching", branching, minimum=2)
     sizes = [1]

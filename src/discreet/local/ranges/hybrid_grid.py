@@ -20,14 +20,14 @@ from numpy.typing import ArrayLike
 from discreet.core._rational import Number
 from discreet.core._validate import count, mapped, positive
 from discreet.core.errors import InvalidArgument, OutOfDomain
-from discreet.local.oracles.base import Oracle
-from discreet.local.randomizer import Randomiser, Reports, Tally
-from discreet.local.ranges._consistency import GridEstimate, Measured
+from discreet.local.oracles.base import FrequencyOracle
+from discreet.local.randomizer import LocalRandomizer, Reports, Tally
+from discreet.local.ranges._consistency import BlockShares, GridEstimate
 from discreet.local.ranges._variance import best_oracle
 from discreet.local.ranges.hierarchical import place
 from discreet.mechanisms.mechanism import Certificate
 from discreet.noise.distribution import Ints
-from discreet.noise.random_source import Bits, source_of
+from discreet.noise.random_source import RandomSource, source_of
 from discreet.noise.uniform import below
 from discreet.ranges import domain as domains
 from discreet.ranges.domain import Domain, declared
@@ -42,7 +42,7 @@ _FINE, _COARSE = 0.7, 0.03
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class LocalGrid(Randomiser):
+class HybridGrid(LocalRandomizer):
     """Reports about one attribute or one pair of several, each on a public grid."""
 
     kind: ClassVar[str] = "grid"
@@ -67,7 +67,7 @@ class LocalGrid(Randomiser):
         """Numbers of blocks of a group's grid."""
         return tuple(len(self.edges(name, group)) - 1 for name in group)
 
-    def oracle(self, group: Group) -> Oracle:
+    def oracle(self, group: Group) -> FrequencyOracle:
         """What randomises the blocks of a group's grid."""
         return best_oracle(math.prod(self.shape(group)), epsilon=self.epsilon)
 
@@ -95,7 +95,7 @@ class LocalGrid(Randomiser):
             ],
         }
 
-    def encode(self, value: ArrayLike, *, bits: Bits | None = None) -> Reports:
+    def encode(self, value: ArrayLike, *, bits: RandomSource | None = None) -> Reports:
         """The report of each client. ``value`` maps each attribute to the clients' labels."""
         cells = self._cells(value)
         source = source_of(bits)
@@ -156,7 +156,7 @@ class LocalGrid(Randomiser):
         measured = {}
         for group, state in zip(self.groups, self._states(counts), strict=True):
             found = self.oracle(group).estimate(state[:-1], int(state[-1]))
-            measured[group] = Measured(
+            measured[group] = BlockShares(
                 edges=tuple(self.edges(name, group) for name in group), shares=found
             )
         return GridEstimate(domains=dict(self.domains), measured=measured, reports=reports)
@@ -194,14 +194,14 @@ def _power_of_two(blocks: float) -> int:
     return below if blocks - below <= 2 * below - blocks else 2 * below
 
 
-def local_grid(
+def hybrid_grid(
     attributes: Mapping[str, Domain],
     *,
     epsilon: Number,
     clients: int | None = None,
     fine: int | None = None,
     coarse: int | None = None,
-) -> LocalGrid:
+) -> HybridGrid:
     """Ranges over any of several attributes; say how many ``clients``, or both grids.
 
     Theorem: each report is epsilon-DP in the local model: all attributes of a client together.
@@ -219,7 +219,7 @@ def local_grid(
     if clients is not None:
         _, (one, two) = granularity(reports=clients, epsilon=epsilon, attributes=len(attributes))
         fine, coarse = fine or one, coarse or two
-    made = LocalGrid(
+    made = HybridGrid(
         epsilon=positive("epsilon", epsilon),
         # In the order of their names: a description is a JSON object, which has no order.
         domains=tuple(sorted(attributes.items(), key=lambda item: item[0])),
@@ -240,9 +240,9 @@ def described(
     fine: int,
     coarse: int,
     oracles: Sequence[dict[str, Any]],  # noqa: ARG001 - compared with what is made
-) -> LocalGrid:
+) -> HybridGrid:
     """The grid of a description."""
-    return local_grid(
+    return hybrid_grid(
         {name: _domain(content) for name, content in domains.items()},
         epsilon=epsilon,
         fine=fine,

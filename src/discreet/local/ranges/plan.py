@@ -13,9 +13,14 @@ import numpy as np
 from discreet.core import _validate as check
 from discreet.core._rational import Number
 from discreet.core.errors import InvalidArgument
-from discreet.local.ranges._variance import ALIKE, LONGEST, BlocksLaw, Oracles
-from discreet.local.ranges.haar import HaarTree, haar
-from discreet.local.ranges.hierarchical import Tree, blocks, flat, tree
+from discreet.local.ranges._variance import ALIKE, LONGEST, HierarchicalVariance, Oracles
+from discreet.local.ranges.haar import LocalHaar, haar_wavelet
+from discreet.local.ranges.hierarchical import (
+    LocalHierarchicalHistogram,
+    blocks,
+    flat_histogram,
+    hierarchical_histogram,
+)
 from discreet.noise.distribution import Floats, Ints, floats
 from discreet.ranges.domain import Domain, declared
 from discreet.ranges.plan import lengths_of, table, tried_ranges
@@ -31,14 +36,14 @@ _STEPS = 400
 _FADED = 1e-3
 
 
-def optimal_tree(
+def optimal_hierarchical_histogram(
     *,
     domain: Domain,
     epsilon: Number,
     workload: Asked,
     oracle: Oracles = None,
     report_bits: int | None = None,
-) -> Tree:
+) -> LocalHierarchicalHistogram:
     """The nested blocks of least mean variance over a workload, for equally frequent cells.
 
     Theorem: for given levels and oracles the mean variance is convex in the shares of clients, and
@@ -54,7 +59,7 @@ def optimal_tree(
     workload = workload_of(workload, domain)
     # Of the largest blocks that fill up the domain alike, the largest one offers all levels.
     tops = {-(-domain.size // block) * block: block for block in _powers(domain.size)}
-    best: tuple[float, Tree] | None = None
+    best: tuple[float, LocalHierarchicalHistogram] | None = None
     for top in tops.values():
         sizes = [block for block in _powers(domain.size) if block <= top]
         whole = blocks(
@@ -78,7 +83,7 @@ def _powers(size: int) -> list[int]:
     return [1 << j for j in range((size - 1).bit_length())]
 
 
-def best_shares(law: BlocksLaw, workload: Workload) -> Floats:
+def best_shares(law: HierarchicalVariance, workload: Workload) -> Floats:
     """The shares of clients at which moving one from level to level changes nothing.
 
     The slope in the share of level i is ``-s_i / V_i`` times the sum over ``j >= i`` of
@@ -108,7 +113,7 @@ _ORACLES = ("subset_selection", "oue")
 class LocalCandidate:
     """A randomiser with its error over the workload, for equally frequent cells."""
 
-    randomiser: Tree | HaarTree
+    randomiser: LocalHierarchicalHistogram | LocalHaar
     mean: float
     """Mean variance of an estimated share over the workload, times the number of reports."""
     largest: float
@@ -146,7 +151,7 @@ class LocalPlan:
     candidates: tuple[LocalCandidate, ...]
 
     @property
-    def best(self) -> Tree | HaarTree:
+    def best(self) -> LocalHierarchicalHistogram | LocalHaar:
         """The randomiser to use."""
         return self.chosen.randomiser
 
@@ -174,7 +179,7 @@ class LocalPlan:
     __repr__ = __str__
 
 
-def plan_local(
+def plan_collection(
     domain: Domain,
     workload: Asked,
     *,
@@ -222,26 +227,28 @@ def plan_local(
 
 def _randomisers(
     domain: Domain, workload: Workload, epsilon: Fraction, report_bits: int | None
-) -> Iterator[Tree | HaarTree]:
+) -> Iterator[LocalHierarchicalHistogram | LocalHaar]:
     yield from _trees(domain, workload, epsilon, report_bits)
     for levels in (None, workload):
-        made = haar(domain=domain, epsilon=epsilon, workload=levels)
+        made = haar_wavelet(domain=domain, epsilon=epsilon, workload=levels)
         if report_bits is None or 8 * made.width <= report_bits:
             yield made
 
 
 def _trees(
     domain: Domain, workload: Workload, epsilon: Fraction, report_bits: int | None
-) -> Iterator[Tree]:
+) -> Iterator[LocalHierarchicalHistogram]:
     room = LONGEST if report_bits is None else report_bits
     for oracle in (None, *_ORACLES):
         with suppress(InvalidArgument):  # reports of this oracle are too long
-            yield optimal_tree(
+            yield optimal_hierarchical_histogram(
                 domain=domain, epsilon=epsilon, workload=workload, oracle=oracle, report_bits=room
             )
     for branching in BRANCHINGS:
         if branching < domain.size:
             with suppress(InvalidArgument):
-                yield tree(domain=domain, epsilon=epsilon, branching=branching, report_bits=room)
+                yield hierarchical_histogram(
+                    domain=domain, epsilon=epsilon, branching=branching, report_bits=room
+                )
     with suppress(InvalidArgument):
-        yield flat(domain=domain, epsilon=epsilon, report_bits=room)
+        yield flat_histogram(domain=domain, epsilon=epsilon, report_bits=room)

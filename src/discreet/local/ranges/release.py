@@ -15,7 +15,7 @@ from scipy.special import ndtri
 from discreet.accounting.guarantee import Guarantee
 from discreet.core import canonical_json as canonical
 from discreet.core.errors import InvalidArgument
-from discreet.local.ranges._variance import BlocksLaw, HaarLaw, Spread
+from discreet.local.ranges._variance import HaarVariance, HierarchicalVariance, Spread
 from discreet.noise.distribution import Floats, Ints
 from discreet.ranges import _range_answers as polish
 from discreet.ranges import _range_answers as quantile
@@ -23,9 +23,9 @@ from discreet.ranges import domain
 from discreet.ranges._measurements import packed, unpacked
 from discreet.ranges._range_answers import RangeAnswers
 from discreet.ranges.domain import Domain
-from discreet.ranges.release import Polished
+from discreet.ranges.release import NonnegativeRelease
 from discreet.ranges.strategies.haar import Haar
-from discreet.ranges.strategies.hierarchical import Blocks
+from discreet.ranges.strategies.hierarchical import HierarchicalHistogram
 
 VERSION = 1
 _UNSEEN = 1e300
@@ -35,7 +35,7 @@ Variances: TypeAlias = Callable[[Any, Any], Floats]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Level:
+class LevelEstimate:
     """What one level's reports say: an unbiased share for each of its blocks.
 
     Of the Haar wavelet: for each block, the share of its left half less that of its right one.
@@ -62,7 +62,7 @@ class LocalRanges(RangeAnswers):
 
     domain: Domain
     structure: Structure
-    levels: tuple[Level, ...]
+    levels: tuple[LevelEstimate, ...]
     reports: int
     guarantee: Guarantee
 
@@ -88,12 +88,12 @@ class LocalRanges(RangeAnswers):
         return np.diff(quantile.monotone(self._prefixes)) / self.reports
 
     @property
-    def law(self) -> BlocksLaw | HaarLaw:
+    def law(self) -> HierarchicalVariance | HaarVariance:
         """The law of the errors, given how many reports each level had."""
         rates = tuple(level.reports / max(self.reports, 1) for level in self.levels)
         if self.structure == "haar":
-            return HaarLaw(size=self.domain.size, rates=rates, square=self.levels[0].spread[0])
-        return BlocksLaw(
+            return HaarVariance(size=self.domain.size, rates=rates, square=self.levels[0].spread[0])
+        return HierarchicalVariance(
             size=self.domain.size,
             sizes=tuple(level.block for level in self.levels),
             spreads=tuple(level.spread for level in self.levels),
@@ -104,12 +104,12 @@ class LocalRanges(RangeAnswers):
         """The share of the clients between two labels, both included; None is an open end."""
         return self.answer(lower, upper) / max(self.reports, 1)
 
-    def polished(self) -> Polished:
+    def polished(self) -> NonnegativeRelease:
         """Cells that are not negative and sum to the number of reports."""
         total = float(self.reports)
         strategy = replace(self._strategy, size=self.domain.size)
         cells = polish.non_negative(strategy, self._noise, self.cells, total=total)
-        return Polished(domain=self.domain, cells=cells, pinned=total)
+        return NonnegativeRelease(domain=self.domain, cells=cells, pinned=total)
 
     def to_json(self) -> str:
         """The whole artefact as text; ``from_json`` reads it back."""
@@ -174,20 +174,24 @@ class LocalRanges(RangeAnswers):
         return shapes == [level.values.shape for level in self.levels]
 
     @cached_property
-    def _strategy(self) -> Blocks | Haar:
+    def _strategy(self) -> HierarchicalHistogram | Haar:
         many = len(self.levels)
         equal = (Fraction(1, many),) * many
         size = self.law.padded
         if self.structure == "haar":
             return Haar(size=size, shares=equal, total=self.reports)
         sizes = tuple(level.block for level in self.levels)
-        return Blocks(size=size, sizes=sizes, shares=equal, total=self.reports)
+        return HierarchicalHistogram(size=size, sizes=sizes, shares=equal, total=self.reports)
 
     @cached_property
     def _noise(self) -> Floats:
         """Variances of the levels' counts, for equally frequent cells: the weights of levels."""
         law = self.law
-        one = law.noise if isinstance(law, BlocksLaw) else np.full(len(self.levels), law.square)
+        one = (
+            law.noise
+            if isinstance(law, HierarchicalVariance)
+            else np.full(len(self.levels), law.square)
+        )
         reports = np.array([level.reports for level in self.levels], dtype=np.float64)
         seen = self.reports**2 * one / np.maximum(reports, 1.0)
         return np.where(reports > 0, seen, _UNSEEN)
@@ -251,9 +255,9 @@ class LocalRanges(RangeAnswers):
         return -float(ndtri(tail / 2)) * np.sqrt(variance)
 
 
-def _read_level(content: dict[str, Any]) -> Level:
+def _read_level(content: dict[str, Any]) -> LevelEstimate:
     alpha, gamma = map(float, content["spread"])
-    return Level(
+    return LevelEstimate(
         block=int(content["block"]),
         spread=(alpha, gamma),
         reports=int(content["reports"]),

@@ -16,7 +16,7 @@ from discreet.core._validate import count
 from discreet.core.errors import InvalidArgument
 from discreet.local.distribution import SquareWave
 from discreet.noise.distribution import Floats, Ints
-from discreet.noise.random_source import Bits, source_of
+from discreet.noise.random_source import RandomSource, source_of
 
 _MOST_CELLS = 4096
 
@@ -51,7 +51,7 @@ def unbiased_variance(wave: SquareWave, first: Ints, last: Ints) -> Floats:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Expected:
+class SimulatedError:
     """Mean square error of the shares of all ranges, by simulation: of this many runs."""
 
     error: float
@@ -60,15 +60,15 @@ class Expected:
     runs: int
 
 
-def simulated_error(
+def simulate_square_wave_error(
     wave: SquareWave,
     *,
     reports: int,
     shares: ArrayLike | None = None,
     smooth: bool = True,
     runs: int = 20,
-    bits: Bits | None = None,
-) -> Expected:
+    bits: RandomSource | None = None,
+) -> SimulatedError:
     """The mean square error over all ranges if the clients were distributed like ``shares``.
 
     Heuristic: no theorem. A guess of the distribution (by default uniform, which suits smoothing)
@@ -86,7 +86,7 @@ def simulated_error(
         told = wave.estimate(_reported(wave, clients, rng), n, smooth=smooth).shares
         errors[run] = _all_ranges(np.cumsum(told - clients / n))
     spread = float(errors.std(ddof=1)) / repeated**0.5
-    return Expected(error=float(errors.mean()), std=spread, runs=repeated)
+    return SimulatedError(error=float(errors.mean()), std=spread, runs=repeated)
 
 
 def _reported(wave: SquareWave, clients: Ints, rng: np.random.Generator) -> Ints:

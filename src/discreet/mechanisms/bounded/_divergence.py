@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from discreet.core._rational import exp_minus
 from discreet.core.errors import Unsupported
-from discreet.noise.bounded_laplace import BoundedLaplace
+from discreet.noise.bounded_laplace import BoundedDiscreteLaplace
 from discreet.noise.distribution import Floats, floats
 from discreet.noise.laplace import LARGEST_SCALE
 
@@ -36,7 +36,7 @@ _HALVINGS = 48
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outputs:
+class BoundedOutputs:
     """Outputs 0..span of a statistic that moves by at most ``shift`` between neighbours."""
 
     span: int
@@ -196,7 +196,7 @@ _LARGEST_TABLE = 400
 _NODES_bounded_check = 24
 
 
-def worst_divergence(outputs: Outputs, scale: Fraction, epsilon: float) -> tuple[float, str]:
+def worst_divergence(outputs: BoundedOutputs, scale: Fraction, epsilon: float) -> tuple[float, str]:
     """The largest divergence of two centres, both orders, and how it was found."""
     if outputs.span < _LARGEST_TABLE:
         return _all_pairs(outputs, scale, epsilon), "sum over the outputs, all pairs of centres"
@@ -208,11 +208,14 @@ def table(span: int, scale: Fraction) -> Floats:
     """All laws: row q, column output."""
     every = np.arange(span + 1)
     return np.array(
-        [BoundedLaplace(scale, lower=-q, upper=span - q).pmf(every - q) for q in every.tolist()]
+        [
+            BoundedDiscreteLaplace(scale, lower=-q, upper=span - q).pmf(every - q)
+            for q in every.tolist()
+        ]
     )
 
 
-def _all_pairs(outputs: Outputs, scale: Fraction, epsilon: float) -> float:
+def _all_pairs(outputs: BoundedOutputs, scale: Fraction, epsilon: float) -> float:
     laws = table(outputs.span, scale)
     factor = math.exp(epsilon) * (1 + 1e-13)  # rounding of doubles is not a loss
     worst = 0.0
@@ -223,7 +226,7 @@ def _all_pairs(outputs: Outputs, scale: Fraction, epsilon: float) -> float:
     return worst
 
 
-def _some_pairs(outputs: Outputs, scale: Fraction, epsilon: float) -> float:
+def _some_pairs(outputs: BoundedOutputs, scale: Fraction, epsilon: float) -> float:
     """Centres near both edges and where the search found the worst, shifts whole and halved."""
     last = outputs.span - outputs.shift
     suspect = outputs.worst(float(scale), epsilon)[1]
@@ -239,7 +242,7 @@ def _some_pairs(outputs: Outputs, scale: Fraction, epsilon: float) -> float:
 
 def _half_line(span: int, scale: Fraction, pair: tuple[int, int], epsilon: float) -> float:
     """The excess of the worst half-line, among those that end between the two centres."""
-    laws = [BoundedLaplace(scale, lower=-q, upper=span - q) for q in pair]
+    laws = [BoundedDiscreteLaplace(scale, lower=-q, upper=span - q) for q in pair]
     low, high = min(pair), max(pair)
     # The loss is monotone between the centres: find where it passes epsilon, and look around it.
     falling = pair[0] < pair[1]

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import special
 
-from discreet.mechanisms.additive import Additive
-from discreet.mechanisms.quantiles import Column
-from discreet.mechanisms.scalar._base import Noise, Scalar
+from discreet.mechanisms.additive import AdditiveMechanism
+from discreet.mechanisms.quantiles import SortedColumn
+from discreet.mechanisms.scalar._base import Noise, ScalarNoise
 from discreet.noise.distribution import Floats
 from discreet.noise.gaussian import RoundedGaussian
 from discreet.noise.laplace import RoundedLaplace
@@ -24,7 +24,7 @@ _REACH = 45
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ErrorLaw:
+class ErrorDistribution:
     """Errors in the unit of the data, in order, and how likely they are."""
 
     errors: Floats
@@ -69,7 +69,7 @@ class _Window:
     """Both ends of the cells; the same array for points."""
 
     @classmethod
-    def of(cls, steps: int, column: Column, scale: float) -> _Window:
+    def of(cls, steps: int, column: SortedColumn, scale: float) -> _Window:
         """Around a truth so many steps above the lower bound."""
         below, above = steps, column.span - steps
         reach = math.ceil(_REACH * scale)
@@ -101,15 +101,17 @@ class _Window:
         return masses
 
 
-def bounded_error(steps: int, column: Column, scale: float) -> ErrorLaw:
+def bounded_error(steps: int, column: SortedColumn, scale: float) -> ErrorDistribution:
     """Noise conditioned on the bounds, so many steps above the lower one."""
     window = _Window.of(steps, column, scale)
     low, high = window.ends
     masses = window.masses((np.abs(low), np.abs(high)))
-    return ErrorLaw(errors=window.errors * column.step, masses=masses / masses.sum())
+    return ErrorDistribution(errors=window.errors * column.step, masses=masses / masses.sum())
 
 
-def clamped_error(steps: int, column: Column, noise: Additive | Scalar) -> ErrorLaw:
+def clamped_error(
+    steps: int, column: SortedColumn, noise: AdditiveMechanism | ScalarNoise
+) -> ErrorDistribution:
     """Any additive noise, with what leaves set to the nearer bound."""
     window = _Window.of(steps, column, noise.std / column.step)
     low, high = window.ends
@@ -119,12 +121,12 @@ def clamped_error(steps: int, column: Column, noise: Additive | Scalar) -> Error
     ends = np.append(low, high[-1]) * column.step
     masses = np.diff(reached(ends), prepend=0.0, append=1.0)
     errors = np.concatenate(([-window.below], window.errors, [window.above]))
-    return ErrorLaw(errors=errors * column.step, masses=masses)
+    return ErrorDistribution(errors=errors * column.step, masses=masses)
 
 
-def _distribution(mechanism: Additive | Scalar) -> Callable[[Floats], Floats]:
+def _distribution(mechanism: AdditiveMechanism | ScalarNoise) -> Callable[[Floats], Floats]:
     """The probability of noise up to a number, in the unit of the data."""
-    if isinstance(mechanism, Scalar):
+    if isinstance(mechanism, ScalarNoise):
         noise: Noise = mechanism.noise
         step = mechanism.scale.step
     else:
@@ -147,7 +149,7 @@ def _distribution(mechanism: Additive | Scalar) -> Callable[[Floats], Floats]:
     return reached
 
 
-def folded_error(steps: int, column: Column, scale: float) -> ErrorLaw:
+def folded_error(steps: int, column: SortedColumn, scale: float) -> ErrorDistribution:
     """Laplace noise, reflected at the bounds.
 
     The images of an output are 2 span apart, so each sum over them is geometric.
@@ -165,4 +167,4 @@ def folded_error(steps: int, column: Column, scale: float) -> ErrorLaw:
     if window.is_lattice:
         # A bound is its own image.
         masses[(low == -window.below) | (low == window.above)] /= 2
-    return ErrorLaw(errors=window.errors * column.step, masses=masses)
+    return ErrorDistribution(errors=window.errors * column.step, masses=masses)

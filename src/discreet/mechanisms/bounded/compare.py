@@ -12,19 +12,19 @@ import numpy as np
 from discreet.core._rational import Number
 from discreet.core._validate import finite, listed, one_of
 from discreet.core.errors import InvalidArgument
-from discreet.core.relation import Relation
+from discreet.core.relation import NeighboringRelation
 from discreet.mechanisms._inputs import Lattice, declared
-from discreet.mechanisms.additive import Additive
-from discreet.mechanisms.bounded._error import ErrorLaw, clamped_error, folded_error
+from discreet.mechanisms.additive import AdditiveMechanism
+from discreet.mechanisms.bounded._error import ErrorDistribution, clamped_error, folded_error
 from discreet.mechanisms.bounded.mechanism import (
-    BoundedLaplace,
-    Within,
+    BoundedLaplaceMechanism,
+    BoundedOutput,
     bounded_laplace,
-    clamped,
-    folded,
+    clamp_output,
+    reflect_output,
 )
-from discreet.mechanisms.scalar._base import LOSSES, WORDS, Loss, Scalar
-from discreet.mechanisms.scalar.best_noise import best_additive
+from discreet.mechanisms.scalar._base import LOSSES, WORDS, Loss, ScalarNoise
+from discreet.mechanisms.scalar.best_noise import best_additive_noise
 from discreet.noise.laplace import DiscreteLaplace, RoundedLaplace
 
 Prior: TypeAlias = Literal["uniform", "worst"] | Sequence[float]
@@ -32,7 +32,7 @@ Prior: TypeAlias = Literal["uniform", "worst"] | Sequence[float]
 
 _LEVEL = 0.95
 _NODES = 65
-_MEASURES: dict[Loss, Callable[[ErrorLaw], float]] = {
+_MEASURES: dict[Loss, Callable[[ErrorDistribution], float]] = {
     "mse": lambda law: law.root_mean_square,
     "mae": lambda law: law.mean_absolute,
     "p95": lambda law: law.size(_LEVEL),
@@ -44,12 +44,12 @@ class BoundedOption:
     """One way to stay between the bounds, and what its error costs in the unit of the data."""
 
     name: str
-    mechanism: BoundedLaplace | Within
+    mechanism: BoundedLaplaceMechanism | BoundedOutput
     loss: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BoundedAdvice:
+class BoundedComparison:
     """All ways, best first. Made by `advise_bounded`."""
 
     options: tuple[BoundedOption, ...]
@@ -58,7 +58,7 @@ class BoundedAdvice:
     """The loss of a number that is published without a look at the data."""
 
     @property
-    def best(self) -> BoundedLaplace | Within:
+    def best(self) -> BoundedLaplaceMechanism | BoundedOutput:
         """The mechanism of least expected loss."""
         return self.options[0].mechanism
 
@@ -79,7 +79,7 @@ class BoundedAdvice:
     __str__ = __repr__ = explain
 
 
-def advise_bounded(  # noqa: PLR0913 - each has a default and a name
+def compare_bounded_noise(  # noqa: PLR0913 - each has a default and a name
     *,
     lower: Number,
     upper: Number,
@@ -89,8 +89,8 @@ def advise_bounded(  # noqa: PLR0913 - each has a default and a name
     loss: Loss = "mse",
     prior: Prior = "uniform",
     on: Lattice | None = None,
-    relation: Relation = Relation.ADD_REMOVE,
-) -> BoundedAdvice:
+    relation: NeighboringRelation = NeighboringRelation.ADD_REMOVE,
+) -> BoundedComparison:
     """Clamped, folded or bounded noise: the way of least expected loss.
 
     Compared are all noises of `best_additive`, clamped, Laplace noise, folded, and bounded Laplace
@@ -113,7 +113,7 @@ def advise_bounded(  # noqa: PLR0913 - each has a default and a name
         on=on,
         relation=relation,
     )
-    additive = best_additive(
+    additive = best_additive_noise(
         sensitivity=min(declared(sensitivity), finite("upper", upper) - finite("lower", lower)),
         epsilon=epsilon,
         delta=delta,
@@ -128,41 +128,49 @@ def advise_bounded(  # noqa: PLR0913 - each has a default and a name
     ]
     options.sort(key=lambda one: one.loss)
     guess = float(np.mean(truths))
-    guesses = (ErrorLaw(errors=np.array([guess - truth]), masses=np.ones(1)) for truth in truths)
-    return BoundedAdvice(options=tuple(options), loss=loss, constant=_loss(guesses, loss, prior))
+    guesses = (
+        ErrorDistribution(errors=np.array([guess - truth]), masses=np.ones(1)) for truth in truths
+    )
+    return BoundedComparison(
+        options=tuple(options), loss=loss, constant=_loss(guesses, loss, prior)
+    )
 
 
 def _ways(
-    direct: BoundedLaplace, noises: list[Additive | Scalar]
-) -> Iterator[tuple[str, BoundedLaplace | Within, Callable[[float], ErrorLaw]]]:
+    direct: BoundedLaplaceMechanism, noises: list[AdditiveMechanism | ScalarNoise]
+) -> Iterator[
+    tuple[str, BoundedLaplaceMechanism | BoundedOutput, Callable[[float], ErrorDistribution]]
+]:
     """Each way with its mechanism and the law of its error around a truth."""
     low, high = direct.bounds
     for noise in noises:
         yield (
             f"clamped {noise.name}",
-            clamped(noise, lower=low, upper=high),
+            clamp_output(noise, lower=low, upper=high),
             partial(_clamped_at, direct, noise),
         )
-        part = (noise.integers or noise.grid) if isinstance(noise, Additive) else None
+        part = (noise.integers or noise.grid) if isinstance(noise, AdditiveMechanism) else None
         if part is not None and isinstance(part.noise, DiscreteLaplace | RoundedLaplace):
             scale = float(part.noise.scale) * part.step / direct.column.step
             yield (
                 f"folded {noise.name}",
-                folded(noise, lower=low, upper=high),
+                reflect_output(noise, lower=low, upper=high),
                 partial(_folded_at, direct, scale),
             )
     yield "bounded laplace", direct, direct.error
 
 
-def _clamped_at(direct: BoundedLaplace, noise: Additive | Scalar, truth: float) -> ErrorLaw:
+def _clamped_at(
+    direct: BoundedLaplaceMechanism, noise: AdditiveMechanism | ScalarNoise, truth: float
+) -> ErrorDistribution:
     return clamped_error(direct.steps(truth), direct.column, noise)
 
 
-def _folded_at(direct: BoundedLaplace, scale: float, truth: float) -> ErrorLaw:
+def _folded_at(direct: BoundedLaplaceMechanism, scale: float, truth: float) -> ErrorDistribution:
     return folded_error(direct.steps(truth), direct.column, scale)
 
 
-def _truths(prior: Prior, mechanism: BoundedLaplace) -> list[float]:
+def _truths(prior: Prior, mechanism: BoundedLaplaceMechanism) -> list[float]:
     low, high = mechanism.bounds
     if isinstance(prior, str):
         if prior not in ("uniform", "worst"):
@@ -182,13 +190,13 @@ def _truths(prior: Prior, mechanism: BoundedLaplace) -> list[float]:
     return values
 
 
-def _loss(laws: Iterable[ErrorLaw], loss: Loss, prior: Prior) -> float:
+def _loss(laws: Iterable[ErrorDistribution], loss: Loss, prior: Prior) -> float:
     """Of the mixture of the laws, or of the worst one."""
     measure = _MEASURES[loss]
     if isinstance(prior, str) and prior == "worst":
         return max(measure(law) for law in laws)
     every = list(laws)
-    mixture = ErrorLaw(
+    mixture = ErrorDistribution(
         errors=np.concatenate([law.errors for law in every]),
         masses=np.concatenate([law.masses for law in every]) / len(every),
     )

@@ -14,16 +14,16 @@ from discreet.core import _validate as check
 from discreet.core._rational import Number
 from discreet.core._validate import exponent_below, positive, probability
 from discreet.core.errors import InvalidArgument, OutOfDomain, Unsupported
-from discreet.core.relation import Relation
+from discreet.core.relation import NeighboringRelation
 from discreet.mechanisms._inputs import LARGEST_INPUT, Lattice, Released, declared, lattice, read
-from discreet.mechanisms.additive import Additive
-from discreet.mechanisms.bounded._divergence import Outputs, spendable, worst_divergence
-from discreet.mechanisms.bounded._error import ErrorLaw, bounded_error
-from discreet.mechanisms.mechanism import Certificate, Check, Mechanism, promised
-from discreet.mechanisms.quantiles import Column
-from discreet.mechanisms.scalar._base import Scalar
+from discreet.mechanisms.additive import AdditiveMechanism
+from discreet.mechanisms.bounded._divergence import BoundedOutputs, spendable, worst_divergence
+from discreet.mechanisms.bounded._error import ErrorDistribution, bounded_error
+from discreet.mechanisms.mechanism import Certificate, CertificateCheck, Mechanism, promised
+from discreet.mechanisms.quantiles import SortedColumn
+from discreet.mechanisms.scalar._base import ScalarNoise
 from discreet.noise.bounded_laplace import sample_between
-from discreet.noise.random_source import Bits, source_of
+from discreet.noise.random_source import RandomSource, source_of
 
 # Bits of the grid: steps of the span or of the bounds, and of the scale of the noise, at most.
 _SPAN_BITS = 39
@@ -35,16 +35,16 @@ _NODES = 65
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BoundedLaplace(Mechanism):
+class BoundedLaplaceMechanism(Mechanism):
     """Laplace noise conditioned on the bounds. Made by `bounded_laplace`."""
 
-    column: Column
-    outputs: Outputs
+    column: SortedColumn
+    outputs: BoundedOutputs
     scale: Fraction
     """In steps of the grid."""
     target: tuple[Fraction, Fraction]
     bounds: tuple[float, float]
-    relation: Relation
+    relation: NeighboringRelation
 
     @property
     def guarantee(self) -> Guarantee:
@@ -56,7 +56,7 @@ class BoundedLaplace(Mechanism):
         """Scale of the noise, in the unit of the data."""
         return float(self.scale) * self.column.step
 
-    def error(self, value: float) -> ErrorLaw:
+    def error(self, value: float) -> ErrorDistribution:
         """The law of the error where ``value`` is true: for public or made-up values."""
         return bounded_error(self.steps(value), self.column, float(self.scale))
 
@@ -85,7 +85,7 @@ class BoundedLaplace(Mechanism):
         width = (high + (self.column.exponent != 0)) * self.column.step
         return -width, width
 
-    def release(self, value: float, *, bits: Bits | None = None) -> Released:
+    def release(self, value: float, *, bits: RandomSource | None = None) -> Released:
         """A noisy number between the bounds; a whole one on whole bounds."""
         steps = self.steps(value)
         low = np.array([-steps], dtype=np.int64)
@@ -105,7 +105,7 @@ class BoundedLaplace(Mechanism):
         """Recompute the divergence from the laws of pairs of centres, both orders."""
         epsilon, delta = map(float, self.target)
         found, route = worst_divergence(self.outputs, self.scale, epsilon)
-        check = Check(
+        check = CertificateCheck(
             part=f"scale {self.width:.6g} on {self.column.span + 1} outputs",
             epsilon=epsilon,
             claimed=delta,
@@ -120,10 +120,10 @@ class BoundedLaplace(Mechanism):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Within(Mechanism):
+class BoundedOutput(Mechanism):
     """Any additive noise, brought back between public bounds. Made by `clamped` and `folded`."""
 
-    inner: Additive | Scalar
+    inner: AdditiveMechanism | ScalarNoise
     lower: float
     upper: float
     folds: bool
@@ -143,7 +143,7 @@ class Within(Mechanism):
         high = min(self.inner.interval(level)[1], float(self.upper - self.lower))
         return -high, high
 
-    def release(self, value: ArrayLike, *, bits: Bits | None = None) -> Released:
+    def release(self, value: ArrayLike, *, bits: RandomSource | None = None) -> Released:
         """Noisy numbers between the bounds."""
         given = read(value)
         if given.whole is not None:
@@ -167,7 +167,9 @@ class Within(Mechanism):
         return f"{name}({self.inner!r}, [{self.lower:g}, {self.upper:g}])"
 
 
-def clamped(mechanism: Additive | Scalar, *, lower: Number, upper: Number) -> Within:
+def clamp_output(
+    mechanism: AdditiveMechanism | ScalarNoise, *, lower: Number, upper: Number
+) -> BoundedOutput:
     """The same noise; what leaves the bounds is set to the nearer one.
 
     Theorem: the guarantee of ``mechanism``; errors never grow.
@@ -178,10 +180,12 @@ def clamped(mechanism: Additive | Scalar, *, lower: Number, upper: Number) -> Wi
     Needs: bounds that are public.
     """
     low, high = _ends(lower, upper)
-    return Within(inner=mechanism, lower=low, upper=high, folds=False)
+    return BoundedOutput(inner=mechanism, lower=low, upper=high, folds=False)
 
 
-def folded(mechanism: Additive | Scalar, *, lower: Number, upper: Number) -> Within:
+def reflect_output(
+    mechanism: AdditiveMechanism | ScalarNoise, *, lower: Number, upper: Number
+) -> BoundedOutput:
     """The same noise; what leaves the bounds is reflected back, so that nothing piles up there.
 
     Theorem: the guarantee of ``mechanism``; errors never grow.
@@ -191,7 +195,7 @@ def folded(mechanism: Additive | Scalar, *, lower: Number, upper: Number) -> Wit
     Needs: bounds that are public.
     """
     low, high = _ends(lower, upper)
-    return Within(inner=mechanism, lower=low, upper=high, folds=True)
+    return BoundedOutput(inner=mechanism, lower=low, upper=high, folds=True)
 
 
 def bounded_laplace(
@@ -202,8 +206,8 @@ def bounded_laplace(
     epsilon: Number,
     delta: Number = 0,
     on: Lattice | None = None,
-    relation: Relation = Relation.ADD_REMOVE,
-) -> BoundedLaplace:
+    relation: NeighboringRelation = NeighboringRelation.ADD_REMOVE,
+) -> BoundedLaplaceMechanism:
     """Laplace noise that stays between two bounds, with the scale that this needs.
 
     Noise conditioned on bounds depends on where the truth lies between them: with the usual scale
@@ -225,9 +229,9 @@ def bounded_laplace(
     moved = min(declared(sensitivity), high - low)
     column = _column((low, high), moved, eps, on)
     shift = min(math.ceil(moved / Fraction(2) ** column.exponent), column.span)
-    outputs = Outputs(span=column.span, shift=shift)
+    outputs = BoundedOutputs(span=column.span, shift=shift)
     spent = spendable(eps, dlt)
-    return BoundedLaplace(
+    return BoundedLaplaceMechanism(
         column=column,
         outputs=outputs,
         scale=outputs.calibrate(eps, spent),
@@ -239,12 +243,12 @@ def bounded_laplace(
 
 def _column(
     bounds: tuple[Fraction, Fraction], moved: Fraction, epsilon: Fraction, on: Lattice | None
-) -> Column:
+) -> SortedColumn:
     """Whole numbers if all is whole, else the finest grid that the sampler can hold."""
     lattice(on)
     low, high = bounds
     if on != "reals" and all(number.denominator == 1 for number in (low, high, moved)):
-        return Column.of(low, high, 1)
+        return SortedColumn.of(low, high, 1)
     if on == "integers":
         raise InvalidArgument("on='integers' needs whole bounds and a whole sensitivity.")
     largest = max(abs(low), abs(high), high - low)
@@ -253,7 +257,7 @@ def _column(
         exponent_below(largest, resolution=_SPAN_BITS) + 1,
         exponent_below(moved / epsilon, resolution=_SCALE_BITS) + 1,
     )
-    return Column.of(low, high, Fraction(2) ** exponent)
+    return SortedColumn.of(low, high, Fraction(2) ** exponent)
 
 
 def _ends(lower: Number, upper: Number) -> tuple[float, float]:

@@ -12,19 +12,19 @@ from numpy.typing import ArrayLike
 from discreet.accounting.guarantee import Guarantee
 from discreet.core._rational import Number, root_down
 from discreet.core._validate import count, flag, one_of
-from discreet.core.relation import Relation
+from discreet.core.relation import NeighboringRelation
 from discreet.mechanisms.additive import laplace
 from discreet.mechanisms.bounded.mechanism import (
-    BoundedLaplace,
-    Within,
+    BoundedLaplaceMechanism,
+    BoundedOutput,
     bounded_laplace,
-    clamped,
-    folded,
+    clamp_output,
+    reflect_output,
 )
-from discreet.mechanisms.data_dependent._smooth_statistics import Variance
+from discreet.mechanisms.data_dependent._smooth_statistics import SmoothVariance
 from discreet.mechanisms.mechanism import Certificate, Mechanism
-from discreet.mechanisms.quantiles import Column
-from discreet.noise.random_source import Bits
+from discreet.mechanisms.quantiles import SortedColumn
+from discreet.noise.random_source import RandomSource
 
 Method: TypeAlias = Literal["clamp", "fold", "bounded"]
 
@@ -34,12 +34,12 @@ _ALLOWANCE = Fraction(1, 1 << 50)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Spread(Mechanism):
+class PrivateSpread(Mechanism):
     """A variance or a standard deviation. Made by `private_variance` and `private_sd`."""
 
-    column: Column
+    column: SortedColumn
     rows: int
-    inner: BoundedLaplace | Within
+    inner: BoundedLaplaceMechanism | BoundedOutput
     takes_root: Literal["never", "before", "after"]
     """Whether the noise is on the variance, on its root, or on the variance before the root."""
 
@@ -60,10 +60,10 @@ class Spread(Mechanism):
             high = math.sqrt(high)
         return -high, high
 
-    def release(self, values: ArrayLike, *, bits: Bits | None = None) -> float:
+    def release(self, values: ArrayLike, *, bits: RandomSource | None = None) -> float:
         """The noisy statistic."""
         codes = self.column.sorted(values, rows=self.rows)
-        exact = float(Variance(rows=self.rows).value(codes)) * self.column.step**2
+        exact = float(SmoothVariance(rows=self.rows).value(codes)) * self.column.step**2
         noisy = self.inner.release(
             math.sqrt(exact) if self.takes_root == "before" else exact, bits=bits
         )
@@ -87,7 +87,7 @@ def private_variance(
     delta: Number = 0,
     method: Method = "clamp",
     grid: Number | None = None,
-) -> Spread:
+) -> PrivateSpread:
     """The sample variance of a column of a public number of rows.
 
     Theorem: (epsilon, delta)-DP if one row is replaced; the release lies between 0 and the
@@ -101,10 +101,10 @@ def private_variance(
     column, square = _prepare(lower, upper, grid, rows)
     moved = square * (Fraction(1, rows) + _ALLOWANCE)
     inner = _within(method, square * _largest(rows), moved, epsilon, delta)
-    return Spread(column=column, rows=rows, inner=inner, takes_root="never")
+    return PrivateSpread(column=column, rows=rows, inner=inner, takes_root="never")
 
 
-def private_sd(
+def private_std(
     *,
     lower: Number,
     upper: Number,
@@ -114,7 +114,7 @@ def private_sd(
     method: Method = "clamp",
     direct: bool = False,
     grid: Number | None = None,
-) -> Spread:
+) -> PrivateSpread:
     """The sample standard deviation: the root of a noisy variance, or with noise of its own.
 
     The root is free and better, unless the deviation is below ``(upper - lower) / (2
@@ -132,20 +132,20 @@ def private_sd(
     if not flag("direct", direct):
         moved = square * (Fraction(1, rows) + _ALLOWANCE)
         inner = _within(method, square * _largest(rows), moved, epsilon, delta)
-        return Spread(column=column, rows=rows, inner=inner, takes_root="after")
+        return PrivateSpread(column=column, rows=rows, inner=inner, takes_root="after")
     span = column.span * Fraction(2) ** column.exponent
     moved = span * (root_down(Fraction(1, rows)) + _ALLOWANCE)
     top = span * (root_down(_largest(rows)) + _ALLOWANCE)
     inner = _within(method, top, moved, epsilon, delta)
-    return Spread(column=column, rows=rows, inner=inner, takes_root="before")
+    return PrivateSpread(column=column, rows=rows, inner=inner, takes_root="before")
 
 
 def _prepare(
     lower: Number, upper: Number, grid: Number | None, rows: int
-) -> tuple[Column, Fraction]:
+) -> tuple[SortedColumn, Fraction]:
     """The column, and the square of its width."""
     count("rows", rows, minimum=2)
-    column = Column.of(lower, upper, grid)
+    column = SortedColumn.of(lower, upper, grid)
     return column, (column.span * Fraction(2) ** column.exponent) ** 2
 
 
@@ -156,7 +156,7 @@ def _largest(rows: int) -> Fraction:
 
 def _within(
     method: Method, upper: Fraction, moved: Fraction, epsilon: Number, delta: Number
-) -> BoundedLaplace | Within:
+) -> BoundedLaplaceMechanism | BoundedOutput:
     one_of("method", method, get_args(Method))
     if method == "bounded":
         return bounded_laplace(
@@ -166,13 +166,13 @@ def _within(
             epsilon=epsilon,
             delta=delta,
             on="reals",
-            relation=Relation.REPLACE_ONE,
+            relation=NeighboringRelation.REPLACE_ONE,
         )
     noise = laplace(
         sensitivity=moved,
         epsilon=epsilon,
         delta=delta,
         on="reals",
-        relation=Relation.REPLACE_ONE,
+        relation=NeighboringRelation.REPLACE_ONE,
     )
-    return (folded if method == "fold" else clamped)(noise, lower=0, upper=upper)
+    return (reflect_output if method == "fold" else clamp_output)(noise, lower=0, upper=upper)

@@ -28,7 +28,7 @@ from discreet.core._rational import Enclosure, ceil_div, exp_minus, round_down
 from discreet.core.errors import InvalidArgument
 from discreet.noise.distribution import Floats
 from discreet.noise.gaussian import RoundedGaussian
-from discreet.noise.random_source import Bits
+from discreet.noise.random_source import RandomSource
 from discreet.noise.uniform import LazyUniform, invert
 
 # ── Rational angle ───────────────────────────────────────────────────────────────────────────────
@@ -104,7 +104,7 @@ _CELLS = 64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Family(ABC):
+class NoiseFamily(ABC):
     """Noise of scale ``multiplier * S`` for a beta-smooth bound S."""
 
     epsilon: Fraction
@@ -126,12 +126,12 @@ class Family(ABC):
         """The z that the noise at scale 1 exceeds in size with probability ``1 - level``."""
 
     @abstractmethod
-    def draw(self, scale: Fraction, bits: Bits) -> int:
+    def draw(self, scale: Fraction, bits: RandomSource) -> int:
         """Noise of ``scale`` steps, rounded to the nearest step: exact."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Laplace(Family):
+class SmoothLaplace(NoiseFamily):
     """exp(-|z|) / 2."""
 
     @classmethod
@@ -164,7 +164,7 @@ class Laplace(Family):
     def tail(self, level: float) -> float:
         return -math.log1p(-level)
 
-    def draw(self, scale: Fraction, bits: Bits) -> int:
+    def draw(self, scale: Fraction, bits: RandomSource) -> int:
         return laplace_draw(scale, bits)
 
 
@@ -173,7 +173,7 @@ def laplace_log_density(z: Floats) -> Floats:
     return np.asarray(-np.abs(z) - math.log(2))
 
 
-def laplace_draw(scale: Fraction, bits: Bits) -> int:
+def laplace_draw(scale: Fraction, bits: RandomSource) -> int:
     """Laplace noise of ``scale`` steps, rounded to the nearest step: exact."""
 
     def beyond(z: Fraction, precision: int) -> Enclosure:
@@ -206,7 +206,7 @@ def laplace_delta(epsilon: float, beta: float, c: float) -> float:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Gaussian(Family):
+class SmoothGaussian(NoiseFamily):
     """exp(-z^2 / 2) / sqrt(2 pi)."""
 
     @classmethod
@@ -239,7 +239,7 @@ class Gaussian(Family):
     def tail(self, level: float) -> float:
         return float(special.ndtri((1 + level) / 2))
 
-    def draw(self, scale: Fraction, bits: Bits) -> int:
+    def draw(self, scale: Fraction, bits: RandomSource) -> int:
         return int(RoundedGaussian(scale * scale, 0).add(np.zeros(1), bits)[0])
 
 
@@ -303,7 +303,7 @@ def _gaussian_multiplier(epsilon: float, delta: float, beta: float, *, cells: in
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Lomax(Family):
+class Lomax(NoiseFamily):
     """(order / 2) (1 + |z|)^-(order + 1): tails of a power, and no delta."""
 
     order: int
@@ -338,7 +338,7 @@ class Lomax(Family):
     def tail(self, level: float) -> float:
         return math.expm1(-math.log1p(-level) / self.order)
 
-    def draw(self, scale: Fraction, bits: Bits) -> int:
+    def draw(self, scale: Fraction, bits: RandomSource) -> int:
         def beyond(z: Fraction, precision: int) -> Enclosure:
             power = (scale / (scale + z)) ** self.order
             scaled = power.numerator << precision
@@ -350,7 +350,7 @@ class Lomax(Family):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Cauchy(Family):
+class Cauchy(NoiseFamily):
     """1 / (pi (1 + z^2)): no delta, and no mean."""
 
     @classmethod
@@ -383,7 +383,7 @@ class Cauchy(Family):
     def tail(self, level: float) -> float:
         return math.tan(math.pi * level / 2)
 
-    def draw(self, scale: Fraction, bits: Bits) -> int:
+    def draw(self, scale: Fraction, bits: RandomSource) -> int:
         def beyond(z: Fraction, precision: int) -> Enclosure:
             return turns_beyond(z / scale, precision)
 
@@ -397,7 +397,7 @@ def cauchy_multiplier(epsilon: float, beta: float) -> float:
     return 1 / math.sqrt(square) if square > 0 else math.inf
 
 
-def _rounded(beyond: _Tail, guess: _Guess, bits: Bits) -> int:
+def _rounded(beyond: _Tail, guess: _Guess, bits: RandomSource) -> int:
     """A signed draw, rounded to the nearest whole number, from P(|Z| > z), strictly falling."""
     negative = bool(int(bits.words(1)[0]) & 1)
     uniform = LazyUniform(bits)
@@ -437,9 +437,9 @@ def _possible(multiplier: float, beta: float) -> None:
         )
 
 
-LARGEST_STEPS: dict[type[Family], int] = {
-    Laplace: 1 << 500,
-    Gaussian: 1 << 47,
+LARGEST_STEPS: dict[type[NoiseFamily], int] = {
+    SmoothLaplace: 1 << 500,
+    SmoothGaussian: 1 << 47,
     Lomax: 1 << 500,
     Cauchy: 1 << 500,
 }

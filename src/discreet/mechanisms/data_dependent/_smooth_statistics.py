@@ -24,7 +24,7 @@ _HALF = 20
 _PIECE = 1 << 20
 
 
-class Statistic(Protocol):
+class SmoothStatistic(Protocol):
     """A number computed from sorted whole ``values`` between 0 and ``span``."""
 
     @property
@@ -53,7 +53,7 @@ class Statistic(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Trimmed:
+class TrimmedMean:
     """The mean of what is left without the ``below`` smallest and the ``above`` largest values.
 
     Without anything trimmed it is the mean; with all but one value trimmed an order statistic.
@@ -71,7 +71,7 @@ class Trimmed:
             raise InvalidArgument(f"Trimming must leave one of {self.rows} rows.")
 
     @classmethod
-    def quantile(cls, rows: int, level: Number) -> Trimmed:
+    def quantile(cls, rows: int, level: Number) -> TrimmedMean:
         """The smallest value that a share ``level`` of the rows does not exceed."""
         rank = max(1, math.ceil(probability("level", level) * rows))
         return cls(rows=rows, below=rank - 1, above=rows - rank)
@@ -145,7 +145,7 @@ class Trimmed:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Variance:
+class SmoothVariance:
     """The sample variance, with divisor rows - 1."""
 
     rows: int

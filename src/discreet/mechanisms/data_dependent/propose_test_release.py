@@ -17,14 +17,14 @@ from discreet.core import events
 from discreet.core._rational import Number
 from discreet.core._validate import count, positive, probability
 from discreet.core.errors import InvalidArgument
-from discreet.core.relation import Relation
+from discreet.core.relation import NeighboringRelation
 from discreet.mechanisms.data_dependent._smooth_noise import laplace_draw
-from discreet.mechanisms.data_dependent._smooth_statistics import Trimmed
+from discreet.mechanisms.data_dependent._smooth_statistics import TrimmedMean
 from discreet.mechanisms.data_dependent.smooth_sensitivity import Name, trimmed
-from discreet.mechanisms.mechanism import Certificate, Check, Mechanism
-from discreet.mechanisms.quantiles import Column
+from discreet.mechanisms.mechanism import Certificate, CertificateCheck, Mechanism
+from discreet.mechanisms.quantiles import SortedColumn
 from discreet.noise.laplace import DiscreteLaplace
-from discreet.noise.random_source import Bits, source_of
+from discreet.noise.random_source import RandomSource, source_of
 
 _PRECISION = 128
 # A tail is known to 2**-128: no threshold would be shown to keep less than this.
@@ -35,8 +35,8 @@ _SMALLEST_DELTA = Fraction(1, 1 << 100)
 class ProposeTestRelease(Mechanism):
     """A statistic, or None. Made by `propose_test_release`."""
 
-    statistic: Trimmed
-    column: Column
+    statistic: TrimmedMean
+    column: SortedColumn
     bound: Fraction
     """The proposed sensitivity of the rounded statistic, in steps."""
     test: Fraction
@@ -49,8 +49,8 @@ class ProposeTestRelease(Mechanism):
     @property
     def guarantee(self) -> Guarantee:
         """What one attempt costs, whether or not something is released."""
-        event = events.Approx(self.test + self.answer, self.delta)
-        return Guarantee(event, Relation.REPLACE_ONE)
+        event = events.ApproxEvent(self.test + self.answer, self.delta)
+        return Guarantee(event, NeighboringRelation.REPLACE_ONE)
 
     @property
     def test_noise(self) -> DiscreteLaplace:
@@ -86,7 +86,7 @@ class ProposeTestRelease(Mechanism):
         high = -math.log1p(-inside) * float(self.bound / self.answer) * self.column.step
         return -high - self.column.step, high + self.column.step
 
-    def release(self, values: ArrayLike, *, bits: Bits | None = None) -> float | None:
+    def release(self, values: ArrayLike, *, bits: RandomSource | None = None) -> float | None:
         """The noisy statistic between the bounds, or None if the test failed."""
         source = source_of(bits)
         codes = self.column.sorted(values, rows=self.statistic.rows)
@@ -112,14 +112,14 @@ class ProposeTestRelease(Mechanism):
         scale = float(self.bound / self.answer)
         worst = max(worst, float(self.bound) / scale - answer)
         checks = (
-            Check(
+            CertificateCheck(
                 part="sensitivity above the bound",
                 epsilon=epsilon,
                 claimed=float(self.delta),
                 exact=lucky,
                 route="tail of the test's noise",
             ),
-            Check(
+            CertificateCheck(
                 part="sensitivity within the bound",
                 epsilon=epsilon,
                 claimed=0.0,
@@ -146,7 +146,7 @@ def propose_test_release(  # noqa: PLR0913 - each has a default and a name
     quantile: Number | None = None,
     trim: int | None = None,
     grid: Number | None = None,
-    relation: Relation = Relation.REPLACE_ONE,
+    relation: NeighboringRelation = NeighboringRelation.REPLACE_ONE,
 ) -> ProposeTestRelease:
     """A statistic with noise of a proposed sensitivity ``bound``, if the data allow it.
 
@@ -162,10 +162,10 @@ def propose_test_release(  # noqa: PLR0913 - each has a default and a name
     Source: Dwork, Lei 2009.
     Needs: bounds, bound, rows and grid public; 2**-100 <= delta < 1; the bound at least one step.
     """
-    if relation is not Relation.REPLACE_ONE:
+    if relation is not NeighboringRelation.REPLACE_ONE:
         raise InvalidArgument("propose_test_release is for a public number of rows: REPLACE_ONE.")
     chosen, name = trimmed(statistic, count("rows", rows), quantile, trim)
-    column = Column.of(lower, upper, grid)
+    column = SortedColumn.of(lower, upper, grid)
     eps = positive("epsilon", epsilon)
     dlt = probability("delta", delta, zero=False, one=False)
     if dlt < _SMALLEST_DELTA:

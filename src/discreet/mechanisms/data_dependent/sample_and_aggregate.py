@@ -20,12 +20,12 @@ from discreet.accounting.guarantee import Guarantee
 from discreet.core._rational import Number
 from discreet.core._validate import bounds, count, exponent_below, finite, one_of, positive
 from discreet.core.errors import InvalidArgument, OutOfDomain
-from discreet.core.relation import Relation, trusted
-from discreet.mechanisms.additive import Additive, laplace
+from discreet.core.relation import NeighboringRelation, trusted
+from discreet.mechanisms.additive import AdditiveMechanism, laplace
 from discreet.mechanisms.mechanism import Certificate, Mechanism
-from discreet.mechanisms.quantiles import Column, Quantile, private_quantile
+from discreet.mechanisms.quantiles import PrivateQuantile, SortedColumn, private_quantile
 from discreet.noise.distribution import Ints
-from discreet.noise.random_source import Bits, source_of
+from discreet.noise.random_source import RandomSource, source_of
 from discreet.noise.uniform import below
 
 Estimator: TypeAlias = Callable[[NDArray[Any]], float]
@@ -38,16 +38,16 @@ _SCALE_BITS = 31
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SampleAggregate(Mechanism):
+class SampleAndAggregate(Mechanism):
     """An estimator on groups of rows. Made by `sample_aggregate`."""
 
     estimator: Estimator
     groups: int
-    column: Column
+    column: SortedColumn
     default: int
     """What an empty group, or one where the estimator fails, counts as; in steps."""
-    inner: Additive | Quantile
-    relation: Relation
+    inner: AdditiveMechanism | PrivateQuantile
+    relation: NeighboringRelation
 
     @property
     def guarantee(self) -> Guarantee:
@@ -61,20 +61,20 @@ class SampleAggregate(Mechanism):
 
     @property
     def _unit(self) -> float:
-        return self.column.step / self.groups if isinstance(self.inner, Additive) else 1.0
+        return self.column.step / self.groups if isinstance(self.inner, AdditiveMechanism) else 1.0
 
     def interval(self, level: float) -> tuple[float, float]:
         """Bounds on the noise around the mean of the estimates; around their median, in ranks."""
         low, high = self.inner.interval(level)
         return low * self._unit, high * self._unit
 
-    def assign(self, units: int, bits: Bits) -> Ints:
+    def assign(self, units: int, bits: RandomSource) -> Ints:
         """A group for each unit, without a look at the data.
 
         Where a unit is replaced their number is public and groups are as equal as can be; where
         one is added each unit draws by itself, so that the others stay where they are.
         """
-        if self.relation is Relation.REPLACE_ONE:
+        if self.relation is NeighboringRelation.REPLACE_ONE:
             groups = np.empty(units, dtype=np.int64)
             groups[np.argsort(bits.words(units), kind="stable")] = np.arange(units) % self.groups
             return groups
@@ -102,7 +102,7 @@ class SampleAggregate(Mechanism):
         return int(self.column.sorted([min(max(value, low), high)])[0])
 
     def release(
-        self, rows: ArrayLike, *, owners: ArrayLike | None = None, bits: Bits | None = None
+        self, rows: ArrayLike, *, owners: ArrayLike | None = None, bits: RandomSource | None = None
     ) -> float:
         """The noisy mean or the private median of the estimates.
 
@@ -120,7 +120,7 @@ class SampleAggregate(Mechanism):
                 raise OutOfDomain("owners must name one owner for each row.")
             groups = self.assign(len(names), source)[owner]
         found = self.estimates(data, groups)
-        if isinstance(self.inner, Quantile):
+        if isinstance(self.inner, PrivateQuantile):
             numbers = (self.column.first + found) * self.column.step
             return self.inner.release(numbers, bits=source)
         noisy = self.inner.release(int(found.sum()), bits=source)
@@ -135,7 +135,7 @@ class SampleAggregate(Mechanism):
         return f"sample_aggregate({self.groups} groups; {self.inner!r})"
 
 
-def sample_aggregate(
+def sample_and_aggregate(
     estimator: Estimator,
     *,
     lower: Number,
@@ -144,8 +144,8 @@ def sample_aggregate(
     epsilon: Number,
     summary: Summary = "median",
     default: Number | None = None,
-    relation: Relation = Relation.ADD_REMOVE,
-) -> SampleAggregate:
+    relation: NeighboringRelation = NeighboringRelation.ADD_REMOVE,
+) -> SampleAndAggregate:
     """Any estimator, made private: run on groups of rows, its estimates summed up.
 
     The "median" of the estimates is chosen by its rank: it errs by some ``2 ln(width / spread) /
@@ -172,20 +172,20 @@ def sample_aggregate(
         exponent_below((high - low) / eps, resolution=_SCALE_BITS) + 1,
     )
     grid = Fraction(2) ** exponent
-    column = Column.of(low, high, grid)
+    column = SortedColumn.of(low, high, grid)
     middle = (low + high) / 2 if default is None else finite("default", default)
     if not low <= middle <= high:
         raise InvalidArgument(f"default must lie between lower and upper, got {default}.")
-    inner: Additive | Quantile
+    inner: AdditiveMechanism | PrivateQuantile
     one_of("summary", summary, get_args(Summary))
     if summary == "mean":
         inner = laplace(sensitivity=column.span, epsilon=eps, on="integers", relation=relation)
     else:
         # Whatever the relation of the rows: of the estimates, one is replaced.
         inner = private_quantile(
-            lower=low, upper=high, epsilon=eps, grid=grid, relation=Relation.REPLACE_ONE
+            lower=low, upper=high, epsilon=eps, grid=grid, relation=NeighboringRelation.REPLACE_ONE
         )
-    return SampleAggregate(
+    return SampleAndAggregate(
         estimator=estimator,
         groups=many,
         column=column,

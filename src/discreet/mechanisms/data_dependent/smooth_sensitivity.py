@@ -22,21 +22,25 @@ from discreet.accounting.guarantee import Guarantee
 from discreet.core._rational import Number
 from discreet.core._validate import count, one_of, positive, probability
 from discreet.core.errors import InvalidArgument
-from discreet.core.relation import Relation
+from discreet.core.relation import NeighboringRelation
 from discreet.mechanisms.data_dependent._smooth_noise import (
     LARGEST_STEPS,
     SMALLEST_BETA,
     Cauchy,
-    Family,
-    Gaussian,
-    Laplace,
     Lomax,
+    NoiseFamily,
+    SmoothGaussian,
+    SmoothLaplace,
 )
-from discreet.mechanisms.data_dependent._smooth_statistics import Statistic, Trimmed, Variance
-from discreet.mechanisms.mechanism import Certificate, Check, Mechanism, promised
-from discreet.mechanisms.quantiles import Column
+from discreet.mechanisms.data_dependent._smooth_statistics import (
+    SmoothStatistic,
+    SmoothVariance,
+    TrimmedMean,
+)
+from discreet.mechanisms.mechanism import Certificate, CertificateCheck, Mechanism, promised
+from discreet.mechanisms.quantiles import SortedColumn
 from discreet.noise.distribution import Floats, Ints
-from discreet.noise.random_source import Bits, source_of
+from discreet.noise.random_source import RandomSource, source_of
 
 # ── Smooth check ─────────────────────────────────────────────────────────────────────────────────
 # Divergences of pairs of laws of different scale and centre, by integrating their densities.
@@ -55,7 +59,7 @@ _FURTHEST = -200.0
 _GAUSS = np.polynomial.legendre.leggauss(20)
 
 
-def worst_divergence(family: Family) -> float:
+def worst_divergence(family: NoiseFamily) -> float:
     """The largest divergence over ratios of scales and distances of centres, both directions."""
     epsilon = float(family.epsilon)
     ratios = np.exp(family.beta * np.array([0.0, 0.25, 0.5, 0.75, 0.9, 1.0]))
@@ -135,19 +139,19 @@ _LARGEST_EPSILON = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Smooth(Mechanism):
+class SmoothSensitivity(Mechanism):
     """A statistic with noise of its smooth sensitivity. Made by `smooth`."""
 
-    statistic: Statistic
-    column: Column
-    family: Family
+    statistic: SmoothStatistic
+    column: SortedColumn
+    family: NoiseFamily
     name: str
 
     @property
     def guarantee(self) -> Guarantee:
         """What one release costs: one of the rows is replaced, their number is public."""
         family = self.family
-        return promised(family.epsilon, family.delta, relation=Relation.REPLACE_ONE)
+        return promised(family.epsilon, family.delta, relation=NeighboringRelation.REPLACE_ONE)
 
     @property
     def smoothness(self) -> float:
@@ -207,7 +211,7 @@ class Smooth(Mechanism):
         raw = self.statistic.smooth_bound(codes, self.column.span, beta=lowered, least=least)
         return Fraction(raw) * _RAISED + (not self.statistic.whole)
 
-    def release(self, values: ArrayLike, *, bits: Bits | None = None) -> float:
+    def release(self, values: ArrayLike, *, bits: RandomSource | None = None) -> float:
         """The noisy statistic, within what it can be at all."""
         codes = self.column.sorted(values, rows=self.statistic.rows)
         scale = self.bound(codes) * self.family.multiplier
@@ -220,7 +224,7 @@ class Smooth(Mechanism):
     def certify(self) -> Certificate:
         """Integrate the divergence of pairs of laws as far apart as a smooth bound allows."""
         epsilon, delta = float(self.family.epsilon), float(self.family.delta)
-        check = Check(
+        check = CertificateCheck(
             part=f"scales within a factor {math.exp(self.family.beta):.4g}",
             epsilon=epsilon,
             claimed=delta,
@@ -230,12 +234,12 @@ class Smooth(Mechanism):
         return Certificate(mechanism=repr(self), guarantee=self.guarantee, checks=(check,)).demand()
 
     def __repr__(self) -> str:
-        noise = type(self.family).__name__.lower()
+        noise = type(self.family).__name__.removeprefix("Smooth").lower()
         return f"smooth({self.name}, {noise} noise; {self.guarantee!r})"
 
 
-def smooth(  # noqa: PLR0913 - each has a default and a name
-    statistic: Name | Statistic = "median",
+def smooth_sensitivity(  # noqa: PLR0913 - each has a default and a name
+    statistic: Name | SmoothStatistic = "median",
     *,
     lower: Number,
     upper: Number,
@@ -248,8 +252,8 @@ def smooth(  # noqa: PLR0913 - each has a default and a name
     smoothness: float | None = None,
     order: int = _ORDER,
     grid: Number | None = None,
-    relation: Relation = Relation.REPLACE_ONE,
-) -> Smooth:
+    relation: NeighboringRelation = NeighboringRelation.REPLACE_ONE,
+) -> SmoothSensitivity:
     """A statistic of one column with noise as small as the data allow.
 
     ``statistic`` is "median" (of an even number of rows the lower one), "quantile" (with
@@ -267,7 +271,7 @@ def smooth(  # noqa: PLR0913 - each has a default and a name
     >>> smooth(lower=0, upper=100, rows=999, epsilon=1).guarantee.epsilon()
     1.0
     """
-    if relation is not Relation.REPLACE_ONE:
+    if relation is not NeighboringRelation.REPLACE_ONE:
         raise InvalidArgument(
             "Smooth sensitivity is for a public number of rows (relation REPLACE_ONE); "
             "private_quantile takes both relations."
@@ -285,7 +289,9 @@ def smooth(  # noqa: PLR0913 - each has a default and a name
     )
     if family.beta < SMALLEST_BETA:
         raise InvalidArgument("epsilon is too small: the smoothness must be at least 2**-20.")
-    made = Smooth(statistic=chosen, column=Column.of(lower, upper, grid), family=family, name=name)
+    made = SmoothSensitivity(
+        statistic=chosen, column=SortedColumn.of(lower, upper, grid), family=family, name=name
+    )
     if made.largest_steps > LARGEST_STEPS[type(family)]:
         raise InvalidArgument("The noise may have too many steps of the grid: use a coarser grid.")
     return made
@@ -293,7 +299,7 @@ def smooth(  # noqa: PLR0913 - each has a default and a name
 
 def trimmed(
     statistic: Name, rows: int, quantile: Number | None, trim: int | None
-) -> tuple[Trimmed, str]:
+) -> tuple[TrimmedMean, str]:
     """The trimmed mean that a median, a quantile or a mean is, and what to call it."""
     if not isinstance(statistic, str):
         raise _unknown(statistic)
@@ -302,14 +308,14 @@ def trimmed(
     if (trim is not None) != (statistic == "trimmed_mean"):
         raise InvalidArgument("trim is for, and needed by, the statistic 'trimmed_mean'.")
     if quantile is not None:
-        return Trimmed.quantile(rows, quantile), f"quantile {float(quantile):g}"
+        return TrimmedMean.quantile(rows, quantile), f"quantile {float(quantile):g}"
     if trim is not None:
         cut = count("trim", trim, minimum=0)
-        return Trimmed(rows=rows, below=cut, above=cut), f"trimmed mean without 2 x {cut}"
+        return TrimmedMean(rows=rows, below=cut, above=cut), f"trimmed mean without 2 x {cut}"
     if statistic == "median":
-        return Trimmed.quantile(rows, Fraction(1, 2)), "median"
+        return TrimmedMean.quantile(rows, Fraction(1, 2)), "median"
     if statistic == "mean":
-        return Trimmed(rows=rows, below=0, above=0), "mean"
+        return TrimmedMean(rows=rows, below=0, above=0), "mean"
     raise _unknown(statistic)
 
 
@@ -321,19 +327,19 @@ def _unknown(statistic: object) -> InvalidArgument:
 
 
 def _statistic(
-    statistic: Name | Statistic, rows: int, quantile: Number | None, trim: int | None
-) -> tuple[Statistic, str]:
+    statistic: Name | SmoothStatistic, rows: int, quantile: Number | None, trim: int | None
+) -> tuple[SmoothStatistic, str]:
     if isinstance(statistic, str) and statistic != "variance":
         return trimmed(statistic, rows, quantile, trim)
     if quantile is not None or trim is not None:
         raise InvalidArgument("quantile is for 'quantile', trim for 'trimmed_mean'.")
     if isinstance(statistic, str):
-        return Variance(rows=rows), "variance"
+        return SmoothVariance(rows=rows), "variance"
     if not isinstance(getattr(statistic, "rows", None), int):
         raise _unknown(statistic)
     if statistic.rows != rows:
         raise InvalidArgument(f"rows={rows} must be those of the statistic, {statistic.rows}.")
-    return statistic, type(statistic).__name__.lower()
+    return statistic, type(statistic).__name__.removeprefix("Smooth").lower()
 
 
 def _family(
@@ -343,7 +349,7 @@ def _family(
     *,
     smoothness: float | None,
     order: int,
-) -> Family:
+) -> NoiseFamily:
     if smoothness is not None and not 0 < smoothness < epsilon:
         raise InvalidArgument(f"smoothness must lie between 0 and epsilon, got {smoothness}.")
     chosen = "laplace" if delta else "lomax"
@@ -352,9 +358,9 @@ def _family(
         raise InvalidArgument(f"{kind} noise needs no delta: leave it out.")
     match kind:
         case "laplace":
-            return Laplace.calibrated(epsilon, delta, smoothness)
+            return SmoothLaplace.calibrated(epsilon, delta, smoothness)
         case "gaussian":
-            return Gaussian.calibrated(epsilon, delta, smoothness)
+            return SmoothGaussian.calibrated(epsilon, delta, smoothness)
         case "cauchy":
             return Cauchy.calibrated(epsilon, smoothness)
         case _:

@@ -18,14 +18,14 @@ from discreet.core import events
 from discreet.core._rational import Number
 from discreet.core._validate import count, listed, positive, probability
 from discreet.core.errors import InvalidArgument
-from discreet.core.relation import Relation
+from discreet.core.relation import NeighboringRelation
 from discreet.mechanisms.data_dependent._smooth_noise import laplace_draw, laplace_log_density
-from discreet.mechanisms.data_dependent._smooth_statistics import Trimmed, bounded
+from discreet.mechanisms.data_dependent._smooth_statistics import TrimmedMean, bounded
 from discreet.mechanisms.data_dependent.smooth_sensitivity import Name, divergence, trimmed
-from discreet.mechanisms.mechanism import Certificate, Check, Mechanism
-from discreet.mechanisms.quantiles import Column
+from discreet.mechanisms.mechanism import Certificate, CertificateCheck, Mechanism
+from discreet.mechanisms.quantiles import SortedColumn
 from discreet.noise.distribution import Ints
-from discreet.noise.random_source import Bits, source_of
+from discreet.noise.random_source import RandomSource, source_of
 from discreet.noise.uniform import below
 
 Weights: TypeAlias = tuple[Fraction, ...]
@@ -60,11 +60,11 @@ def smallest_share(epsilon: float, delta: float) -> Fraction:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Weighted(Mechanism):
+class WeightedSensitivity(Mechanism):
     """A statistic with noise of its weighted sensitivity. Made by `weighted`."""
 
-    statistic: Trimmed
-    column: Column
+    statistic: TrimmedMean
+    column: SortedColumn
     epsilon: Fraction
     delta: Fraction
     share: Fraction
@@ -75,7 +75,9 @@ class Weighted(Mechanism):
     @property
     def guarantee(self) -> Guarantee:
         """What one release costs."""
-        return Guarantee(events.Approx(self.epsilon, self.delta), Relation.REPLACE_ONE)
+        return Guarantee(
+            events.ApproxEvent(self.epsilon, self.delta), NeighboringRelation.REPLACE_ONE
+        )
 
     @property
     def _largest(self) -> float:
@@ -112,7 +114,7 @@ class Weighted(Mechanism):
     def _scale(self, local: Fraction, ceiling: Fraction) -> Fraction:
         return ((1 - self.share) * local + self.share * ceiling * self._global) / self.epsilon
 
-    def release(self, values: ArrayLike, *, bits: Bits | None = None) -> float:
+    def release(self, values: ArrayLike, *, bits: RandomSource | None = None) -> float:
         """The noisy statistic, between the bounds."""
         source = source_of(bits)
         codes = self.column.sorted(values, rows=self.statistic.rows)
@@ -135,7 +137,7 @@ class Weighted(Mechanism):
                 for shift in {0.0, min(one, other)}:
                     pair = (0.0, left), (shift, right)
                     worst = max(worst, divergence(laplace_log_density, *pair, eps))
-        check = Check(
+        check = CertificateCheck(
             part=f"share {b:.6g} of the global sensitivity",
             epsilon=eps,
             claimed=float(self.delta),
@@ -148,7 +150,7 @@ class Weighted(Mechanism):
         return f"weighted({self.name}, share {float(self.share):.4g}; {self.guarantee!r})"
 
 
-def weighted(  # noqa: PLR0913 - each has a default and a name
+def weighted_sensitivity(  # noqa: PLR0913 - each has a default and a name
     statistic: Name = "median",
     *,
     lower: Number,
@@ -160,8 +162,8 @@ def weighted(  # noqa: PLR0913 - each has a default and a name
     trim: int | None = None,
     blur: tuple[Number, ...] | None = None,
     grid: Number | None = None,
-    relation: Relation = Relation.REPLACE_ONE,
-) -> Weighted:
+    relation: NeighboringRelation = NeighboringRelation.REPLACE_ONE,
+) -> WeightedSensitivity:
     """A median, quantile, trimmed mean or mean with noise between local and global sensitivity.
 
     The share b of the global sensitivity is the smallest that keeps ``delta``: it depends on
@@ -175,7 +177,7 @@ def weighted(  # noqa: PLR0913 - each has a default and a name
     Source: B36-B38; the published constants are wrong, see the theory.
     Needs: bounds, rows and grid public; 2**-1000 <= delta < 1.
     """
-    if relation is not Relation.REPLACE_ONE:
+    if relation is not NeighboringRelation.REPLACE_ONE:
         raise InvalidArgument("Weighted sensitivity is for a public number of rows: REPLACE_ONE.")
     public = count("rows", rows)
     chosen, name = trimmed(statistic, public, quantile, trim)
@@ -190,9 +192,9 @@ def weighted(  # noqa: PLR0913 - each has a default and a name
             "blur must hold multiples of the global sensitivity, each at least 1: with less than "
             "that there is no guarantee."
         )
-    return Weighted(
+    return WeightedSensitivity(
         statistic=chosen,
-        column=Column.of(lower, upper, grid),
+        column=SortedColumn.of(lower, upper, grid),
         epsilon=eps,
         delta=dlt,
         share=smallest_share(float(eps), float(dlt)),

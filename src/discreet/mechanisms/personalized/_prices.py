@@ -11,26 +11,26 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from discreet.accounting.guarantee import Guarantee
-from discreet.accounting.personalized import PersonalGuarantee, personal
+from discreet.accounting.personalized import PersonalizedGuarantee, personalized
 from discreet.core import events
 from discreet.core.errors import InvalidArgument, OutOfDomain, RelationMismatch, Unsupported
-from discreet.core.relation import Relation
+from discreet.core.relation import NeighboringRelation
 from discreet.noise.distribution import Ints
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Priced:
+class PricedLevels:
     """Levels with whole prices: budgets as multiples of one ``unit``, cheapest first."""
 
-    limits: PersonalGuarantee
+    limits: PersonalizedGuarantee
     names: tuple[str, ...]
     prices: tuple[int, ...]
     unit: Fraction
 
     @classmethod
-    def of(cls, limits: Mapping[str, Guarantee]) -> Priced:
-        menu = personal(limits)
-        if menu.relation is not Relation.REPLACE_ONE:
+    def of(cls, limits: Mapping[str, Guarantee]) -> PricedLevels:
+        menu = personalized(limits)
+        if menu.relation is not NeighboringRelation.REPLACE_ONE:
             raise RelationMismatch(
                 "limits must be under Relation.REPLACE_ONE here: the people are known, their "
                 f"values change. Got {menu.relation!r}."
@@ -89,7 +89,7 @@ def ranked(held: Ints, quantile: Fraction) -> int:
 
 def _epsilon(limit: Guarantee) -> Fraction:
     match limit.event:
-        case events.Pure(epsilon) if epsilon > 0:
+        case events.PureEvent(epsilon) if epsilon > 0:
             return epsilon
         case _:
             raise Unsupported("A level's limit must be discreet.pure(epsilon) here, above zero.")

@@ -15,18 +15,18 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from discreet.accounting.guarantee import Guarantee
-from discreet.accounting.personalized import PersonalGuarantee
+from discreet.accounting.personalized import PersonalizedGuarantee
 from discreet.core._rational import Number
 from discreet.core._validate import count, probability
 from discreet.core.errors import InvalidArgument, OutOfDomain
-from discreet.mechanisms.personalized._prices import Priced, clipped, ranked
+from discreet.mechanisms.personalized._prices import PricedLevels, clipped, ranked
 from discreet.noise.distribution import Floats, Ints
-from discreet.noise.random_source import Bits, source_of
+from discreet.noise.random_source import RandomSource, source_of
 from discreet.noise.uniform import exponential_choice
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PersonalCount:
+class PersonalizedCount:
     """How many people have a property; made by `personal_count`.
 
     Theorem: the release keeps each level's epsilon under replace-one, whatever the property.
@@ -38,14 +38,16 @@ class PersonalCount:
     Needs: a public list of people, each with a public level. Being absent counts as 0.
     """
 
-    menu: Priced
+    menu: PricedLevels
 
     @property
-    def guarantee(self) -> PersonalGuarantee:
+    def guarantee(self) -> PersonalizedGuarantee:
         """What each level pays."""
         return self.menu.limits
 
-    def release(self, having: ArrayLike, levels: ArrayLike, *, bits: Bits | None = None) -> int:
+    def release(
+        self, having: ArrayLike, levels: ArrayLike, *, bits: RandomSource | None = None
+    ) -> int:
         """A private count of those who have the property."""
         distances = self.distances(having, levels)
         return _choose(distances, self.menu, source_of(bits))
@@ -69,7 +71,7 @@ class PersonalCount:
         return _law(self.distances(having, levels), self.menu)
 
 
-def personal_count(limits: Mapping[str, Guarantee]) -> PersonalCount:
+def personal_count(limits: Mapping[str, Guarantee]) -> PersonalizedCount:
     """A count in which each person is protected with the epsilon of the own level.
 
     >>> from discreet.accounting.guarantee import pure
@@ -79,28 +81,30 @@ def personal_count(limits: Mapping[str, Guarantee]) -> PersonalCount:
     >>> personal_count(menu).guarantee["strict"].epsilon()
     0.2
     """
-    return PersonalCount(menu=Priced.of(limits))
+    return PersonalizedCount(menu=PricedLevels.of(limits))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PersonalQuantile:
+class PersonalizedQuantile:
     """A quantile of whole numbers between public bounds; made by `personal_quantile`.
 
     Theorem, Proof, Needs: as for `PersonalCount`; an answer v is true when at most ``rank - 1``
     values are below v and at most ``n - rank`` above.
     """
 
-    menu: Priced
+    menu: PricedLevels
     quantile: Fraction
     lower: int
     upper: int
 
     @property
-    def guarantee(self) -> PersonalGuarantee:
+    def guarantee(self) -> PersonalizedGuarantee:
         """What each level pays."""
         return self.menu.limits
 
-    def release(self, values: ArrayLike, levels: ArrayLike, *, bits: Bits | None = None) -> int:
+    def release(
+        self, values: ArrayLike, levels: ArrayLike, *, bits: RandomSource | None = None
+    ) -> int:
         """A private quantile. Values beyond the bounds are clipped to them."""
         distances = self.distances(values, levels)
         return self.lower + _choose(distances, self.menu, source_of(bits))
@@ -129,7 +133,7 @@ class PersonalQuantile:
 
 def personal_quantile(
     limits: Mapping[str, Guarantee], *, quantile: Number = 0.5, lower: int, upper: int
-) -> PersonalQuantile:
+) -> PersonalizedQuantile:
     """A quantile in which each person is protected with the epsilon of the own level.
 
     ``quantile=0`` is the minimum, 1 the maximum. The domain is the whole numbers from ``lower`` to
@@ -142,16 +146,19 @@ def personal_quantile(
         raise InvalidArgument(
             f"lower must be below upper, by less than 2**24, got {lower} and {upper}."
         )
-    return PersonalQuantile(
-        menu=Priced.of(limits), quantile=probability("quantile", quantile), lower=low, upper=high
+    return PersonalizedQuantile(
+        menu=PricedLevels.of(limits),
+        quantile=probability("quantile", quantile),
+        lower=low,
+        upper=high,
     )
 
 
-def _choose(distances: Ints, menu: Priced, bits: Bits) -> int:
+def _choose(distances: Ints, menu: PricedLevels, bits: RandomSource) -> int:
     return exponential_choice(-distances, menu.unit / 2, bits)
 
 
-def _law(distances: Ints, menu: Priced) -> Floats:
+def _law(distances: Ints, menu: PricedLevels) -> Floats:
     weights = np.exp(-float(menu.unit / 2) * distances)  # the truth costs nothing: no underflow
     shares: Floats = weights / weights.sum()
     return shares

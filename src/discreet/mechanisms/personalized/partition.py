@@ -18,7 +18,7 @@ from discreet.noise.distribution import Floats
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Runs:
+class BudgetRuns:
     """Where sorted people are cut, and what it costs."""
 
     order: NDArray[np.intp]
@@ -35,7 +35,7 @@ class Runs:
         return tuple(np.split(self.order, self.ends[:-1]))
 
 
-def privacy_aware(budgets: ArrayLike, *, runs: int, smallest: int = 1) -> Runs:
+def privacy_aware(budgets: ArrayLike, *, runs: int, smallest: int = 1) -> BudgetRuns:
     """At most ``runs`` runs of at least ``smallest`` people that waste the least budget.
 
     Theorem: no partition into that many or fewer runs of sorted people has a smaller sum of
@@ -69,7 +69,7 @@ def utility_based(
     loss: Callable[[NDArray[np.intp], Floats], ArrayLike],
     runs: int,
     smallest: int = 1,
-) -> Runs:
+) -> BudgetRuns:
     """Runs that minimise a sum of losses, each a function of a run's size and budget.
 
     ``loss(sizes, epsilons)``, vectorised. No structure is assumed: every last cut is tried, so it
@@ -103,7 +103,7 @@ def _cut(
     runs: int,
     smallest: int,
     monge: bool = True,
-) -> Runs:
+) -> BudgetRuns:
     people = len(sorted_)
     fewest = count("smallest", smallest)
     most = min(count("runs", runs), people // fewest)
@@ -121,7 +121,7 @@ def _cut(
     found = [people]
     for last in reversed(cuts[:chosen]):
         found.insert(0, int(last[found[0]]))
-    return Runs(
+    return BudgetRuns(
         order=order,
         ends=tuple(found),
         epsilons=tuple(float(sorted_[start]) for start in [0, *found[:-1]]),

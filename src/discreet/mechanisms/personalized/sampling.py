@@ -11,11 +11,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from discreet.accounting import composition
 from discreet.accounting.guarantee import Guarantee
-from discreet.accounting.personalized import PersonalGuarantee, personal
+from discreet.accounting.personalized import PersonalizedGuarantee, personalized
 from discreet.core import events
 from discreet.core.errors import InvalidArgument, RelationMismatch, Unsupported
-from discreet.core.relation import Relation
-from discreet.noise.random_source import Bits, source_of
+from discreet.core.relation import NeighboringRelation
+from discreet.noise.random_source import RandomSource, source_of
 from discreet.noise.uniform import bernoulli
 
 RATE_BITS = 32
@@ -23,7 +23,7 @@ RATE_BITS = 32
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PersonalSample:
+class PersonalizedSampling:
     """A secret sample in which members of each level take part at their own rate.
 
     Theorem: run ``base`` once, on the data of those whom ``draw`` picks and of nobody else. This
@@ -40,11 +40,11 @@ class PersonalSample:
     rates: tuple[tuple[str, Fraction], ...]
 
     @property
-    def guarantee(self) -> PersonalGuarantee:
+    def guarantee(self) -> PersonalizedGuarantee:
         """What each level pays for one run."""
-        return personal({name: self._at(rate) for name, rate in self.rates})
+        return personalized({name: self._at(rate) for name, rate in self.rates})
 
-    def draw(self, levels: ArrayLike, *, bits: Bits | None = None) -> NDArray[np.bool_]:
+    def draw(self, levels: ArrayLike, *, bits: RandomSource | None = None) -> NDArray[np.bool_]:
         """Who takes part, given everyone's level. Secret, and so is their number."""
         source = source_of(bits)
         chosen = np.asarray(levels).astype(str)
@@ -65,7 +65,7 @@ class PersonalSample:
         return self.base if rate == 1 else self.base.sampled(rate)
 
 
-def personal_sample(base: Guarantee, limits: Mapping[str, Guarantee]) -> PersonalSample:
+def personalized_sampling(base: Guarantee, limits: Mapping[str, Guarantee]) -> PersonalizedSampling:
     """The largest rates at which one run of ``base`` keeps every level's limit.
 
     A limit is ``pure(epsilon)`` or ``approx(epsilon, delta)``; who can afford all of ``base``
@@ -78,15 +78,15 @@ def personal_sample(base: Guarantee, limits: Mapping[str, Guarantee]) -> Persona
     """
     if not isinstance(base, Guarantee):
         raise InvalidArgument(f"base must be a guarantee, got {type(base).__name__}.")
-    if base.relation is not Relation.ADD_REMOVE:
+    if base.relation is not NeighboringRelation.ADD_REMOVE:
         raise RelationMismatch(
             f"base must be certified under Relation.ADD_REMOVE, this is {base.relation!r}: only "
             "then does leaving a person out protect the person."
         )
-    menu = personal(limits)
+    menu = personalized(limits)
     if menu.relation is not base.relation:
         raise RelationMismatch(f"limits must be under {base.relation!r}, got {menu.relation!r}.")
-    return PersonalSample(
+    return PersonalizedSampling(
         base=base, rates=tuple((name, _largest(base, menu[name])) for name in menu)
     )
 
@@ -114,9 +114,9 @@ def _largest(base: Guarantee, limit: Guarantee) -> Fraction:
 
 def _target(limit: Guarantee) -> tuple[Fraction, float]:
     match limit.event:
-        case events.Pure(epsilon):
+        case events.PureEvent(epsilon):
             return epsilon, 0.0
-        case events.Approx(epsilon, delta):
+        case events.ApproxEvent(epsilon, delta):
             return epsilon, float(delta)
         case _:
             raise Unsupported("A level's limit must be discreet.pure or discreet.approx here.")

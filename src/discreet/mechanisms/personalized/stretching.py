@@ -13,15 +13,15 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from discreet.accounting.guarantee import Guarantee
-from discreet.accounting.personalized import PersonalGuarantee, personal
+from discreet.accounting.personalized import PersonalizedGuarantee, personalized
 from discreet.core import events
 from discreet.core._rational import Number
 from discreet.core._validate import count, probability
 from discreet.core.errors import InvalidArgument
-from discreet.core.relation import Relation
-from discreet.mechanisms.personalized._prices import Priced, clipped, ranked
+from discreet.core.relation import NeighboringRelation
+from discreet.mechanisms.personalized._prices import PricedLevels, clipped, ranked
 from discreet.noise.laplace import DiscreteLaplace
-from discreet.noise.random_source import Bits, source_of
+from discreet.noise.random_source import RandomSource, source_of
 
 # Bounds lie at most so far from zero.
 _FAR = 1 << 40
@@ -31,18 +31,19 @@ _FAR = 1 << 40
 class _Stretched:
     """Whole numbers between public bounds, the result in units of the largest price."""
 
-    menu: Priced
+    menu: PricedLevels
     lower: int
     upper: int
 
     @property
-    def guarantee(self) -> PersonalGuarantee:
+    def guarantee(self) -> PersonalizedGuarantee:
         """What each level pays, from the noise that is drawn."""
         span = self.upper - self.lower
-        return personal(
+        return personalized(
             {
                 name: Guarantee(
-                    events.DiscreteLaplace(self._scale, price * span), Relation.REPLACE_ONE
+                    events.DiscreteLaplaceEvent(self._scale, price * span),
+                    NeighboringRelation.REPLACE_ONE,
                 )
                 for name, price in zip(self.menu.names, self.menu.prices, strict=True)
             }
@@ -53,7 +54,7 @@ class _Stretched:
         """Of the noise, in units of the values."""
         return DiscreteLaplace(self._scale).std / max(self.menu.prices)
 
-    def _noisy(self, exact: int, bits: Bits | None) -> Fraction:
+    def _noisy(self, exact: int, bits: RandomSource | None) -> Fraction:
         noise = DiscreteLaplace(self._scale).sample(1, source_of(bits))
         return Fraction(exact + int(noise[0]), max(self.menu.prices))
 
@@ -86,7 +87,9 @@ class StretchedSum(_Stretched):
             for name, price in zip(self.menu.names, self.menu.prices, strict=True)
         }
 
-    def release(self, values: ArrayLike, levels: ArrayLike, *, bits: Bits | None = None) -> float:
+    def release(
+        self, values: ArrayLike, levels: ArrayLike, *, bits: RandomSource | None = None
+    ) -> float:
         """The noisy weighted sum. Values beyond the bounds are clipped to them."""
         held = clipped(values, lower=self.lower, upper=self.upper)
         codes = self.menu.codes(levels, len(held))
@@ -117,7 +120,9 @@ class StretchedQuantile(_Stretched):
     quantile: Fraction
     anchor: int
 
-    def release(self, values: ArrayLike, levels: ArrayLike, *, bits: Bits | None = None) -> float:
+    def release(
+        self, values: ArrayLike, levels: ArrayLike, *, bits: RandomSource | None = None
+    ) -> float:
         """The noisy quantile of pulled values. Values beyond the bounds are clipped to them."""
         found = self.anchor + self._noisy(self.exact(values, levels), bits)
         return float(min(max(found, Fraction(self.lower)), Fraction(self.upper)))
@@ -156,7 +161,7 @@ def stretched_quantile(
         raise InvalidArgument(
             f"anchor must lie between lower and upper, got {anchor}: pulled values must stay there."
         )
-    menu = Priced.of(limits)
+    menu = PricedLevels.of(limits)
     if (high - low) * max(menu.prices) >= 1 << 61:
         raise InvalidArgument("limits have too many digits for exact values; round them down.")
     return StretchedQuantile(
@@ -179,7 +184,7 @@ def stretched_sum(limits: Mapping[str, Guarantee], *, lower: int, upper: int) ->
     {'open': 2.0, 'strict': 0.5}
     """
     low, high = _bounds(lower, upper)
-    return StretchedSum(menu=Priced.of(limits), lower=low, upper=high)
+    return StretchedSum(menu=PricedLevels.of(limits), lower=low, upper=high)
 
 
 def _bounds(lower: int, upper: int) -> tuple[int, int]:

@@ -12,24 +12,24 @@ import numpy as np
 
 from discreet.accounting.guarantee import Guarantee
 from discreet.core.errors import OutOfDomain
-from discreet.core.relation import Relation
+from discreet.core.relation import NeighboringRelation
 from discreet.mechanisms import _exact_divergence as divergence
 from discreet.mechanisms._exact_divergence import half_width
-from discreet.mechanisms._inputs import Released, Scale, clamped_sum
-from discreet.mechanisms.mechanism import Certificate, Check, Mechanism, promised
-from discreet.noise.bounded_laplace import BoundedLaplace
-from discreet.noise.distribution import Law
+from discreet.mechanisms._inputs import Released, ScoreScale, clamped_sum
+from discreet.mechanisms.mechanism import Certificate, CertificateCheck, Mechanism, promised
+from discreet.noise.bounded_laplace import BoundedDiscreteLaplace
+from discreet.noise.distribution import Distribution
 from discreet.noise.gaussian import RoundedGaussian
 from discreet.noise.laplace import DiscreteLaplace, RoundedLaplace
-from discreet.noise.piecewise_constant import Staircase, Stepped
-from discreet.noise.random_source import Bits, source_of
+from discreet.noise.piecewise_constant import PiecewiseConstant, Staircase
+from discreet.noise.random_source import RandomSource, source_of
 
 # ── Loss ─────────────────────────────────────────────────────────────────────────────────────────
 # What an error costs: the expected loss of a law of noise, in steps of its grid.
 
 
 Loss: TypeAlias = Literal["mse", "mae", "p95"]
-Noise: TypeAlias = Law | RoundedLaplace | RoundedGaussian
+Noise: TypeAlias = Distribution | RoundedLaplace | RoundedGaussian
 
 
 def mean_square(noise: Noise) -> float:
@@ -52,7 +52,7 @@ def mean_absolute(noise: Noise) -> float:
             return math.sqrt(2 * float(noise.square) / math.pi)
         case DiscreteLaplace():
             return 1 / math.sinh(1 / float(noise.scale))
-        case BoundedLaplace() | Staircase() | Stepped():
+        case BoundedDiscreteLaplace() | Staircase() | PiecewiseConstant():
             return noise.absolute_moment(1)
         case _:
             return _summed(noise)
@@ -75,7 +75,7 @@ WORDS: dict[Loss, str] = {
 }
 
 
-def _summed(noise: Law) -> float:
+def _summed(noise: Distribution) -> float:
     reach = math.ceil(40 * noise.std) + 2
     k = np.arange(1, reach + 1)
     return 2 * math.fsum(k * noise.pmf(k))
@@ -84,14 +84,14 @@ def _summed(noise: Law) -> float:
 # ── Scalar ───────────────────────────────────────────────────────────────────────────────────────
 
 
-class Scalar(Mechanism):
+class ScalarNoise(Mechanism):
     """Integer noise on one number, on a public grid. Subclasses are frozen dataclasses."""
 
     name: str
-    scale: Scale
-    noise: Law
+    scale: ScoreScale
+    noise: Distribution
     target: tuple[Fraction, Fraction]
-    relation: Relation
+    relation: NeighboringRelation
 
     @property
     def guarantee(self) -> Guarantee:
@@ -108,7 +108,7 @@ class Scalar(Mechanism):
         high = divergence.half_width(self.noise, level) * self.scale.step
         return -high, high
 
-    def release(self, value: float, *, bits: Bits | None = None) -> Released:
+    def release(self, value: float, *, bits: RandomSource | None = None) -> Released:
         """Add noise to one number: a whole one stays whole if the sensitivity is whole."""
         if np.ndim(value) != 0:
             raise OutOfDomain("value must be one number: this noise is made for a scalar.")
@@ -124,7 +124,7 @@ class Scalar(Mechanism):
         """Recompute the divergence from the exact law, both directions being equal by symmetry."""
         epsilon, delta = map(float, self.target)
         found, route = self.exact()
-        check = Check(
+        check = CertificateCheck(
             part=f"noise of std {self.std:.6g}",
             epsilon=epsilon,
             claimed=delta,

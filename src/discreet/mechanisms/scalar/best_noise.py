@@ -11,25 +11,25 @@ from discreet.accounting.guarantee import Guarantee
 from discreet.core._rational import Number
 from discreet.core._validate import one_of, positive, probability
 from discreet.core.errors import InvalidArgument, Unsupported
-from discreet.core.relation import Relation
+from discreet.core.relation import NeighboringRelation
 from discreet.mechanisms._inputs import Lattice, Released, declared, lattice, whole
-from discreet.mechanisms.additive import Additive, gaussian, laplace
+from discreet.mechanisms.additive import AdditiveMechanism, gaussian, laplace
 from discreet.mechanisms.mechanism import Certificate, Mechanism
-from discreet.mechanisms.scalar._base import LOSSES, WORDS, Loss, Scalar
+from discreet.mechanisms.scalar._base import LOSSES, WORDS, Loss, ScalarNoise
 from discreet.mechanisms.scalar.grafted import grafted
 from discreet.mechanisms.scalar.staircase import staircase
 from discreet.mechanisms.scalar.truncated_laplace import truncated_laplace
-from discreet.noise.random_source import Bits
+from discreet.noise.random_source import RandomSource
 
 # A law that is better by less than this is not worth being less usual.
 _WORTH = 1e-6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Candidate:
+class NoiseCandidate:
     """One certified noise, and what its error costs in the unit of the data."""
 
-    mechanism: Additive | Scalar
+    mechanism: AdditiveMechanism | ScalarNoise
     loss: float
 
     @property
@@ -39,17 +39,17 @@ class Candidate:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BestAdditive(Mechanism):
+class BestAdditiveNoise(Mechanism):
     """The noise of least expected loss. Made by `best_additive`."""
 
-    candidates: tuple[Candidate, ...]
+    candidates: tuple[NoiseCandidate, ...]
     """Best first; the first is what releases."""
     loss: Loss
     refused: tuple[tuple[str, str], ...]
     """Noises that do not fit, each with the reason."""
 
     @property
-    def chosen(self) -> Additive | Scalar:
+    def chosen(self) -> AdditiveMechanism | ScalarNoise:
         """The mechanism that releases."""
         return self.candidates[0].mechanism
 
@@ -67,7 +67,7 @@ class BestAdditive(Mechanism):
         """Bounds that hold the noise with probability at least ``level``."""
         return self.chosen.interval(level)
 
-    def release(self, value: float, *, bits: Bits | None = None) -> Released:
+    def release(self, value: float, *, bits: RandomSource | None = None) -> Released:
         """Add noise to one number."""
         return self.chosen.release(value, bits=bits)
 
@@ -89,15 +89,15 @@ class BestAdditive(Mechanism):
         return f"best_additive({self.chosen!r})"
 
 
-def best_additive(
+def best_additive_noise(
     *,
     sensitivity: Number,
     epsilon: Number,
     delta: Number = 0,
     loss: Loss = "mse",
     on: Lattice | None = None,
-    relation: Relation = Relation.ADD_REMOVE,
-) -> BestAdditive:
+    relation: NeighboringRelation = NeighboringRelation.ADD_REMOVE,
+) -> BestAdditiveNoise:
     """The certified noise of least expected loss for one number.
 
     The losses are mean squared error, mean absolute error, and the error that 95 of 100 releases
@@ -124,14 +124,14 @@ def best_additive(
         except (Unsupported, InvalidArgument) as error:
             refused.append((name, str(error)))
             continue
-        made.append(Candidate(mechanism=mechanism, loss=_loss(mechanism, loss)))
+        made.append(NoiseCandidate(mechanism=mechanism, loss=_loss(mechanism, loss)))
     if not made:
         raise Unsupported(f"No noise keeps this promise; {refused[0][0]}: {refused[0][1]}")
     best = min(one.loss for one in made)
     # Laws that are alike to a millionth count as equal: then the order of the catalogue decides.
     first = next(one for one in made if one.loss <= best * (1 + _WORTH))
     rest = sorted((one for one in made if one is not first), key=lambda one: one.loss)
-    return BestAdditive(candidates=(first, *rest), loss=loss, refused=tuple(refused))
+    return BestAdditiveNoise(candidates=(first, *rest), loss=loss, refused=tuple(refused))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,9 +143,9 @@ class _Task:
     delta: Fraction
     loss: Loss
     on: Lattice
-    relation: Relation
+    relation: NeighboringRelation
 
-    def laplace(self) -> Additive:
+    def laplace(self) -> AdditiveMechanism:
         return laplace(
             sensitivity=self.sensitivity,
             epsilon=self.epsilon,
@@ -154,7 +154,7 @@ class _Task:
             relation=self.relation,
         )
 
-    def gaussian(self) -> Additive:
+    def gaussian(self) -> AdditiveMechanism:
         self._needs_delta()
         return gaussian(
             sensitivity=self.sensitivity,
@@ -164,7 +164,7 @@ class _Task:
             relation=self.relation,
         )
 
-    def staircase(self) -> Scalar:
+    def staircase(self) -> ScalarNoise:
         return staircase(
             sensitivity=self.sensitivity,
             epsilon=self.epsilon,
@@ -173,7 +173,7 @@ class _Task:
             relation=self.relation,
         )
 
-    def truncated_laplace(self) -> Scalar:
+    def truncated_laplace(self) -> ScalarNoise:
         self._needs_delta()
         return truncated_laplace(
             sensitivity=self.sensitivity,
@@ -183,7 +183,7 @@ class _Task:
             relation=self.relation,
         )
 
-    def grafted(self) -> Scalar:
+    def grafted(self) -> ScalarNoise:
         self._needs_delta()
         return grafted(
             sensitivity=self.sensitivity,
@@ -199,7 +199,7 @@ class _Task:
             raise Unsupported("needs a delta above zero")
 
     @property
-    def catalogue(self) -> dict[str, Callable[[], Additive | Scalar]]:
+    def catalogue(self) -> dict[str, Callable[[], AdditiveMechanism | ScalarNoise]]:
         """Every noise of the house, the more usual ones first."""
         return {
             "laplace": self.laplace,
@@ -210,10 +210,10 @@ class _Task:
         }
 
 
-def _loss(mechanism: Additive | Scalar, loss: Loss) -> float:
+def _loss(mechanism: AdditiveMechanism | ScalarNoise, loss: Loss) -> float:
     """In the unit of the data."""
     measure = LOSSES[loss]
-    if isinstance(mechanism, Scalar):
+    if isinstance(mechanism, ScalarNoise):
         value, step = measure(mechanism.noise), mechanism.scale.step
     else:
         part = mechanism.integers or mechanism.grid

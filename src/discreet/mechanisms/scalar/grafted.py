@@ -12,11 +12,11 @@ from scipy import optimize
 from discreet.core._rational import Number, ceil_div
 from discreet.core._validate import positive, probability
 from discreet.core.errors import Unsupported
-from discreet.core.relation import Relation
-from discreet.mechanisms._inputs import Lattice, Scale
-from discreet.mechanisms.scalar._base import LOSSES, Loss, Scalar
+from discreet.core.relation import NeighboringRelation
+from discreet.mechanisms._inputs import Lattice, ScoreScale
+from discreet.mechanisms.scalar._base import LOSSES, Loss, ScalarNoise
 from discreet.noise.distribution import Floats
-from discreet.noise.piecewise_constant import TOTAL, Stepped
+from discreet.noise.piecewise_constant import TOTAL, PiecewiseConstant
 
 # Cells by which the sensitivity is divided, and cells of one side of the noise, at most.
 _FINE = 32
@@ -26,14 +26,14 @@ _DEEPEST = 43.5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class Grafted(Scalar):
+class GraftedNoise(ScalarNoise):
     """Grafted noise. Made by `grafted`."""
 
     name = "grafted"
-    scale: Scale
-    noise: Stepped
+    scale: ScoreScale
+    noise: PiecewiseConstant
     target: tuple[Fraction, Fraction]
-    relation: Relation
+    relation: NeighboringRelation
 
     def exact(self) -> tuple[float, str]:
         """The sum of all excesses, in integers."""
@@ -75,8 +75,8 @@ def grafted(
     delta: Number,
     loss: Loss = "mse",
     on: Lattice | None = None,
-    relation: Relation = Relation.ADD_REMOVE,
-) -> Grafted:
+    relation: NeighboringRelation = NeighboringRelation.ADD_REMOVE,
+) -> GraftedNoise:
     """Noise whose density is Laplace near zero and Gaussian beyond: between the two, and better.
 
     Theorem: (epsilon, delta)-DP under ``relation``.
@@ -87,7 +87,7 @@ def grafted(
     Needs: a scalar, 0 < delta < 1; epsilon not so small that the table would be too long.
     """
     eps, dlt = positive("epsilon", epsilon), probability("delta", delta, zero=False, one=False)
-    scale = Scale.of(sensitivity, on=on)
+    scale = ScoreScale.of(sensitivity, on=on)
     cells, width = _cells(scale.shift, float(eps))
     measure = LOSSES[loss]
 
@@ -111,7 +111,7 @@ def grafted(
     factor = float(search.x) if search.fun < least else best
     shape = fitted(factor * float(eps))
     assert shape is not None  # noqa: S101 - its cost is finite
-    return Grafted(
+    return GraftedNoise(
         scale=scale,
         noise=_certified(shape, cells, width, scale.shift, (eps, dlt)),
         target=(eps, dlt),
@@ -147,7 +147,7 @@ def _fit(slope: float, cells: int, epsilon: float, delta: float) -> _Shape | Non
     return _Shape(slope, high)
 
 
-def _law(shape: _Shape, cells: int, width: int) -> Stepped:
+def _law(shape: _Shape, cells: int, width: int) -> PiecewiseConstant:
     """The shape in whole numbers; what rounding leaves goes to the centre."""
     half = shape.weights(cells)
     share = half / (2 * half.sum() - half[0])
@@ -155,12 +155,12 @@ def _law(shape: _Shape, cells: int, width: int) -> Stepped:
     while whole and whole[-1] == 0:
         whole.pop()
     whole = list(np.minimum.accumulate(whole)) if whole else []
-    return Stepped([TOTAL - 2 * int(sum(map(int, whole))), *map(int, whole)], width=width)
+    return PiecewiseConstant([TOTAL - 2 * int(sum(map(int, whole))), *map(int, whole)], width=width)
 
 
 def _certified(
     shape: _Shape, cells: int, width: int, shift: int, target: tuple[Fraction, Fraction]
-) -> Stepped:
+) -> PiecewiseConstant:
     """The shape in integers, its core longer by as little as makes it keep the target."""
     growth = 0.0
     while growth < 0.1:

@@ -10,9 +10,9 @@ import numpy as np
 
 from discreet.core._rational import Number
 from discreet.core._validate import positive
-from discreet.core.relation import Relation
-from discreet.mechanisms._inputs import Lattice, Scale
-from discreet.mechanisms.scalar._base import LOSSES, Loss, Scalar
+from discreet.core.relation import NeighboringRelation
+from discreet.mechanisms._inputs import Lattice, ScoreScale
+from discreet.mechanisms.scalar._base import LOSSES, Loss, ScalarNoise
 from discreet.noise.piecewise_constant import Staircase
 
 # Treads of so many widths are tried one by one; beyond, the best share of the shift is searched.
@@ -20,14 +20,14 @@ _FEW = 64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class StaircaseMechanism(Scalar):
+class StaircaseMechanism(ScalarNoise):
     """Staircase noise. Made by `staircase`."""
 
     name = "staircase"
-    scale: Scale
+    scale: ScoreScale
     noise: Staircase
     target: tuple[Fraction, Fraction]
-    relation: Relation
+    relation: NeighboringRelation
 
     def exact(self) -> tuple[float, str]:
         """The excess of one flight over the next, at the edges of all treads and risers."""
@@ -45,7 +45,7 @@ def staircase(
     epsilon: Number,
     loss: Loss = "mse",
     on: Lattice | None = None,
-    relation: Relation = Relation.ADD_REMOVE,
+    relation: NeighboringRelation = NeighboringRelation.ADD_REMOVE,
 ) -> StaircaseMechanism:
     """Staircase noise on one number: a constant near zero, then flights that fall by e^epsilon.
 
@@ -57,7 +57,7 @@ def staircase(
     Needs: a scalar. For a sensitivity of one step this is discrete Laplace noise.
     """
     eps = positive("epsilon", epsilon)
-    scale = Scale.of(sensitivity, on=on)
+    scale = ScoreScale.of(sensitivity, on=on)
     measure = LOSSES[loss]
 
     def cost(tread: int) -> float:

@@ -11,30 +11,30 @@ from discreet.core import events
 from discreet.core._rational import Number
 from discreet.core._validate import positive, probability
 from discreet.core.errors import InvalidArgument
-from discreet.core.relation import Relation
+from discreet.core.relation import NeighboringRelation
 from discreet.mechanisms import _exact_divergence as divergence
-from discreet.mechanisms._inputs import Lattice, Scale
-from discreet.mechanisms.scalar._base import Scalar
-from discreet.noise.bounded_laplace import BoundedLaplace
+from discreet.mechanisms._inputs import Lattice, ScoreScale
+from discreet.mechanisms.scalar._base import ScalarNoise
+from discreet.noise.bounded_laplace import BoundedDiscreteLaplace
 
 # A tail is known to 2**-128: no bound would be shown to keep less than this.
 _SMALLEST_DELTA = Fraction(1, 1 << 100)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class TruncatedLaplace(Scalar):
+class TruncatedLaplaceMechanism(ScalarNoise):
     """Discrete Laplace noise conditioned on a bound. Made by `truncated_laplace`."""
 
     name = "truncated_laplace"
-    scale: Scale
-    noise: BoundedLaplace
+    scale: ScoreScale
+    noise: BoundedDiscreteLaplace
     target: tuple[Fraction, Fraction]
-    relation: Relation
+    relation: NeighboringRelation
 
     @property
     def guarantee(self) -> Guarantee:
         """What one release costs, with the noise named: composition is tighter than a pair's."""
-        event = events.TruncatedLaplace(self.noise.scale, self.scale.shift, self.noise.upper)
+        event = events.TruncatedLaplaceEvent(self.noise.scale, self.scale.shift, self.noise.upper)
         return Guarantee(event, self.relation)
 
     @property
@@ -56,8 +56,8 @@ def truncated_laplace(
     epsilon: Number,
     delta: Number,
     on: Lattice | None = None,
-    relation: Relation = Relation.ADD_REMOVE,
-) -> TruncatedLaplace:
+    relation: NeighboringRelation = NeighboringRelation.ADD_REMOVE,
+) -> TruncatedLaplaceMechanism:
     """Laplace noise that never exceeds a bound: for counts that must not be off by much.
 
     Theorem: (epsilon, delta)-DP under ``relation``; delta is the probability of an output that
@@ -73,7 +73,7 @@ def truncated_laplace(
     dlt = probability("delta", delta, zero=False)
     if not _SMALLEST_DELTA <= dlt <= Fraction(1, 2):
         raise InvalidArgument(f"delta must lie between 2**-100 and 1/2, got {delta}.")
-    scale = Scale.of(sensitivity, on=on)
+    scale = ScoreScale.of(sensitivity, on=on)
     width = scale.shift / eps
     # From the optimum on the line to the smallest bound that keeps delta exactly.
     low = scale.shift - 1
@@ -85,13 +85,13 @@ def truncated_laplace(
         low, high = (
             (low, middle) if _keeps(width, scale.shift, middle, eps, dlt) else (middle, high)
         )
-    noise = BoundedLaplace(width, lower=-high, upper=high)
-    return TruncatedLaplace(scale=scale, noise=noise, target=(eps, dlt), relation=relation)
+    noise = BoundedDiscreteLaplace(width, lower=-high, upper=high)
+    return TruncatedLaplaceMechanism(scale=scale, noise=noise, target=(eps, dlt), relation=relation)
 
 
 def _keeps(width: Fraction, shift: int, bound: int, epsilon: Fraction, delta: Fraction) -> bool:
     """Whether the mass out of the neighbour's reach is at most delta (rounded against us)."""
-    law = BoundedLaplace(width, lower=-bound, upper=bound)
+    law = BoundedDiscreteLaplace(width, lower=-bound, upper=bound)
     _, high = law.at_least(bound - shift + 1, 128)
     # Within both supports the ratio never exceeds e^(shift/width) = e^epsilon.
     assert shift / width <= epsilon  # noqa: S101 - width is shift / epsilon

@@ -1,10 +1,10 @@
 """Mechanisms learned from public data: any function of a short input, made private."""
 
-from discreet.models.blackbox._make_private import wrap
-from discreet.models.blackbox.examples import PrivateOutputs, private_outputs
-from discreet.models.blackbox.mechanism import Answer, LearnedMechanism
+from discreet.models.blackbox._make_private import make_private
+from discreet.models.blackbox.examples import PrivateExamples, release_examples
+from discreet.models.blackbox.mechanism import BlackBoxMechanism, BlackBoxRelease
 from discreet.models.blackbox.metrics import (
-    Cells,
+    CellMetric,
     Metric,
     Records,
     Truncated,
@@ -14,19 +14,19 @@ from discreet.models.blackbox.metrics import (
 from discreet.models.blackbox.windows import WindowPlan, Windows
 
 __all__ = [
-    "Answer",
-    "Cells",
-    "LearnedMechanism",
+    "BlackBoxRelease",
+    "CellMetric",
+    "BlackBoxMechanism",
     "Metric",
-    "PrivateOutputs",
+    "PrivateExamples",
     "Records",
     "Truncated",
     "UnitCount",
     "WindowGroups",
     "WindowPlan",
     "Windows",
-    "private_outputs",
-    "wrap",
+    "release_examples",
+    "make_private",
 ]
 
 

@@ -12,25 +12,25 @@ from numpy.typing import ArrayLike
 from discreet.core._rational import Number
 from discreet.core._validate import count, mapped, positive, probability
 from discreet.core.errors import InvalidArgument, RelationMismatch
-from discreet.core.relation import Relation
+from discreet.core.relation import NeighboringRelation
 from discreet.ledger.account import Account
 from discreet.mechanisms.mechanism import Mechanism
 from discreet.models._model_inputs import LARGEST, Bounds, Floats
-from discreet.models.blackbox.choose import Score, Task, choose, envelopes, trees_of
-from discreet.models.blackbox.examples import Posterior
+from discreet.models.blackbox.choose import Score, SelectionTask, choose, envelopes, trees_of
+from discreet.models.blackbox.examples import NoisyValuePosterior
 from discreet.models.blackbox.mechanism import (
     BlackBox,
-    Expected,
-    LearnedMechanism,
-    Shape,
+    BlackBoxMechanism,
+    ExpectedError,
+    InputShape,
     ask_alternative,
     cube,
     law_of,
     make_noise,
 )
 from discreet.models.blackbox.metrics import Adjacency, Metric
-from discreet.models.blackbox.metrics import Level_adjacency as Level
-from discreet.noise.random_source import seeded
+from discreet.models.blackbox.metrics import AdjacencyLevel as Level
+from discreet.noise.random_source import seeded_rng
 
 # ── Alternatives ─────────────────────────────────────────────────────────────────────────────────
 # Other mechanisms that could answer instead, judged on the same public inputs (A42).
@@ -49,25 +49,27 @@ class Rated:
     error: float
 
 
-def check(name: str, mechanism: Mechanism, task: Task) -> None:
+def check(name: str, mechanism: Mechanism, task: SelectionTask) -> None:
     """Refuse what is under another relation, or promises less than is asked for."""
     if task.adjacency.group > 1:
         raise InvalidArgument("alternatives protect one record: leave them out for a group.")
     if not isinstance(mechanism, Mechanism):
         raise InvalidArgument(f"The alternative {name!r} must be a mechanism.")
     guarantee = mechanism.guarantee
-    if guarantee.relation is not Relation.REPLACE_ONE:
+    if guarantee.relation is not NeighboringRelation.REPLACE_ONE:
         raise RelationMismatch(
-            f"The alternative {name!r} must be under {Relation.REPLACE_ONE!r}, "
+            f"The alternative {name!r} must be under {NeighboringRelation.REPLACE_ONE!r}, "
             f"is under {guarantee.relation!r}."
         )
     if guarantee.epsilon(float(task.delta)) > float(task.epsilon) * (1 + 1e-12):
         raise InvalidArgument(f"The alternative {name!r} promises less than what is asked for.")
 
 
-def rate(name: str, mechanism: Mechanism, task: Task, *, shape: Shape, origin: float) -> Rated:
+def rate(
+    name: str, mechanism: Mechanism, task: SelectionTask, *, shape: InputShape, origin: float
+) -> Rated:
     """Release public inputs a few times, with bits that are good for nothing else."""
-    few, bits = task.sample(_MOST), seeded(0)
+    few, bits = task.sample(_MOST), seeded_rng(0)
     errors = [
         abs(ask_alternative(mechanism, shape.given(rows), bits) - origin - said)
         for rows, said in zip(few.inputs, few.said, strict=True)
@@ -84,7 +86,7 @@ FEWEST = 10
 """Public inputs below which nothing can be chosen."""
 
 
-def wrap(  # noqa: PLR0913 - each has a default and a name
+def make_private(  # noqa: PLR0913 - each has a default and a name
     function: object,
     *,
     public_inputs: ArrayLike,
@@ -100,7 +102,7 @@ def wrap(  # noqa: PLR0913 - each has a default and a name
     seconds: float | None = None,
     account: Account | None = None,
     label: str = "learned mechanism",
-) -> LearnedMechanism:
+) -> BlackBoxMechanism:
     """Make any function of a short ordered input private, with ranges learned from public data.
 
     ``function`` is a callable of one input, or anything with ``predict``. ``public_inputs`` are
@@ -128,11 +130,11 @@ def wrap(  # noqa: PLR0913 - each has a default and a name
     eps, dlt = positive("epsilon", epsilon), probability("delta", delta, one=False)
     table = _examples(public_inputs)
     adjacency = Adjacency.of(metric, group=group)
-    shape = Shape.of(table, bounds=bounds)
+    shape = InputShape.of(table, bounds=bounds)
     box = BlackBox.of(function, shape=shape, seconds=seconds)
     inputs, said = _public(box, cube(table), public_outputs)
     origin = float(np.median(said))
-    task = Task(
+    task = SelectionTask(
         inputs=inputs,
         said=said - origin,
         adjacency=adjacency,
@@ -158,20 +160,24 @@ def wrap(  # noqa: PLR0913 - each has a default and a name
     return replace(made, origin=origin, account=account, label=label)
 
 
-def _mechanism(task: Task, box: BlackBox, scores: list[Score]) -> LearnedMechanism:
+def _mechanism(task: SelectionTask, box: BlackBox, scores: list[Score]) -> BlackBoxMechanism:
     """The best candidate, fitted to all anchors; its estimates come from pairs it did not see."""
     best = scores[0]
     noise = make_noise(best.candidate.width, epsilon=task.epsilon, delta=task.delta)
     posterior = None
     if noise is not None and best.estimates:
-        posterior = Posterior(clipped=best.pairs[0], said=best.pairs[1], law=law_of(noise))
+        posterior = NoisyValuePosterior(
+            clipped=best.pairs[0], said=best.pairs[1], law=law_of(noise)
+        )
     constant = next(one.error for one in scores if one.candidate.width == 0)
-    return LearnedMechanism(
+    return BlackBoxMechanism(
         box=box,
         model=best.candidate.build(task.inputs, task.said),
         noise=noise,
         posterior=posterior,
-        expected=Expected(error=best.error, bias=best.bias, noise=best.noise, constant=constant),
+        expected=ExpectedError(
+            error=best.error, bias=best.bias, noise=best.noise, constant=constant
+        ),
         chosen=best.candidate.name,
         adjacency=task.adjacency,
     )

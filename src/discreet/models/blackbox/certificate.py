@@ -17,7 +17,7 @@ from discreet.core._validate import count, non_negative, positive
 from discreet.core.errors import InvalidArgument, NotCertified
 from discreet.mechanisms._exact_divergence import exact_delta
 from discreet.models.blackbox.metrics import Floats, Metric, UnitCount, WindowGroups
-from discreet.models.blackbox.output_ranges import Ranges, clipped
+from discreet.models.blackbox.output_ranges import OutputRanges, clipped
 
 Adjacency: TypeAlias = Literal["replace", "step"]
 Pair: TypeAlias = tuple[Any, Any]
@@ -146,7 +146,7 @@ def _beside(low: NDArray[Any], high: NDArray[Any], axis: int) -> tuple[Any, Pair
 
 
 def certify_all(
-    ranges: Ranges, metric: Metric, values: Sequence[float], *, positions: int
+    ranges: OutputRanges, metric: Metric, values: Sequence[float], *, positions: int
 ) -> RangeCertificate:
     """Check every input with these values, one attribute, and all its neighbours (A44 ii).
 
@@ -188,7 +188,7 @@ def _neighbours(
 
 
 def certify_drawn(
-    ranges: Ranges, metric: Metric, examples: ArrayLike, *, pairs: int = 2000, seed: int = 0
+    ranges: OutputRanges, metric: Metric, examples: ArrayLike, *, pairs: int = 2000, seed: int = 0
 ) -> RangeCertificate:
     """Try drawn neighbours, odd inputs and hostile functions: evidence, not proof (A44 ii).
 
@@ -255,5 +255,5 @@ def delta_at_worst(*, width: int, scale: Number, epsilon: Number) -> float:
     """The hockey-stick divergence of two outputs ``width`` steps apart, summed over the lattice."""
     if count("width", width, minimum=0) == 0:
         return 0.0
-    event = events.DiscreteLaplace(positive("scale", scale), width)
+    event = events.DiscreteLaplaceEvent(positive("scale", scale), width)
     return exact_delta(event, float(non_negative("epsilon", epsilon)))[0]

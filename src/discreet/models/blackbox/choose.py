@@ -19,18 +19,23 @@ from discreet.core._rational import Number
 from discreet.core.errors import InvalidArgument, NotCertified
 from discreet.mechanisms.scalar._base import mean_absolute
 from discreet.models._model_inputs import Floats
-from discreet.models.blackbox.examples import Posterior, constant_error, noise_nodes
+from discreet.models.blackbox.examples import NoisyValuePosterior, constant_error, noise_nodes
 from discreet.models.blackbox.interval_fit import IntervalClip
 from discreet.models.blackbox.lipschitz_fit import TubeClip, fit_centres
 from discreet.models.blackbox.mechanism import law_of, make_noise
 from discreet.models.blackbox.metrics import ONE, Adjacency, Metric, UnitCount
-from discreet.models.blackbox.output_ranges import LooClip, Ranges, Window, to_steps
+from discreet.models.blackbox.output_ranges import (
+    ConstantRange,
+    LeaveOneOutRange,
+    OutputRanges,
+    to_steps,
+)
 from discreet.models.blackbox.surrogates import (
     AdditiveClip,
-    Boxes,
     CountTube,
     SumClip,
     TreeClip,
+    TreeLeaves,
     leaves_of,
 )
 from discreet.noise.distribution import Ints
@@ -39,7 +44,7 @@ from discreet.noise.distribution import Ints
 # Ways to make ranges from public pairs, each with its parameters fixed (A30-A38).
 
 
-class Candidate(Protocol):
+class RangeMethod(Protocol):
     """One way to make ranges; the step and the width are the same whatever it is fitted to."""
 
     @property
@@ -54,7 +59,7 @@ class Candidate(Protocol):
     def step(self) -> Fraction:
         """A power of two."""
 
-    def build(self, inputs: Floats, said: Floats) -> Ranges:
+    def build(self, inputs: Floats, said: Floats) -> OutputRanges:
         """Ranges from public inputs and what the function says about them."""
 
 
@@ -66,11 +71,11 @@ class Constant:
     width: int = 0
     name: str = "constant"
 
-    def build(self, inputs: Floats, said: Floats) -> Ranges:
+    def build(self, inputs: Floats, said: Floats) -> OutputRanges:
         """The median, as a window of one point."""
         del inputs
         middle = int(to_steps(np.array([np.median(said)]), self.step)[0])
-        return Window(low=middle, high=middle, step=self.step)
+        return ConstantRange(low=middle, high=middle, step=self.step)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,10 +86,10 @@ class ConstantWindow:
     step: Fraction
     name: str = "constant window"
 
-    def build(self, inputs: Floats, said: Floats) -> Ranges:
+    def build(self, inputs: Floats, said: Floats) -> OutputRanges:
         """The window that cuts off least."""
         del inputs
-        return Window.fit(said, width=self.width, step=self.step)
+        return ConstantRange.fit(said, width=self.width, step=self.step)
 
 
 @lru_cache(maxsize=16)
@@ -116,7 +121,7 @@ class Learned:
         kind = "leave-one-out" if self.metric.record_like else "tube"
         return f"{kind}, {self.describes}, slope {self.slope / self.width:.3g} of the width"
 
-    def build(self, inputs: Floats, said: Floats) -> Ranges:
+    def build(self, inputs: Floats, said: Floats) -> OutputRanges:
         """Centres of least loss outside the tube, then the ranges."""
         centres = fit_centres(
             to_steps(said, self.step),
@@ -125,7 +130,7 @@ class Learned:
             loss="tube",
             tube=(self.width - self.slope) / 2,
         ).centres
-        kind = LooClip if self.metric.record_like else TubeClip
+        kind = LeaveOneOutRange if self.metric.record_like else TubeClip
         return kind(
             anchors=inputs,
             centres=np.rint(centres).astype(np.int64),
@@ -150,7 +155,7 @@ class Fitted:
         """The cells."""
         return f"fitted ranges, {self.describes}"
 
-    def build(self, inputs: Floats, said: Floats) -> Ranges:
+    def build(self, inputs: Floats, said: Floats) -> OutputRanges:
         """Ranges that public outputs leave least; their proof is checked in integers."""
         return IntervalClip.fitted(
             anchors=inputs,
@@ -178,7 +183,7 @@ class Trees:
         many = "the tree" if len(self.trees) == 1 else f"{len(self.trees)} trees"
         return f"envelope of {many}, slope {self.slope / self.width:.3g} of the width"
 
-    def build(self, inputs: Floats, said: Floats) -> Ranges:
+    def build(self, inputs: Floats, said: Floats) -> OutputRanges:
         """No data are needed: slope and width are split over the trees."""
         del inputs, said
         many = len(self.trees)
@@ -198,7 +203,7 @@ class Trees:
 
 
 @lru_cache(maxsize=512)
-def _leaves(tree: Any, nodes: Any, shape: tuple[int, int]) -> tuple[Boxes, Floats]:
+def _leaves(tree: Any, nodes: Any, shape: tuple[int, int]) -> tuple[TreeLeaves, Floats]:
     """The leaves, kept as long as the nodes are the same: a tree may be fitted again."""
     del nodes
     return leaves_of(tree, shape)
@@ -248,7 +253,7 @@ class Summed:
         kind = f"sum of records, {alike}" if self.metric.record_like else "sum of counts"
         return f"{kind}, slope {self.slope / self.width:.3g} of the width"
 
-    def build(self, inputs: Floats, said: Floats) -> Ranges:
+    def build(self, inputs: Floats, said: Floats) -> OutputRanges:
         """The sum of least loss outside the tube, then the ranges."""
         y = to_steps(said, self.step)
         if not self.metric.record_like:
@@ -309,7 +314,7 @@ _SECOND_LOOK = 400
 class Score:
     """How a candidate did on public inputs that it was not fitted to."""
 
-    candidate: Candidate
+    candidate: RangeMethod
     error: float
     """Mean absolute difference of what would be released and what the function says."""
     bias: float
@@ -321,7 +326,7 @@ class Score:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Task:
+class SelectionTask:
     """Public inputs and outputs, neighbours, and the budget of one answer."""
 
     inputs: Floats
@@ -331,18 +336,18 @@ class Task:
     delta: Number = 0
     post_process: bool = True
 
-    def part(self, rows: Ints) -> Task:
+    def part(self, rows: Ints) -> SelectionTask:
         """Some of the inputs."""
         return replace(self, inputs=self.inputs[rows], said=self.said[rows])
 
-    def sample(self, most: int) -> Task:
+    def sample(self, most: int) -> SelectionTask:
         """At most so many of the inputs, always the same ones."""
         if len(self.said) <= most:
             return self
         return self.part(np.random.default_rng(0).permutation(len(self.said))[:most])
 
 
-def choose(task: Task, *, extra: Iterable[Candidate] = ()) -> list[Score]:
+def choose(task: SelectionTask, *, extra: Iterable[RangeMethod] = ()) -> list[Score]:
     """All finalists, best first."""
     few = task.sample(_FIRST_LOOK)
     split = _folds(len(few.said), 3)[:1]
@@ -350,9 +355,9 @@ def choose(task: Task, *, extra: Iterable[Candidate] = ()) -> list[Score]:
     best = _best((one for one in tried if one is not None), FINALISTS)
     most = task.sample(_SECOND_LOOK)
     folds = _folds(len(most.said), FOLDS)
-    known: dict[Candidate, Score] = {}
+    known: dict[RangeMethod, Score] = {}
 
-    def judged(one: Candidate) -> None:
+    def judged(one: RangeMethod) -> None:
         found = None if one in known else _tried(most, one, folds)
         if found is not None:
             known[one] = found
@@ -369,7 +374,7 @@ def choose(task: Task, *, extra: Iterable[Candidate] = ()) -> list[Score]:
     return ranked
 
 
-def _climb(known: dict[Candidate, Score], judged: Callable[[Candidate], None]) -> None:
+def _climb(known: dict[RangeMethod, Score], judged: Callable[[RangeMethod], None]) -> None:
     """From the best one, go on while a neighbouring setting is better."""
     for _ in range(6):
         top = _best(known.values(), 1)[0]
@@ -383,7 +388,7 @@ def _best(scores: Iterable[Score], most: int) -> list[Score]:
     return sorted(scores, key=lambda one: one.error)[:most]
 
 
-def _around(one: Candidate) -> list[Candidate]:
+def _around(one: RangeMethod) -> list[RangeMethod]:
     """Wider and narrower by an eighth to a quarter, steeper and flatter."""
     if one.width == 0:
         return []
@@ -393,7 +398,7 @@ def _around(one: Candidate) -> list[Candidate]:
     if not isinstance(one, Learned | Summed | Trees):
         return []
     share = one.slope / one.width
-    found: list[Candidate] = [
+    found: list[RangeMethod] = [
         replace(one, width=width, step=step, slope=math.floor(share * width))
         for width, step in widths
     ]
@@ -417,7 +422,7 @@ def _folds(size: int, folds: int) -> list[Ints]:
     return [np.sort(part) for part in np.array_split(order, min(folds, size))]
 
 
-def _tried(task: Task, candidate: Candidate, folds: Sequence[Ints]) -> Score | None:
+def _tried(task: SelectionTask, candidate: RangeMethod, folds: Sequence[Ints]) -> Score | None:
     """The score; None for what cannot be built from these inputs."""
     try:
         return score(task, candidate, folds)
@@ -425,7 +430,7 @@ def _tried(task: Task, candidate: Candidate, folds: Sequence[Ints]) -> Score | N
         return None
 
 
-def score(task: Task, candidate: Candidate, folds: Sequence[Ints]) -> Score:
+def score(task: SelectionTask, candidate: RangeMethod, folds: Sequence[Ints]) -> Score:
     """Fit without each fold, clip the fold, and say what a release would cost in error."""
     places, said = [], []
     for fold in folds:
@@ -439,7 +444,7 @@ def score(task: Task, candidate: Candidate, folds: Sequence[Ints]) -> Score:
     return _judge(task, candidate, np.concatenate(places), np.concatenate(said))
 
 
-def _judge(task: Task, candidate: Candidate, places: Ints, said: Floats) -> Score:
+def _judge(task: SelectionTask, candidate: RangeMethod, places: Ints, said: Floats) -> Score:
     step = float(candidate.step)
     bias = float(np.abs(places * step - said).mean())
     noise = make_noise(candidate.width, epsilon=task.epsilon, delta=task.delta)
@@ -457,7 +462,7 @@ def _judge(task: Task, candidate: Candidate, places: Ints, said: Floats) -> Scor
     noisy = places[:, None] + noise_nodes(law)
     raw, refined = float(np.abs(noisy * step - said[:, None]).mean()), math.inf
     if task.post_process:
-        refined = Posterior(clipped=places, said=said, law=law).expected_error()
+        refined = NoisyValuePosterior(clipped=places, said=said, law=law).expected_error()
     return Score(
         candidate=candidate,
         error=min(raw, refined),
@@ -468,13 +473,13 @@ def _judge(task: Task, candidate: Candidate, places: Ints, said: Floats) -> Scor
     )
 
 
-def baselines(task: Task) -> list[Candidate]:
+def baselines(task: SelectionTask) -> list[RangeMethod]:
     """A public constant, and one window for all inputs, in all widths."""
-    found: list[Candidate] = [Constant(step=_sensitivities(task)[-1][1])]
+    found: list[RangeMethod] = [Constant(step=_sensitivities(task)[-1][1])]
     return found + [ConstantWindow(width=w, step=s) for w, s in _sensitivities(task)]
 
 
-def starters(task: Task) -> list[Candidate]:
+def starters(task: SelectionTask) -> list[RangeMethod]:
     """Where the search begins: baselines, and learned ranges in steps of a factor of two."""
     found = baselines(task)
     widths = _sensitivities(task, count=task.adjacency.level == "count")
@@ -499,7 +504,7 @@ def starters(task: Task) -> list[Candidate]:
     return found
 
 
-def envelopes(task: Task, trees: tuple[Any, ...], *, origin: float) -> list[Candidate]:
+def envelopes(task: SelectionTask, trees: tuple[Any, ...], *, origin: float) -> list[RangeMethod]:
     """Ranges around trees, in steps of a factor of two, where one whole record may change."""
     if not trees or task.adjacency.level != "record" or task.adjacency.group > 1:
         return []
@@ -510,7 +515,7 @@ def envelopes(task: Task, trees: tuple[Any, ...], *, origin: float) -> list[Cand
     ]
 
 
-def _cells(task: Task) -> list[tuple[Metric, str]]:
+def _cells(task: SelectionTask) -> list[tuple[Metric, str]]:
     """Cells between quantiles of public inputs, for each attribute."""
     if task.adjacency.given is not None or task.adjacency.level == "count":
         return []
@@ -527,7 +532,7 @@ def _cells(task: Task) -> list[tuple[Metric, str]]:
     return found
 
 
-def _sensitivities(task: Task, *, count: bool = False) -> list[tuple[int, Fraction]]:
+def _sensitivities(task: SelectionTask, *, count: bool = False) -> list[tuple[int, Fraction]]:
     """Widths and steps, from the spread of public outputs downwards by factors of two."""
     spread = float(np.ptp(task.said))
     largest = spread if spread > 0 else max(1.0, float(np.abs(task.said).max()))
@@ -536,7 +541,7 @@ def _sensitivities(task: Task, *, count: bool = False) -> list[tuple[int, Fracti
     return [(STEPS, Fraction(2) ** (top - k)) for k in range(-1, deepest)]
 
 
-def _metrics(task: Task) -> list[tuple[Metric, str]]:
+def _metrics(task: SelectionTask) -> list[tuple[Metric, str]]:
     """Distances to try: widths as shares of the spread, alike or by what a linear fit weighs."""
     if task.adjacency.given is not None:
         return [(task.adjacency.given, "the given distance")]
@@ -554,7 +559,7 @@ def _metrics(task: Task) -> list[tuple[Metric, str]]:
     return found
 
 
-def _weighed(task: Task, plain: Floats) -> Floats | None:
+def _weighed(task: SelectionTask, plain: Floats) -> Floats | None:
     """Narrow where a linear fit of the outputs is steep; None if there is nothing to weigh."""
     flat = task.inputs.reshape(len(task.said), -1)
     scaled = (flat - flat.mean(axis=0)) / plain.ravel()

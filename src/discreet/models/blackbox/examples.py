@@ -20,15 +20,15 @@ from discreet.accounting.guarantee import Guarantee
 from discreet.core._rational import Number
 from discreet.core._validate import finite, listed, positive
 from discreet.core.errors import InvalidArgument, OutOfDomain
-from discreet.core.relation import Relation
+from discreet.core.relation import NeighboringRelation
 from discreet.ledger.account import Account, Receipt, charged
 from discreet.mechanisms.additive import laplace
 from discreet.models._model_inputs import Floats as Floats_posterior
 from discreet.models.blackbox.metrics import Floats, Ints, Metric, tuples
 from discreet.models.blackbox.output_ranges import anchored
+from discreet.noise.distribution import Distribution
 from discreet.noise.distribution import Ints as Ints_posterior
-from discreet.noise.distribution import Law
-from discreet.noise.random_source import Bits, source_of
+from discreet.noise.random_source import RandomSource, source_of
 
 # ── Examples ─────────────────────────────────────────────────────────────────────────────────────
 # When the examples are private too: outputs at public anchors, released once, then public.
@@ -39,7 +39,7 @@ _CHUNK = 256
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PrivateOutputs:
+class PrivateExamples:
     """Outputs at anchors that `wrap` may take as public: what they cost is `guarantee`."""
 
     anchors: Floats
@@ -48,7 +48,7 @@ class PrivateOutputs:
     receipt: Receipt | None
 
 
-def private_outputs(  # noqa: PLR0913 - as `wrap`
+def release_examples(  # noqa: PLR0913 - as `wrap`
     inputs: ArrayLike,
     outputs: ArrayLike,
     *,
@@ -58,8 +58,8 @@ def private_outputs(  # noqa: PLR0913 - as `wrap`
     epsilon: Number,
     account: Account | None = None,
     label: str = "examples for a learned mechanism",
-    bits: Bits | None = None,
-) -> PrivateOutputs:
+    bits: RandomSource | None = None,
+) -> PrivateExamples:
     """Mean outputs of private examples around public anchors, with noise (A50.7).
 
     Each example counts at its nearest anchor. ``anchors`` and ``bounds``, between which outputs are
@@ -89,8 +89,8 @@ def private_outputs(  # noqa: PLR0913 - as `wrap`
     low, high = ends
     half = positive("epsilon", epsilon) / 2
     reach = _FINE // 2
-    counting = laplace(sensitivity=1, epsilon=half, relation=Relation.ADD_REMOVE)
-    adding = laplace(sensitivity=reach, epsilon=half, relation=Relation.ADD_REMOVE)
+    counting = laplace(sensitivity=1, epsilon=half, relation=NeighboringRelation.ADD_REMOVE)
+    adding = laplace(sensitivity=reach, epsilon=half, relation=NeighboringRelation.ADD_REMOVE)
     guarantee = counting.guarantee + adding.guarantee
     source = source_of(bits)
     # What a process has set for numbers too small or too large would tell of them.
@@ -108,7 +108,7 @@ def private_outputs(  # noqa: PLR0913 - as `wrap`
         noisy_sums = np.asarray(adding.release(sums, bits=source), dtype=np.float64)
     means = _means(noisy_counts, noisy_sums, half=half)
     step = (high - low) / _FINE
-    return PrivateOutputs(
+    return PrivateExamples(
         anchors=places,
         outputs=np.clip((low + high) / 2 + means * step, low, high),
         guarantee=guarantee,
@@ -159,12 +159,12 @@ _PARTS = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
-class Posterior:
+class NoisyValuePosterior:
     """Public pairs: a clipped answer, in steps, and what the function said."""
 
     clipped: Ints_posterior
     said: Floats_posterior
-    law: Law
+    law: Distribution
 
     def __post_init__(self) -> None:
         if len(self.clipped) != len(self.said) or not len(self.said):
@@ -191,7 +191,9 @@ class Posterior:
         )
         total = 0.0
         for own, rest in _parts(len(self.said)):
-            others = Posterior(clipped=self.clipped[rest], said=self.said[rest], law=self.law)
+            others = NoisyValuePosterior(
+                clipped=self.clipped[rest], said=self.said[rest], law=self.law
+            )
             found = others.estimate(places)
             noisy = self.clipped[own, None] + nodes
             at = np.minimum(np.searchsorted(places, noisy), len(places) - 1)
@@ -231,6 +233,6 @@ def _median(weights: Floats_posterior, said: Floats_posterior) -> Floats_posteri
 
 
 @lru_cache(maxsize=64)
-def noise_nodes(law: Law) -> Ints_posterior:
+def noise_nodes(law: Distribution) -> Ints_posterior:
     """Quantiles of the noise in the middle of equal shares."""
     return np.array([law.quantile((i + 0.5) / NODES) for i in range(NODES)], dtype=np.int64)

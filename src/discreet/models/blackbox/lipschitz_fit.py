@@ -197,7 +197,7 @@ _TIGHT = 1e-11
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Fit:
+class CenterFit:
     """Centres that change by at most ``slope`` per unit of distance, and how good they are.
 
     ``loss`` is their total loss, and no centres whatever have a loss below ``loss - gap``.
@@ -216,7 +216,7 @@ def fit_centres(
     loss: Loss = "absolute",
     tube: float = 0.0,
     weights: ArrayLike | None = None,
-) -> Fit:
+) -> CenterFit:
     """The centres z nearest to ``y`` with ``z_j - z_k <= slope * distances[j, k]``.
 
     ``loss`` sums ``absolute`` or ``squared`` deviations, takes the ``largest``, or sums what
@@ -260,17 +260,17 @@ def checked(y: ArrayLike, distances: ArrayLike) -> tuple[Floats, Floats]:
 
 def _weighted(
     y: Floats, apart: Floats, slope: float, *, loss: Loss, tube: float, weights: NDArray[np.generic]
-) -> Fit:
+) -> CenterFit:
     """A sample of weight w is w samples at one place, which get one centre."""
     if weights.shape != y.shape or weights.dtype.kind not in "iu" or int(weights.min()) < 1:
         raise InvalidArgument("weights must be a whole number, one or above, for each sample.")
     many = np.repeat(np.arange(len(y)), weights.astype(np.intp))
     fit = fit_centres(y[many], apart[np.ix_(many, many)], slope, loss=loss, tube=tube)
     first = np.searchsorted(many, np.arange(len(y)))
-    return Fit(centres=fit.centres[first], loss=fit.loss, gap=fit.gap)
+    return CenterFit(centres=fit.centres[first], loss=fit.loss, gap=fit.gap)
 
 
-def _largest(y: Floats, rise: Floats) -> Fit:
+def _largest(y: Floats, rise: Floats) -> CenterFit:
     """Half the largest excess of a difference over what the slope allows; no search (A30)."""
     excess = y[:, None] - y[None, :] - rise
     radius = max(0.0, float(excess.max()) / 2)
@@ -278,10 +278,10 @@ def _largest(y: Floats, rise: Floats) -> Fit:
     lower = (y - radius - rise).max(axis=1)
     centres = (upper + lower) / 2
     found = float(np.abs(centres - y).max())
-    return Fit(centres=centres, loss=found, gap=found - radius)
+    return CenterFit(centres=centres, loss=found, gap=found - radius)
 
 
-def _absolute(y: Floats, rise: Floats, tube: float) -> Fit:
+def _absolute(y: Floats, rise: Floats, tube: float) -> CenterFit:
     """Pair what is too high with what is too low, as dearly as possible (A32).
 
     Theorem: the least loss is the largest weight of an assignment of samples i to samples j, where
@@ -309,7 +309,7 @@ def closed(rise: Floats) -> Floats:
     return np.where(paths < 1e-6 * float(rise[rise > 0].min()), 0.0, np.minimum(paths, rise))
 
 
-def _assigned(y: Floats, rise: Floats, tube: float) -> Fit:
+def _assigned(y: Floats, rise: Floats, tube: float) -> CenterFit:
     high, low, gain = assignment(y, rise + 2 * tube)
     bound = np.full(len(y), np.inf)
     pulled_down, pulled_up = np.zeros(len(y), dtype=bool), np.zeros(len(y), dtype=bool)
@@ -323,7 +323,7 @@ def _assigned(y: Floats, rise: Floats, tube: float) -> Fit:
     found = float(np.maximum(np.abs(y - centres) - tube, 0).sum())
     excess = float(np.maximum(centres[:, None] - centres[None, :] - rise, 0).max())
     # What is not within the slope is no solution: the gap says so.
-    return Fit(centres=centres, loss=found, gap=found - gain + len(y) * excess)
+    return CenterFit(centres=centres, loss=found, gap=found - gain + len(y) * excess)
 
 
 def assignment(y: Floats, toll: Floats) -> tuple[Indices, Indices, float]:
@@ -350,7 +350,7 @@ def _tightened(ceiling: Floats, rise: Floats, pairs: tuple[Indices, Indices]) ->
     return tight
 
 
-def _squared(y: Floats, rise: Floats) -> Fit:
+def _squared(y: Floats, rise: Floats) -> CenterFit:
     """Least squares: the constraints that bind are found in rounds, each solved exactly (A30).
 
     Projecting onto finitely many half-spaces is a non-negative least squares problem (Lawson and
@@ -378,7 +378,7 @@ def _squared(y: Floats, rise: Floats) -> Fit:
         binding = {(int(a), int(b)) for (a, b), push in zip(pairs, force, strict=True) if push > 0}
     centres = ((z + rise).min(axis=1) + (z - rise).max(axis=1)) / 2
     found = float(((y - centres) ** 2).sum())
-    return Fit(centres=centres, loss=found, gap=found - bound)
+    return CenterFit(centres=centres, loss=found, gap=found - bound)
 
 
 def _forces(y: Floats, rise: Floats, pairs: Indices) -> Floats:

@@ -21,19 +21,19 @@ from discreet.core import events
 from discreet.core._rational import Number
 from discreet.core._validate import positive, probability
 from discreet.core.errors import InvalidArgument, NotCertified, OutOfDomain, Unsupported
-from discreet.core.relation import Relation
+from discreet.core.relation import NeighboringRelation
 from discreet.ledger.account import Account, Receipt, charged
-from discreet.mechanisms.additive import Additive
-from discreet.mechanisms.mechanism import Certificate, Check, Mechanism
-from discreet.mechanisms.scalar._base import Scalar
-from discreet.mechanisms.scalar.best_noise import best_additive
+from discreet.mechanisms.additive import AdditiveMechanism
+from discreet.mechanisms.mechanism import Certificate, CertificateCheck, Mechanism
+from discreet.mechanisms.scalar._base import ScalarNoise
+from discreet.mechanisms.scalar.best_noise import best_additive_noise
 from discreet.models._model_inputs import Bounds, Floats, bounds_of
 from discreet.models.blackbox.certificate import certify_drawn
-from discreet.models.blackbox.examples import Posterior
+from discreet.models.blackbox.examples import NoisyValuePosterior
 from discreet.models.blackbox.metrics import Adjacency
-from discreet.models.blackbox.output_ranges import Ranges, clipped
-from discreet.noise.distribution import Law
-from discreet.noise.random_source import Bits, source_of
+from discreet.models.blackbox.output_ranges import OutputRanges, clipped
+from discreet.noise.distribution import Distribution
+from discreet.noise.random_source import RandomSource, source_of
 
 # ── Blackbox ─────────────────────────────────────────────────────────────────────────────────────
 # A function that nobody vouches for: asked once, and whatever it does, a number or nothing comes.
@@ -48,7 +48,7 @@ MISSING = math.nan
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Shape:
+class InputShape:
     """The public shape of an input, its domain, and what takes the place of what is no number."""
 
     positions: int
@@ -61,7 +61,7 @@ class Shape:
     """For entries that are no finite numbers, one for each place: ``(positions, attributes)``."""
 
     @classmethod
-    def of(cls, public: NDArray[Any], *, bounds: Bounds | None) -> Shape:
+    def of(cls, public: NDArray[Any], *, bounds: Bounds | None) -> InputShape:
         """From the public inputs. Without bounds the domain is three times as wide as theirs."""
         flat = public.ndim == 2
         table = cube(public)
@@ -140,14 +140,14 @@ class BlackBox:
     """A callable or a fitted regressor, asked so that nothing but one number can come out."""
 
     function: Function
-    shape: Shape
+    shape: InputShape
     regressor: bool
     seconds: float | None = None
     """If given, every answer takes just this long, and a later one is not waited for; a function
     that lets no other thread run (one long operation in C) holds up the answer all the same."""
 
     @classmethod
-    def of(cls, function: object, *, shape: Shape, seconds: float | None) -> BlackBox:
+    def of(cls, function: object, *, shape: InputShape, seconds: float | None) -> BlackBox:
         """A callable as it is; of anything else its ``predict``."""
         late = None if seconds is None else float(positive("seconds", seconds))
         predict = getattr(function, "predict", None)
@@ -206,7 +206,7 @@ class BlackBox:
 # ── Mechanism ────────────────────────────────────────────────────────────────────────────────────
 
 
-Noise: TypeAlias = Additive | Scalar
+Noise: TypeAlias = AdditiveMechanism | ScalarNoise
 
 _INPUTS = 64  # that a certificate mixes, and pairs that it makes of them
 _PAIRS = 2000
@@ -221,60 +221,60 @@ def make_noise(width: int, *, epsilon: Number, delta: Number = 0) -> Noise | Non
 
 @lru_cache(maxsize=256)
 def _made(width: int, epsilon: Fraction, delta: Fraction) -> Noise:
-    found = best_additive(
+    found = best_additive_noise(
         sensitivity=width,
         epsilon=epsilon,
         delta=delta,
         loss="mae",
         on="integers",
-        relation=Relation.REPLACE_ONE,
+        relation=NeighboringRelation.REPLACE_ONE,
     )
     return found.chosen
 
 
-class Releases(Protocol):
+class ScalarMechanism(Protocol):
     """Anything that releases one number about one input."""
 
-    def release(self, value: Any, *, bits: Bits | None = None) -> Any:
+    def release(self, value: Any, *, bits: RandomSource | None = None) -> Any:
         """The number."""
 
 
-def ask_alternative(mechanism: Mechanism, given: Floats, bits: Bits) -> float:
+def ask_alternative(mechanism: Mechanism, given: Floats, bits: RandomSource) -> float:
     """What another mechanism releases about an input: one number about the whole of it.
 
     Noise for each entry, of a sensitivity that is not that of a record, does not pass as one.
     """
-    said = np.asarray(cast("Releases", mechanism).release(given, bits=bits))
+    said = np.asarray(cast("ScalarMechanism", mechanism).release(given, bits=bits))
     if said.ndim or said.dtype.kind not in "biuf":
         raise InvalidArgument("alternatives must release one number about a whole input.")
     return float(said)
 
 
-def law_of(noise: Noise) -> Law:
+def law_of(noise: Noise) -> Distribution:
     """The law of integer noise."""
-    if isinstance(noise, Scalar):
+    if isinstance(noise, ScalarNoise):
         return noise.noise
-    if noise.integers is None or not isinstance(noise.integers.noise, Law):
+    if noise.integers is None or not isinstance(noise.integers.noise, Distribution):
         raise NotCertified("The noise must be a law on the integers.")
     return noise.integers.noise
 
 
 def steps_of(noise: Noise | None) -> int:
     """The sensitivity, in steps, that the guarantee of integer noise is about; 0 if none is."""
-    if isinstance(noise, Scalar):
+    if isinstance(noise, ScalarNoise):
         return noise.scale.shift if noise.scale.exponent == 0 else 0
     event = None if noise is None or noise.integers is None else noise.integers.event
     match event:
-        case events.DiscreteLaplace(_, shift):
+        case events.DiscreteLaplaceEvent(_, shift):
             return shift
-        case events.DiscreteGaussian(_, square):
+        case events.DiscreteGaussianEvent(_, square):
             return math.isqrt(math.floor(square))
         case _:
             return 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Expected:
+class ExpectedError:
     """Errors on public inputs that the fit did not see, in the unit of the output."""
 
     error: float
@@ -288,7 +288,7 @@ class Expected:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class BlackBoxRelease:
     """What was released about one input."""
 
     value: float
@@ -297,7 +297,7 @@ class Answer:
     """The clipped answer with noise: all that was released; the value is computed from it."""
     guarantee: Guarantee
     receipt: Receipt | None
-    mechanism: LearnedMechanism = field(repr=False)
+    mechanism: BlackBoxMechanism = field(repr=False)
 
     def interval(self, level: float) -> tuple[float, float]:
         """Bounds that hold the clipped answer with probability at least ``level``."""
@@ -309,7 +309,7 @@ class Answer:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
-class LearnedMechanism(Mechanism):
+class BlackBoxMechanism(Mechanism):
     """A function behind ranges that were learned from public data. Made by `wrap`.
 
     Theorem: a release keeps ``guarantee`` for every function, also a randomised or hostile one,
@@ -325,10 +325,10 @@ class LearnedMechanism(Mechanism):
     """
 
     box: BlackBox
-    model: Ranges
+    model: OutputRanges
     noise: Noise | None
-    posterior: Posterior | None
-    expected: Expected
+    posterior: NoisyValuePosterior | None
+    expected: ExpectedError
     chosen: str
     """What public cross-validation chose."""
     adjacency: Adjacency
@@ -345,7 +345,7 @@ class LearnedMechanism(Mechanism):
         if self.alternative is not None:
             return self.alternative.guarantee
         if self.noise is None:
-            return Guarantee(events.NOTHING, Relation.REPLACE_ONE)
+            return Guarantee(events.NOTHING, NeighboringRelation.REPLACE_ONE)
         return self.noise.guarantee
 
     @property
@@ -375,11 +375,11 @@ class LearnedMechanism(Mechanism):
         low, high = self.noise.interval(level)
         return low * float(self.step), high * float(self.step)
 
-    def release(self, private: object, *, bits: Bits | None = None) -> float:
+    def release(self, private: object, *, bits: RandomSource | None = None) -> float:
         """The estimate for one private input; see `answer`."""
         return self.answer(private, bits=bits).value
 
-    def answer(self, private: object, *, bits: Bits | None = None) -> Answer:
+    def answer(self, private: object, *, bits: RandomSource | None = None) -> BlackBoxRelease:
         """Ask the function about one private input, once, and release what it says.
 
         The budget is spent before the input is looked at. Entries that are no finite numbers
@@ -393,7 +393,7 @@ class LearnedMechanism(Mechanism):
             # What a process has set for numbers too small or too large would tell of them.
             with np.errstate(all="ignore"):
                 noisy, value = self._replaced(rows, source) or self._noisy(rows, source)
-        return Answer(
+        return BlackBoxRelease(
             value=value,
             noisy=noisy,
             guarantee=self.guarantee,
@@ -401,7 +401,7 @@ class LearnedMechanism(Mechanism):
             mechanism=self,
         )
 
-    def _noisy(self, rows: Floats, bits: Bits) -> tuple[float, float]:
+    def _noisy(self, rows: Floats, bits: RandomSource) -> tuple[float, float]:
         """The noisy number, and the estimate from it."""
         low, high = self.model.ranges(rows[None])
         steps = int(low[0])
@@ -414,13 +414,13 @@ class LearnedMechanism(Mechanism):
             return noisy, noisy
         return noisy, float(self.posterior.estimate(np.array([steps]))[0]) + self.origin
 
-    def _replaced(self, rows: Floats, bits: Bits) -> tuple[float, float] | None:
+    def _replaced(self, rows: Floats, bits: RandomSource) -> tuple[float, float] | None:
         if self.alternative is None:
             return None
         value = ask_alternative(self.alternative, self.box.shape.given(rows), bits)
         return value, value
 
-    def charged_to(self, account: Account | None, *, label: str | None = None) -> LearnedMechanism:
+    def charged_to(self, account: Account | None, *, label: str | None = None) -> BlackBoxMechanism:
         """The same mechanism, with answers charged to this account."""
         return replace(self, account=account, label=self.label if label is None else label)
 
@@ -435,7 +435,7 @@ class LearnedMechanism(Mechanism):
             return self.alternative.certify()
         parts = () if self.noise is None else self.noise.certify().checks
         found = certify_drawn(self.model, self.adjacency.plain, self._examples(), pairs=_PAIRS)
-        ranges = Check(
+        ranges = CertificateCheck(
             part=f"ranges of neighbours, {found.largest} of {self.model.width} steps at most",
             epsilon=parts[-1].epsilon if parts else 0.0,
             claimed=0.0,
@@ -443,7 +443,7 @@ class LearnedMechanism(Mechanism):
             route=f"whole numbers, hostile answers, {found.pairs} drawn neighbours",
         )
         made_for = steps_of(self.noise)
-        fits = Check(
+        fits = CertificateCheck(
             part=f"noise for {made_for} steps, ranges of {self.model.width}",
             epsilon=ranges.epsilon,
             claimed=0.0,

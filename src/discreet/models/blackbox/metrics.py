@@ -222,7 +222,7 @@ class Records(_Positions):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Cells(Records):
+class CellMetric(Records):
     """Hamming distance of cells: a record counts as changed if its cell is another one (A4, A5).
 
     ``cuts`` are increasing thresholds: one sequence for all attributes, one for each attribute, or
@@ -241,7 +241,7 @@ class Cells(Records):
                 raise InvalidArgument("cuts must be increasing, without repetition.")
 
     @classmethod
-    def even(cls, *, low: float, high: float, cells: int) -> Cells:
+    def even(cls, *, low: float, high: float, cells: int) -> CellMetric:
         """``cells`` equal parts of [low, high] for every attribute; the ends take what is beyond.
 
         >>> Cells.even(low=0, high=3, cells=3).cuts
@@ -422,7 +422,7 @@ class WindowGroups(Metric):
 # ── Adjacency ────────────────────────────────────────────────────────────────────────────────────
 
 
-Level_adjacency: TypeAlias = Literal["record", "attribute", "count"]
+AdjacencyLevel: TypeAlias = Literal["record", "attribute", "count"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -433,12 +433,12 @@ class Adjacency:
     be one whose neighbours are known: nothing here could tell what any other distance hides.
     """
 
-    level: Level_adjacency = "record"
+    level: AdjacencyLevel = "record"
     group: int = 1
     given: Metric | None = None
 
     @classmethod
-    def of(cls, metric: Level_adjacency | Metric, *, group: int = 1) -> Adjacency:
+    def of(cls, metric: AdjacencyLevel | Metric, *, group: int = 1) -> Adjacency:
         """From what the user said; there is no default."""
         run = count("group", group)
         if isinstance(metric, Metric):
@@ -446,7 +446,7 @@ class Adjacency:
                 raise InvalidArgument("group is for a named metric: use WindowGroups here.")
             return cls._from(metric)
         word: object = metric
-        if not isinstance(word, str) or word not in get_args(Level_adjacency):
+        if not isinstance(word, str) or word not in get_args(AdjacencyLevel):
             raise InvalidArgument(
                 f"metric must be 'record', 'attribute', 'count' or a Metric, got {metric!r}."
             )
@@ -486,8 +486,8 @@ class Adjacency:
     def cells(self, cuts: list[list[float]]) -> Metric:
         """Distances between cells; one list of cuts for each attribute."""
         if self.level == "attribute":
-            return Cells(cuts=tuple(map(tuple, cuts)), level="attribute")
-        return self._grouped(Cells(cuts=tuple(map(tuple, cuts))))
+            return CellMetric(cuts=tuple(map(tuple, cuts)), level="attribute")
+        return self._grouped(CellMetric(cuts=tuple(map(tuple, cuts))))
 
     def _leveled(self) -> Metric:
         if self.level == "count":

@@ -25,7 +25,7 @@ _CHUNK = 1 << 17
 _BEYOND = 2.0**62
 
 
-class Ranges(ABC):
+class OutputRanges(ABC):
     """``[low(D), high(D)]`` in steps, for every input D.
 
     Theorem: what ``clip`` returns changes by at most ``width`` steps between neighbours, for every
@@ -66,7 +66,7 @@ class Ranges(ABC):
         return clipped(values, *self.ranges(inputs), step=self.step)
 
 
-class MetricRanges(Ranges):
+class MetricRanges(OutputRanges):
     """Ranges whose neighbours are those of a metric."""
 
     metric: Metric
@@ -181,7 +181,7 @@ _MOST_TRIED = 2048
 _MOST_STEPS = 1 << 52
 
 
-class Window(Ranges):
+class ConstantRange(OutputRanges):
     """The same range everywhere, whatever a neighbour is (A42, lambda = 0).
 
     Theorem: clipped answers differ by at most ``width``. Proof: they lie in one interval.
@@ -231,7 +231,7 @@ def to_steps(values: Floats, step: Fraction) -> Ints:
 _TRIED = 16
 
 
-class LooClip(MetricRanges):
+class LeaveOneOutRange(MetricRanges):
     """Ranges around a public surrogate that never look at the record that may change.
 
     ``anchors`` are public inputs (K, positions, attributes), ``centres`` what the function should

@@ -26,9 +26,9 @@ from discreet.models.blackbox.metrics import (
 )
 from discreet.models.blackbox.output_ranges import (
     LARGEST_FINE,
-    LooClip,
+    LeaveOneOutRange,
     MetricRanges,
-    Ranges,
+    OutputRanges,
     common,
     exponent_of,
     fixed,
@@ -396,7 +396,7 @@ def _ordered(values: Floats) -> Ints:
     return np.where(single < 0, -(single & 0x7FFFFFFF), single)
 
 
-class Boxes:
+class TreeLeaves:
     """The leaves of a tree: boxes ``(low, high]`` of shape (leaves, positions, attributes)."""
 
     def __init__(self, *, low: ArrayLike, high: ArrayLike) -> None:
@@ -423,15 +423,15 @@ class Boxes:
             apart += (np.maximum(low[:, None], low) >= np.minimum(high[:, None], high)).any(axis=-1)
         return apart
 
-    def within(self, domain: tuple[float, float]) -> tuple[Boxes, Ints]:
+    def within(self, domain: tuple[float, float]) -> tuple[TreeLeaves, Ints]:
         """The boxes that hold a point of the public domain, cut to it, and which they are."""
         start, end = np.nextafter(float(domain[0]), -np.inf), float(domain[1])
         low, high = np.maximum(self.low, start), np.minimum(self.high, end)
         kept = np.flatnonzero((low < high).all(axis=(1, 2)))
-        return Boxes(low=low[kept], high=high[kept]), kept
+        return TreeLeaves(low=low[kept], high=high[kept]), kept
 
 
-def leaves_of(tree: Any, shape: tuple[int, int]) -> tuple[Boxes, Floats]:
+def leaves_of(tree: Any, shape: tuple[int, int]) -> tuple[TreeLeaves, Floats]:
     """The boxes and values of a fitted regression tree of scikit-learn, on inputs of ``shape``."""
     nodes = tree.tree_
     n, d = shape
@@ -452,7 +452,7 @@ def leaves_of(tree: Any, shape: tuple[int, int]) -> tuple[Boxes, Floats]:
         # x <= cut in single precision: the largest single below the cut is as good a cut.
         below[feature] = above[feature] = _single_below(cut)
         stack += [(left, start, below), (right, above, end)]
-    boxes = Boxes(low=np.reshape(low, (-1, n, d)), high=np.reshape(high, (-1, n, d)))
+    boxes = TreeLeaves(low=np.reshape(low, (-1, n, d)), high=np.reshape(high, (-1, n, d)))
     return boxes, np.array(values)
 
 
@@ -462,7 +462,7 @@ def _single_below(cut: float) -> float:
     return float(down)
 
 
-class TreeClip(LooClip):
+class TreeClip(LeaveOneOutRange):
     """Ranges around a tree, exact: no training data, no fit.
 
     ``centres`` are the values of its leaves in whole steps. The middle of its two ``envelopes`` is
@@ -478,7 +478,7 @@ class TreeClip(LooClip):
     def __init__(
         self,
         *,
-        boxes: Boxes,
+        boxes: TreeLeaves,
         centres: ArrayLike,
         slope: int,
         width: int,
@@ -520,14 +520,14 @@ class TreeClip(LooClip):
         return Fraction(max(0, int(excess.max())), 2)
 
 
-class SumClip(Ranges):
+class SumClip(OutputRanges):
     """The ranges of a sum: the sums of the ranges of its terms.
 
     Theorem: clipping the sum changes by at most the sum of the widths.
     Proof: ``high - low'`` adds up, term by term, for the same pair of neighbours.
     """
 
-    def __init__(self, terms: Sequence[Ranges]) -> None:
+    def __init__(self, terms: Sequence[OutputRanges]) -> None:
         if not terms or len({(term.step, term.relation_words) for term in terms}) != 1:
             raise InvalidArgument(
                 "terms must be ranges of one step and one relation, at least one."

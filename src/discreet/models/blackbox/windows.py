@@ -17,8 +17,8 @@ from discreet.core._validate import count
 from discreet.core.errors import InvalidArgument, NotCertified
 from discreet.ledger.account import Account, Reservation
 from discreet.models._model_inputs import Floats
-from discreet.models.blackbox.mechanism import Answer, LearnedMechanism
-from discreet.noise.random_source import Bits, source_of
+from discreet.models.blackbox.mechanism import BlackBoxMechanism, BlackBoxRelease
+from discreet.noise.random_source import RandomSource, source_of
 
 _PARTS = {"attribute": "attribute", "count": "event"}
 
@@ -42,7 +42,7 @@ class WindowPlan:
     Needs: one answer for each window; another horizon, model or a retry is another plan.
     """
 
-    mechanism: LearnedMechanism
+    mechanism: BlackBoxMechanism
     stride: int = 1
     group: int = 1
 
@@ -88,7 +88,7 @@ class WindowPlan:
         """What the whole stream costs each protected unit: known before it starts."""
         one, loss = self.mechanism.guarantee, self._epsilon()
         if self._chained and loss is not None:
-            return Guarantee(events.Pure(loss * self.uses), one.relation)
+            return Guarantee(events.PureEvent(loss * self.uses), one.relation)
         return one * self.uses
 
     def explain(self) -> str:
@@ -136,7 +136,7 @@ class Windows:
             "A stream cannot be copied: what was paid is for one answer to each window."
         )
 
-    def feed(self, reading: object, *, bits: Bits | None = None) -> Answer | None:
+    def feed(self, reading: object, *, bits: RandomSource | None = None) -> BlackBoxRelease | None:
         """Take one reading; answer if a window ends here. Every window is answered once."""
         source = source_of(bits)
         if self._closed:

@@ -6,39 +6,39 @@ from its exact events.
 
 import discreet.models._model_inputs  # noqa: F401 - first: it names what is missing
 from discreet.models.dp_sgd._laplace_rates import PowerSchedule
-from discreet.models.dp_sgd.convergence import Problem
+from discreet.models.dp_sgd._output_perturbation import OutputPerturbation, output_perturbation
+from discreet.models.dp_sgd.convergence import ConvergenceProblem
 from discreet.models.dp_sgd.estimators import (
     PrivateHuberRegressor,
     PrivateLogisticRegression,
     PrivateRidge,
 )
-from discreet.models.dp_sgd.laplace_gradient_descent import LaplaceDescent, laplace_descent
-from discreet.models.dp_sgd.losses import Huber, Logistic, Objective, Softmax, Squared, faults
-from discreet.models.dp_sgd.noisy_gradient_descent import NoisyDescent, noisy_descent
-from discreet.models.dp_sgd._output_perturbation import OutputPerturbation, output_perturbation
-from discreet.models.dp_sgd.output_perturbation_logistic import PerturbedLogisticRegression
-from discreet.models.dp_sgd.personalized import PersonalLogisticRegression
-from discreet.models.dp_sgd.schedule_analysis import Analysis, analyse
+from discreet.models.dp_sgd.laplace_gradient_descent import LaplaceGradientDescent, laplace_descent
+from discreet.models.dp_sgd.losses import Huber, Logistic, Loss, Softmax, Squared, check_objective
+from discreet.models.dp_sgd.noisy_gradient_descent import NoisyGradientDescent, noisy_descent
+from discreet.models.dp_sgd.output_perturbation_logistic import OutputPerturbationLogisticRegression
+from discreet.models.dp_sgd.personalized import PersonalizedLogisticRegression
+from discreet.models.dp_sgd.schedule_analysis import ScheduleAnalysis, analyze_schedule
 
 __all__ = [
-    "Analysis",
+    "ScheduleAnalysis",
     "Huber",
-    "LaplaceDescent",
+    "LaplaceGradientDescent",
     "Logistic",
-    "NoisyDescent",
-    "Objective",
+    "NoisyGradientDescent",
+    "Loss",
     "OutputPerturbation",
-    "PersonalLogisticRegression",
-    "PerturbedLogisticRegression",
+    "PersonalizedLogisticRegression",
+    "OutputPerturbationLogisticRegression",
     "PowerSchedule",
     "PrivateHuberRegressor",
     "PrivateLogisticRegression",
     "PrivateRidge",
-    "Problem",
+    "ConvergenceProblem",
     "Softmax",
     "Squared",
-    "analyse",
-    "faults",
+    "analyze_schedule",
+    "check_objective",
     "laplace_descent",
     "noisy_descent",
     "output_perturbation",

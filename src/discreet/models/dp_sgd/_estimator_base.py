@@ -19,10 +19,10 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from discreet.core._validate import count, non_negative, positive
 from discreet.core.errors import InvalidArgument, OutOfDomain
-from discreet.core.relation import Relation
+from discreet.core.relation import NeighboringRelation
 from discreet.ledger.account import Account, charged
 from discreet.mechanisms.additive import gaussian
-from discreet.mechanisms.mechanism import Certificate, Check
+from discreet.mechanisms.mechanism import Certificate, CertificateCheck
 from discreet.models._model_inputs import (
     Bounds,
     ChargingEstimator,
@@ -33,10 +33,10 @@ from discreet.models._model_inputs import (
     same_rows,
     shaped,
 )
-from discreet.models.dp_sgd.budget import Budget, Plan, Wishes, make_plan
-from discreet.models.dp_sgd.losses import Objective
+from discreet.models.dp_sgd.budget import TrainingBudget, TrainingOptions, TrainingPlan, make_plan
+from discreet.models.dp_sgd.losses import Loss
 from discreet.models.dp_sgd.train import FeatureMap, descend
-from discreet.noise.random_source import Bits
+from discreet.noise.random_source import RandomSource
 
 # ── Labels ───────────────────────────────────────────────────────────────────────────────────────
 # Labels of classifiers: declared or public, as places in the list of classes, and back.
@@ -150,7 +150,7 @@ class MappedEstimator(ChargingEstimator):
         validate_data(self, X, reset=reset, skip_check_array=True)
         return table
 
-    def _margins_of(self, objective: Objective, X: object) -> Floats:
+    def _margins_of(self, objective: Loss, X: object) -> Floats:
         table = self._table(X, reset=False)
         if not len(table):
             raise InvalidArgument("X has 0 sample(s) while a minimum of 1 is required.")
@@ -161,7 +161,7 @@ class MappedEstimator(ChargingEstimator):
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class PrivateDescent(MappedEstimator):
+class GradientDescentEstimator(MappedEstimator):
     """Linear models by private gradient descent. Use one of the estimators made of it.
 
     ``epsilon`` with ``delta`` (or ``rho``, or ``mu``) is what a fit may cost. ``bounds`` are the
@@ -175,7 +175,7 @@ class PrivateDescent(MappedEstimator):
     delta: float | Fraction | None = None
     rho: float | Fraction | None = None
     mu: float | Fraction | None = None
-    relation: Relation = Relation.ADD_REMOVE
+    relation: NeighboringRelation = NeighboringRelation.ADD_REMOVE
     bounds: Bounds = None
     rows: int | None = None
     rows_per_unit: int = 1
@@ -190,7 +190,7 @@ class PrivateDescent(MappedEstimator):
     fit_intercept: bool = True
     account: Account | None = None
     label: str = "private gradient descent"
-    bits: Bits | None = None
+    bits: RandomSource | None = None
 
     def fit(self, X: object, y: object) -> Self:
         """Fit, privately. What can be refused without reading a value is refused before paying.
@@ -211,14 +211,14 @@ class PrivateDescent(MappedEstimator):
         self.receipt_ = None if held is None else held.receipt
         return self
 
-    def plan(self, *, features: int, rows: int | None = None) -> Plan:
+    def plan(self, *, features: int, rows: int | None = None) -> TrainingPlan:
         """Noise, guarantee and predicted excess of a fit, before a row is read.
 
         ``rows``: their number if it is public knowledge.
         """
         columns = count("features", features)
         width = columns + bool(self.fit_intercept)
-        budget = Budget.of(
+        budget = TrainingBudget.of(
             relation=self.relation,
             epsilon=self.epsilon,
             delta=self.delta,
@@ -227,7 +227,7 @@ class PrivateDescent(MappedEstimator):
             rows_per_unit=self.rows_per_unit,
         )
         objective = self._objective()
-        wishes = Wishes(
+        wishes = TrainingOptions(
             rate=self.rate,
             steps=self.steps,
             learning_rate=self.learning_rate,
@@ -252,7 +252,7 @@ class PrivateDescent(MappedEstimator):
         spent = self.guarantee_
         delta = 1e-6 if self.delta is None else float(self.delta)
         worth = spent.epsilon(delta) if self.epsilon is None else float(self.epsilon)
-        run = Check(
+        run = CertificateCheck(
             part=f"{self.plan_.steps} steps at rate {float(self.plan_.rate):.6g}",
             epsilon=worth,
             claimed=delta,
@@ -263,7 +263,7 @@ class PrivateDescent(MappedEstimator):
         return Certificate(mechanism=type(self).__name__, guarantee=spent, checks=checks).demand()
 
     @abstractmethod
-    def _objective(self) -> Objective:
+    def _objective(self) -> Loss:
         """The loss, penalty included."""
 
     @abstractmethod
@@ -282,7 +282,7 @@ class PrivateDescent(MappedEstimator):
     def _spread(self) -> float:
         """The usual standard deviation of margins: how far away the best parameters may be."""
 
-    def _keep(self, theta: Floats, mapped: FeatureMap, plan: Plan, rows: float) -> None:
+    def _keep(self, theta: Floats, mapped: FeatureMap, plan: TrainingPlan, rows: float) -> None:
         self.theta_, self.feature_map_ = theta, mapped
         self.plan_, self.guarantee_, self.rows_ = plan, plan.guarantee, rows
         self.n_iter_ = plan.steps
@@ -295,10 +295,10 @@ class PrivateDescent(MappedEstimator):
         if self.rows is not None:
             return count("rows", self.rows)
         # With several rows a unit, a replacement can change their number.
-        public = self.relation is Relation.REPLACE_ONE and self.rows_per_unit == 1
+        public = self.relation is NeighboringRelation.REPLACE_ONE and self.rows_per_unit == 1
         return present if public else None
 
-    def _rows(self, plan: Plan, present: int, bits: Bits) -> float:
+    def _rows(self, plan: TrainingPlan, present: int, bits: RandomSource) -> float:
         """The number to divide by: public, or counted with noise and then at least one sigma."""
         if plan.counting is None:
             return float(max(self._public_rows(present) or 1, 1))

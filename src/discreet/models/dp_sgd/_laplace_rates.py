@@ -106,7 +106,7 @@ class PowerSchedule:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sums:
+class ScheduleSums:
     """The three sums of the bound, without the constants of the problem: A1, A2, A3."""
 
     distance: float
@@ -114,7 +114,7 @@ class Sums:
     noise: float
 
 
-def sums(rates: ArrayLike, *, scales: ArrayLike) -> Sums:
+def sums(rates: ArrayLike, *, scales: ArrayLike) -> ScheduleSums:
     """``1/sum eta``, ``sum eta^2 / sum eta`` and ``sum (eta gamma)^2 / sum eta``.
 
     ``scales[t - 1]`` is the noise of step t, which uses ``rates[t - 1]``: the published sum pairs
@@ -124,7 +124,7 @@ def sums(rates: ArrayLike, *, scales: ArrayLike) -> Sums:
     if gamma.shape != eta.shape:
         raise InvalidArgument("scales must have one number for each of the rates.")
     total = float(eta.sum())
-    return Sums(
+    return ScheduleSums(
         distance=1 / total,
         variance=float((eta**2).sum()) / total,
         noise=float(((eta * gamma) ** 2).sum()) / total,

@@ -14,13 +14,13 @@ from discreet.accounting.guarantee import Guarantee
 from discreet.core._rational import Number
 from discreet.core._validate import count, non_negative, positive
 from discreet.core.errors import InvalidArgument, NotCertified, OutOfDomain, Unsupported
-from discreet.core.relation import Relation
-from discreet.mechanisms.additive import Additive, gaussian, laplace
+from discreet.core.relation import NeighboringRelation
+from discreet.mechanisms.additive import AdditiveMechanism, gaussian, laplace
 from discreet.mechanisms.mechanism import Certificate, Mechanism
 from discreet.models._model_inputs import doubles, matrix_shape, same_rows, shaped
 from discreet.models.dp_sgd._laplace_rates import Floats, positives
 from discreet.models.dp_sgd.losses import Floats as Floats_perturbed
-from discreet.models.dp_sgd.losses import Logistic, Norm, Objective, Softmax
+from discreet.models.dp_sgd.losses import Logistic, Loss, Norm, Softmax
 from discreet.models.dp_sgd.train import (
     ROW_BITS,
     UNIT,
@@ -32,7 +32,7 @@ from discreet.models.dp_sgd.train import (
     representable,
     widened,
 )
-from discreet.noise.random_source import Bits, source_of
+from discreet.noise.random_source import RandomSource, source_of
 
 # ── Bolt on ──────────────────────────────────────────────────────────────────────────────────────
 # How far one record moves a model that was trained without noise (C42).
@@ -134,7 +134,7 @@ def minimiser_sensitivity(
     lipschitz: float,
     strong_convexity: float,
     rows: int,
-    relation: Relation = Relation.REPLACE_ONE,
+    relation: NeighboringRelation = NeighboringRelation.REPLACE_ONE,
     tolerance: float = 0.0,
 ) -> float:
     """How far one record moves the minimiser of ``sum of losses / rows + l2/2 ||theta||^2``, in L2.
@@ -148,9 +148,9 @@ def minimiser_sensitivity(
     """
     g, m = positive("lipschitz", lipschitz), positive("strong_convexity", strong_convexity)
     match relation:
-        case Relation.REPLACE_ONE:
+        case NeighboringRelation.REPLACE_ONE:
             records = 2
-        case Relation.ADD_REMOVE:
+        case NeighboringRelation.ADD_REMOVE:
             records = 1
         case _:
             raise InvalidArgument(f"relation must be replace-one or add/remove, got {relation!r}.")
@@ -174,12 +174,12 @@ _ROOM = 8
 class OutputPerturbation(Mechanism):
     """The minimiser with noise. Made by `output_perturbation`."""
 
-    objective: Objective
+    objective: Loss
     features: int
     rows: int
     row_norm: float
-    relation: Relation
-    noise: Additive
+    relation: NeighboringRelation
+    noise: AdditiveMechanism
     sensitivity: float
     """How far one record moves what is computed, in L2."""
 
@@ -200,7 +200,9 @@ class OutputPerturbation(Mechanism):
             mechanism="output perturbation", guarantee=self.guarantee, checks=found.checks
         )
 
-    def release(self, x: object, y: object, *, bits: Bits | None = None) -> Floats_perturbed:
+    def release(
+        self, x: object, y: object, *, bits: RandomSource | None = None
+    ) -> Floats_perturbed:
         """The noisy parameters, a multiple of a public grid each."""
         rows, targets = read_records(
             self.objective,
@@ -208,7 +210,7 @@ class OutputPerturbation(Mechanism):
             y,
             features=self.features,
             row_norm=self.row_norm,
-            rows=self.rows if self.relation is Relation.REPLACE_ONE else None,
+            rows=self.rows if self.relation is NeighboringRelation.REPLACE_ONE else None,
         )
         theta = _solved(self, rows, targets)
         released: Floats_perturbed = self.noise.release(theta, bits=source_of(bits))
@@ -226,7 +228,7 @@ class OutputPerturbation(Mechanism):
 
 
 def output_perturbation(  # noqa: PLR0913 - four ways to say how much, each named
-    objective: Objective,
+    objective: Loss,
     *,
     features: int,
     rows: int,
@@ -235,7 +237,7 @@ def output_perturbation(  # noqa: PLR0913 - four ways to say how much, each name
     delta: Number = 0,
     rho: Number | None = None,
     mu: Number | None = None,
-    relation: Relation = Relation.ADD_REMOVE,
+    relation: NeighboringRelation = NeighboringRelation.ADD_REMOVE,
 ) -> OutputPerturbation:
     """Noise on the minimiser of ``sum of losses / rows + l2/2 ||theta||^2``.
 
@@ -255,7 +257,7 @@ def output_perturbation(  # noqa: PLR0913 - four ways to say how much, each name
     piece_error(width)  # refuses too many features before a row is read
     length = widened(float(positive("row_norm", row_norm)), width)
     g, m = bounded(objective, length)
-    share = 1.0 if relation is Relation.REPLACE_ONE else largest_share(divisor, width)
+    share = 1.0 if relation is NeighboringRelation.REPLACE_ONE else largest_share(divisor, width)
     # Points ahead of the present one are at most three times as far away (`_accelerated`).
     error = gradient_error(objective, row_norm=length, radius=3 * _ROOM * g / m, share=share)
     sensitivity = minimiser_sensitivity(
@@ -282,7 +284,7 @@ def output_perturbation(  # noqa: PLR0913 - four ways to say how much, each name
     )
 
 
-def longest_gradient(objective: Objective, row_norm: float, *, norm: Norm = "l2") -> float:
+def longest_gradient(objective: Loss, row_norm: float, *, norm: Norm = "l2") -> float:
     """The length of a record's gradient, at most; a loss without such a bound is refused."""
     g = objective.lipschitz(row_norm, norm=norm)
     if not objective.convex or not math.isfinite(g):
@@ -292,7 +294,7 @@ def longest_gradient(objective: Objective, row_norm: float, *, norm: Norm = "l2"
     return g
 
 
-def bounded(objective: Objective, row_norm: float) -> tuple[float, float]:
+def bounded(objective: Loss, row_norm: float) -> tuple[float, float]:
     """The Lipschitz constant of a record without the penalty and the strong convexity."""
     g, m = longest_gradient(objective, row_norm), objective.strong_convexity()
     if not m > 0:
@@ -311,8 +313,8 @@ def _noise(
     delta: Number,
     rho: Number | None,
     mu: Number | None,
-    relation: Relation,
-) -> Additive:
+    relation: NeighboringRelation,
+) -> AdditiveMechanism:
     if epsilon is not None and delta == 0 and rho is None and mu is None:
         return laplace(
             sensitivity=sensitivity,
@@ -334,7 +336,7 @@ def _noise(
 
 
 def read_records(
-    objective: Objective,
+    objective: Loss,
     x: object,
     y: object,
     *,

@@ -26,9 +26,9 @@ from discreet.core import events
 from discreet.core._rational import Number
 from discreet.core._validate import count, non_negative, positive, probability
 from discreet.core.errors import InvalidArgument, RelationMismatch, Unsupported
-from discreet.core.relation import Relation
-from discreet.models.dp_sgd.losses import Objective
-from discreet.models.dp_sgd.train import RATE_BITS, Descent, Grid, whole_slopes
+from discreet.core.relation import NeighboringRelation
+from discreet.models.dp_sgd.losses import Loss
+from discreet.models.dp_sgd.train import RATE_BITS, SlopeGrid, TrainingRun, whole_slopes
 
 # ── Budget ───────────────────────────────────────────────────────────────────────────────────────
 # What a run costs, and the noise that a budget asks for (C43).
@@ -44,13 +44,13 @@ _COUNT_SHARE = 0.01
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Budget:
+class TrainingBudget:
     """What may be spent: (epsilon, delta), or rho (zCDP), or mu (GDP), under a relation.
 
     rho and mu are kept by runs on all records only: they say nothing about samples.
     """
 
-    relation: Relation
+    relation: NeighboringRelation
     rows_per_unit: int = 1
     epsilon: Fraction | None = None
     delta: Fraction | None = None
@@ -61,15 +61,15 @@ class Budget:
     def of(
         cls,
         *,
-        relation: Relation,
+        relation: NeighboringRelation,
         epsilon: Number | None,
         delta: Number | None,
         rho: Number | None,
         mu: Number | None,
         rows_per_unit: int = 1,
-    ) -> Budget:
+    ) -> TrainingBudget:
         """Check the parameters of a person."""
-        if relation not in (Relation.ADD_REMOVE, Relation.REPLACE_ONE):
+        if relation not in (NeighboringRelation.ADD_REMOVE, NeighboringRelation.REPLACE_ONE):
             raise RelationMismatch(
                 "relation must be Relation.ADD_REMOVE or Relation.REPLACE_ONE, got "
                 f"{relation!r}: gradients are added up by someone who sees the rows."
@@ -108,14 +108,14 @@ class Budget:
         return Fraction(math.ceil(64 / (self.worth * math.sqrt(_COUNT_SHARE))), 64)
 
 
-def moves(relation: Relation, rows_per_unit: int) -> int:
+def moves(relation: NeighboringRelation, rows_per_unit: int) -> int:
     """How many rows one step of the relation adds or removes: a replacement does both."""
-    return rows_per_unit * (2 if relation is Relation.REPLACE_ONE else 1)
+    return rows_per_unit * (2 if relation is NeighboringRelation.REPLACE_ONE else 1)
 
 
 def cost(
     *,
-    relation: Relation,
+    relation: NeighboringRelation,
     rate: Fraction,
     steps: int,
     noise: Fraction,
@@ -132,19 +132,19 @@ def cost(
         larger.
     """
     used = probability("rate", rate, zero=False)
-    once: events.Event = events.GaussianNoise(positive("noise", noise))
-    sampled = events.Sampled(used, once) if used < 1 else once
+    once: events.Event = events.GaussianEvent(positive("noise", noise))
+    sampled = events.SampledEvent(used, once) if used < 1 else once
     parts = [events.repeat(sampled, count("steps", steps))]
     if counting is not None:
-        parts.append(events.GaussianNoise(counting))
+        parts.append(events.GaussianEvent(counting))
     group = moves(relation, count("rows_per_unit", rows_per_unit))
     whole = events.compose(parts)
-    return Guarantee(events.Group(group, whole) if group > 1 else whole, relation)
+    return Guarantee(events.GroupEvent(group, whole) if group > 1 else whole, relation)
 
 
 @lru_cache(maxsize=128)
 def noise_for(
-    budget: Budget, *, rate: Fraction, steps: int, counting: Fraction | None = None
+    budget: TrainingBudget, *, rate: Fraction, steps: int, counting: Fraction | None = None
 ) -> Fraction:
     """The noise multiplier with which a run keeps the budget: certified, and nearly the smallest.
 
@@ -213,7 +213,7 @@ _FEWEST_STEPS, _MOST_STEPS = 100, 1000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wishes:
+class TrainingOptions:
     """What a person may fix; None leaves it to the plan."""
 
     rate: float | Fraction | None = None
@@ -235,12 +235,12 @@ class Wishes:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
+class TrainingPlan:
     """A run before a record is read: its noise, its guarantee, and how it will choose its pace."""
 
-    objective: Objective
-    wishes: Wishes
-    relation: Relation
+    objective: Loss
+    wishes: TrainingOptions
+    relation: NeighboringRelation
     rows_per_unit: int
     rate: Fraction
     steps: int
@@ -283,9 +283,9 @@ class Plan:
         added = length * self.dimension * self._noise(rows) ** 2 / 2
         return self.radius**2 / (2 * length) + added
 
-    def run(self, rows: float) -> Descent:
+    def run(self, rows: float) -> TrainingRun:
         """The run, once the number of records to divide by is known."""
-        return Descent(
+        return TrainingRun(
             objective=self.objective,
             rate=self.rate,
             steps=self.steps,
@@ -302,22 +302,22 @@ class Plan:
 
 
 def make_plan(
-    objective: Objective,
+    objective: Loss,
     *,
-    budget: Budget,
-    wishes: Wishes,
+    budget: TrainingBudget,
+    wishes: TrainingOptions,
     dimension: int,
     clip: float,
     smoothness: float,
     radius: float,
     rows: int | None,
-) -> Plan:
+) -> TrainingPlan:
     """A plan that keeps the budget. ``rows``: the public number of records, None if it is not.
 
     Only public numbers enter. Without ``rows`` a noisy count is part of the run, and nothing but
     the learning rate will depend on it, so that the guarantee is the same whatever it shows.
     """
-    grid = Grid(clip=clip)
+    grid = SlopeGrid(clip=clip)
     whole_slopes(objective, grid)  # what cannot be trained is refused before anything is paid
     counting = budget.counting if rows is None else None
     steps = wishes.steps or _steps(
@@ -333,7 +333,7 @@ def make_plan(
     noise = noise_for(budget, rate=rate, steps=steps, counting=counting)
     if noise * grid.sensitivity > _MOST_NOISE:
         raise Unsupported("The budget is so small that its noise has no room in 64 bits.")
-    return Plan(
+    return TrainingPlan(
         objective=objective,
         wishes=wishes,
         relation=budget.relation,
@@ -350,7 +350,7 @@ def make_plan(
 
 
 def _steps(
-    budget: Budget,
+    budget: TrainingBudget,
     *,
     momentum: float,
     clip: float,
@@ -373,7 +373,7 @@ def _stable(smoothness: float, momentum: float) -> float:
     return (1 + momentum) / (smoothness * (1 - momentum))
 
 
-def _rate(budget: Budget, wished: float | Fraction | None, steps: int) -> Fraction:
+def _rate(budget: TrainingBudget, wished: float | Fraction | None, steps: int) -> Fraction:
     """The wish, or enough for noise of a few times ``clip``; a multiple of 2**-32 below it."""
     if wished is not None:
         wanted = probability("rate", wished, zero=False)

@@ -16,7 +16,7 @@ from scipy import optimize
 from discreet.core._validate import count, non_negative, positive
 from discreet.core.errors import InvalidArgument, Unsupported
 from discreet.models.dp_sgd._laplace_rates import Floats, positives, sums
-from discreet.models.dp_sgd.losses import Objective, Squared
+from discreet.models.dp_sgd.losses import Loss, Squared
 
 # ── Reference ────────────────────────────────────────────────────────────────────────────────────
 # Runs without privacy: the minimiser to compare with, and simulations of noisy runs (C33, C35).
@@ -34,7 +34,7 @@ def largest_row(x: Floats) -> float:
 
 
 def gradient_descent(
-    objective: Objective,
+    objective: Loss,
     x: Floats,
     y: Floats,
     *,
@@ -57,7 +57,7 @@ def gradient_descent(
     return theta
 
 
-def minimiser(objective: Objective, x: Floats, y: Floats) -> Floats:
+def minimiser(objective: Loss, x: Floats, y: Floats) -> Floats:
     """The minimiser of the mean loss, as well as doubles allow. Not private."""
     if isinstance(objective, Squared):
         return objective.minimiser(x, y)
@@ -76,25 +76,25 @@ def minimiser(objective: Objective, x: Floats, y: Floats) -> Floats:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Runs:
+class SimulatedRuns:
     """Repetitions of a simulated run, one in each row."""
 
     last: Floats
     average: Floats
     """The average of the iterates that gradients were taken at, weighted by their rates."""
 
-    def excess(self, objective: Objective, x: Floats, y: Floats, *, best: float) -> Floats:
+    def excess(self, objective: Loss, x: Floats, y: Floats, *, best: float) -> Floats:
         """Mean loss above the minimum, of the average of each run."""
         return excess(self.average, objective, x, y, best=best)
 
 
-def excess(thetas: Floats, objective: Objective, x: Floats, y: Floats, *, best: float) -> Floats:
+def excess(thetas: Floats, objective: Loss, x: Floats, y: Floats, *, best: float) -> Floats:
     """Mean loss above ``best``, of each row of ``thetas``."""
     return np.array([objective.mean_loss(theta, x, y) - best for theta in thetas])
 
 
 def simulate(  # noqa: PLR0913 - the data, the schedule, the repetitions
-    objective: Objective,
+    objective: Loss,
     x: Floats,
     y: Floats,
     *,
@@ -104,7 +104,7 @@ def simulate(  # noqa: PLR0913 - the data, the schedule, the repetitions
     repetitions: int = 1,
     seed: int = 0,
     start: Floats | None = None,
-) -> Runs:
+) -> SimulatedRuns:
     """Stochastic gradient descent on one random record a step, with noise, many runs at once.
 
     ``scales`` is the noise of each step in units of the gradient; None for no noise. C35, C36.
@@ -127,11 +127,11 @@ def simulate(  # noqa: PLR0913 - the data, the schedule, the repetitions
                 rng.laplace(size=runs) if noise == "laplace" else rng.normal(size=runs)
             )
         theta = theta - rate * slope
-    return Runs(last=theta, average=weighted / eta.sum())
+    return SimulatedRuns(last=theta, average=weighted / eta.sum())
 
 
 def record_gradients(
-    objective: Objective, thetas: Floats, x: Floats, y: Floats, records: ArrayLike
+    objective: Loss, thetas: Floats, x: Floats, y: Floats, records: ArrayLike
 ) -> Floats:
     """Gradient of record ``records[r]`` at ``thetas[r]``, for every r (penalty included)."""
     chosen = x[np.asarray(records)]
@@ -152,7 +152,7 @@ SECOND_MOMENT: dict[Noise, float] = {"laplace": 2.0, "gaussian": 1.0}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Problem:
+class ConvergenceProblem:
     """The constants of a problem that the bound needs. They are facts about the data: private."""
 
     not_private: ClassVar[bool] = True
@@ -176,12 +176,14 @@ class Problem:
         return 1 / (4 * self.smoothness)
 
 
-def problem(objective: Objective, x: Floats, y: Floats, *, start: Floats | None = None) -> Problem:
+def problem(
+    objective: Loss, x: Floats, y: Floats, *, start: Floats | None = None
+) -> ConvergenceProblem:
     """The constants of an objective on these records. Not private."""
     best = minimiser(objective, x, y)
     slopes = objective.gradient(best, x, y)
     origin = np.zeros_like(best) if start is None else start
-    return Problem(
+    return ConvergenceProblem(
         dimension=best.size,
         smoothness=objective.smoothness(largest_row(x)),
         variance=float((slopes**2).sum(axis=1).mean()),
@@ -190,7 +192,7 @@ def problem(objective: Objective, x: Floats, y: Floats, *, start: Floats | None 
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Bound:
+class ConvergenceBound:
     """The three terms of the bound on the expected excess loss of the average."""
 
     distance: float
@@ -207,8 +209,12 @@ class Bound:
 
 
 def bound(
-    facts: Problem, *, rates: ArrayLike, scales: ArrayLike | None, noise: Noise = "laplace"
-) -> Bound:
+    facts: ConvergenceProblem,
+    *,
+    rates: ArrayLike,
+    scales: ArrayLike | None,
+    noise: Noise = "laplace",
+) -> ConvergenceBound:
     """The bound on the expected excess loss of the rate-weighted average of the iterates (C38).
 
     Theorem: ``(R^2 + 2 sigma^2 sum eta_j^2 + c p sum eta_j^2 gamma_{j+1}^2) / sum eta_j`` with
@@ -228,7 +234,7 @@ def bound(
     if noise not in SECOND_MOMENT:
         raise Unsupported(f"noise must be 'laplace' or 'gaussian', got {noise!r}.")
     parts = sums(eta, scales=np.zeros_like(eta) if scales is None else scales)
-    return Bound(
+    return ConvergenceBound(
         distance=facts.distance**2 * parts.distance,
         variance=2 * facts.variance * parts.variance,
         noise=SECOND_MOMENT[noise] * facts.dimension * parts.noise,
@@ -236,7 +242,7 @@ def bound(
 
 
 def variance_transfer(
-    objective: Objective, x: Floats, y: Floats, *, theta: Floats, best: Floats
+    objective: Loss, x: Floats, y: Floats, *, theta: Floats, best: Floats
 ) -> tuple[float, float]:
     """Both sides of ``E||g_I(theta)||^2 <= 4 L (Psi(theta) - Psi(best)) + 2 sigma^2`` (C40).
 

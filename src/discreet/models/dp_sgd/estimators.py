@@ -18,9 +18,9 @@ from sklearn.base import ClassifierMixin, RegressorMixin
 from discreet.core.errors import InvalidArgument
 from discreet.models._model_inputs import Floats, bounds_of, doubles, shaped
 from discreet.models.dp_sgd import _estimator_base as labels
-from discreet.models.dp_sgd._estimator_base import Classes, PrivateDescent
-from discreet.models.dp_sgd.budget import Plan
-from discreet.models.dp_sgd.losses import Huber, Logistic, Objective, Softmax, Squared
+from discreet.models.dp_sgd._estimator_base import Classes, GradientDescentEstimator
+from discreet.models.dp_sgd.budget import TrainingPlan
+from discreet.models.dp_sgd.losses import Huber, Logistic, Loss, Softmax, Squared
 from discreet.models.dp_sgd.train import FeatureMap, usual_norm
 
 # ── Classifier ───────────────────────────────────────────────────────────────────────────────────
@@ -32,7 +32,7 @@ _SPREAD = 2.5
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class PrivateLogisticRegression(ClassifierMixin, PrivateDescent):
+class PrivateLogisticRegression(ClassifierMixin, GradientDescentEstimator):
     """Logistic regression by private gradient descent: two classes, or several by softmax.
 
     ``classes`` are the labels that can occur, declared; ``"public"`` says that the labels found in
@@ -64,7 +64,7 @@ class PrivateLogisticRegression(ClassifierMixin, PrivateDescent):
         """The likeliest class of each row."""
         return labels.likeliest(self._margins(X), self.classes_)
 
-    def _objective(self) -> Objective:
+    def _objective(self) -> Loss:
         number = len(self._labels())
         penalty, intercept = self._penalty(), bool(self.fit_intercept)
         if number == 2:
@@ -98,7 +98,7 @@ class PrivateLogisticRegression(ClassifierMixin, PrivateDescent):
     def _spread(self) -> float:
         return _SPREAD
 
-    def _keep(self, theta: Floats, mapped: FeatureMap, plan: Plan, rows: float) -> None:
+    def _keep(self, theta: Floats, mapped: FeatureMap, plan: TrainingPlan, rows: float) -> None:
         super()._keep(theta, mapped, plan, rows)
         self.coef_, self.intercept_ = mapped.in_units(theta)
 
@@ -113,7 +113,7 @@ _KNEE = 0.25
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class _Regressor(RegressorMixin, PrivateDescent):
+class _Regressor(RegressorMixin, GradientDescentEstimator):
     """Regression of targets with declared bounds."""
 
     target_bounds: tuple[float, float] | None = None
@@ -164,7 +164,7 @@ class _Regressor(RegressorMixin, PrivateDescent):
     def _spread(self) -> float:
         return _SPREAD_regressors
 
-    def _keep(self, theta: Floats, mapped: FeatureMap, plan: Plan, rows: float) -> None:
+    def _keep(self, theta: Floats, mapped: FeatureMap, plan: TrainingPlan, rows: float) -> None:
         super()._keep(theta, mapped, plan, rows)
         slopes, starts = mapped.in_units(theta * self.target_half_)
         self.coef_ = slopes[0]
@@ -184,7 +184,7 @@ class PrivateHuberRegressor(_Regressor):
         knee = self._declared("knee")
         return _KNEE if knee is None else knee / self._target_scale()[1]
 
-    def _objective(self) -> Objective:
+    def _objective(self) -> Loss:
         return Huber(knee=self._full(), l2=self._penalty(), intercept=bool(self.fit_intercept))
 
 
@@ -195,5 +195,5 @@ class PrivateRidge(_Regressor):
     def _full(self) -> float:
         return _KNEE
 
-    def _objective(self) -> Objective:
+    def _objective(self) -> Loss:
         return Squared(l2=self._penalty(), intercept=bool(self.fit_intercept))

@@ -19,50 +19,50 @@ from discreet.core import events
 from discreet.core._rational import Number
 from discreet.core._validate import count, positive
 from discreet.core.errors import InvalidArgument, RelationMismatch
-from discreet.core.relation import Relation
-from discreet.mechanisms.additive import Additive, laplace
+from discreet.core.relation import NeighboringRelation
+from discreet.mechanisms.additive import AdditiveMechanism, laplace
 from discreet.mechanisms.mechanism import Certificate, Mechanism
 from discreet.models.dp_sgd._laplace_rates import PowerSchedule, best_laplace_scales
-from discreet.models.dp_sgd.losses import Floats, Objective
 from discreet.models.dp_sgd._output_perturbation import longest_gradient, read_records
+from discreet.models.dp_sgd.losses import Floats, Loss
 from discreet.models.dp_sgd.schedule_analysis import undrawn_epsilons
 from discreet.models.dp_sgd.train import (
     FEATURE_BITS,
-    Grid,
+    SlopeGrid,
     exact_margins,
     piece_error,
     representable,
     whole_slopes,
 )
 from discreet.noise.distribution import Ints
-from discreet.noise.random_source import Bits, source_of
+from discreet.noise.random_source import RandomSource, source_of
 from discreet.noise.uniform import subset
 
 # Slopes in steps of 2**-17, rows in steps of 2**-13 of their length: products of a chunk of rows
 # add up to less than 2**53, exactly.
-_SLOPES = Grid(clip=1.0)
+_SLOPES = SlopeGrid(clip=1.0)
 _CHUNK = 1 << 12
 _NO_CAP = 2.0**26
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LaplaceDescent(Mechanism):
+class LaplaceGradientDescent(Mechanism):
     """A run with Laplace noise in every step. Made by `laplace_descent`."""
 
-    objective: Objective
+    objective: Loss
     features: int
     rows: int
     row_norm: float
     """In L1."""
     batch: int
     rates: tuple[float, ...]
-    steps: tuple[Additive, ...]
+    steps: tuple[AdditiveMechanism, ...]
     """The noise of each step, in whole numbers of ``unit``."""
     unit: float
     longest: int
     """The L1 norm of a record's gradient, in units, at most."""
     average: bool
-    relation: Relation
+    relation: NeighboringRelation
 
     @property
     def guarantee(self) -> Guarantee:
@@ -70,11 +70,11 @@ class LaplaceDescent(Mechanism):
         parts: list[tuple[events.Event, int]] = []
         for event, times in Counter(step.guarantee.event for step in self.steps).items():
             if self.batch < self.rows:
-                drawn = events.SampledWithoutReplacement(self.batch, self.rows, event)
+                drawn = events.SampledWithoutReplacementEvent(self.batch, self.rows, event)
                 parts.append((drawn, times))
             else:
                 parts.append((event, times))
-        return Guarantee(events.Composed(tuple(parts)), self.relation)
+        return Guarantee(events.ComposedEvent(tuple(parts)), self.relation)
 
     @property
     def std(self) -> float:
@@ -93,7 +93,7 @@ class LaplaceDescent(Mechanism):
             mechanism="laplace descent", guarantee=self.guarantee, checks=tuple(checks)
         ).demand()
 
-    def release(self, x: object, y: object, *, bits: Bits | None = None) -> Floats:
+    def release(self, x: object, y: object, *, bits: RandomSource | None = None) -> Floats:
         """The last iterate, or the average of the iterates, weighted by their rates."""
         *_, last = self.iterates(x, y, bits=bits)
         if not self.average:
@@ -101,7 +101,7 @@ class LaplaceDescent(Mechanism):
         return last[1] / math.fsum(self.rates)
 
     def iterates(
-        self, x: object, y: object, *, bits: Bits | None = None
+        self, x: object, y: object, *, bits: RandomSource | None = None
     ) -> Iterator[tuple[Floats, Floats]]:
         """Every iterate, and the sum of those before it times their rates: all are covered."""
         rows, targets = read_records(
@@ -110,7 +110,7 @@ class LaplaceDescent(Mechanism):
             y,
             features=self.features,
             row_norm=self.row_norm,
-            rows=self.rows if self.relation is Relation.REPLACE_ONE else None,
+            rows=self.rows if self.relation is NeighboringRelation.REPLACE_ONE else None,
             norm="l1",
             bits=FEATURE_BITS,
         )
@@ -151,7 +151,7 @@ class LaplaceDescent(Mechanism):
 
 
 def laplace_descent(  # noqa: PLR0913 - each has a name
-    objective: Objective,
+    objective: Loss,
     *,
     features: int,
     rows: int,
@@ -161,8 +161,8 @@ def laplace_descent(  # noqa: PLR0913 - each has a name
     schedule: PowerSchedule | None = None,
     batch: int | None = None,
     average: bool = False,
-    relation: Relation = Relation.ADD_REMOVE,
-) -> LaplaceDescent:
+    relation: NeighboringRelation = NeighboringRelation.ADD_REMOVE,
+) -> LaplaceGradientDescent:
     """Gradient descent under pure epsilon, with the best Laplace noise for its rates.
 
     ``row_norm`` is in L1; longer rows are shrunk. ``batch`` records are drawn for each step, in
@@ -182,9 +182,9 @@ def laplace_descent(  # noqa: PLR0913 - each has a name
     piece_error(width)  # refuses too many features before a row is read
     if taken > n:
         raise InvalidArgument(f"batch must not exceed rows={n}, got {taken}.")
-    if relation not in (Relation.ADD_REMOVE, Relation.REPLACE_ONE):
+    if relation not in (NeighboringRelation.ADD_REMOVE, NeighboringRelation.REPLACE_ONE):
         raise RelationMismatch(f"relation must be add/remove or replace-one, got {relation!r}.")
-    if taken < n and relation is not Relation.REPLACE_ONE:
+    if taken < n and relation is not NeighboringRelation.REPLACE_ONE:
         raise RelationMismatch("batch needs a public number of rows: Relation.REPLACE_ONE.")
     budget = positive("epsilon", epsilon)
     g = longest_gradient(objective, float(positive("row_norm", row_norm)), norm="l1")
@@ -194,7 +194,7 @@ def laplace_descent(  # noqa: PLR0913 - each has a name
     # Rounded slopes may be a step too long for each margin.
     room = (objective.outputs + 1) * 2.0**-_SLOPES.slope_bits * row_norm
     longest = math.ceil((g + room) / unit)
-    moved = longest * (2 if relation is Relation.REPLACE_ONE else 1)
+    moved = longest * (2 if relation is NeighboringRelation.REPLACE_ONE else 1)
     # Shares of the budget, turned into what a step may spend on a secret batch; rounded outward.
     shares = float(budget) / best_laplace_scales(rates, sensitivity=1.0, epsilon=1.0)
     allowed = undrawn_epsilons(shares, rows=n, batch=taken) * (1 - 1e-9)
@@ -203,7 +203,7 @@ def laplace_descent(  # noqa: PLR0913 - each has a name
         scale: laplace(sensitivity=moved, scale=scale, on="integers", relation=relation)
         for scale in set(scales)
     }
-    return LaplaceDescent(
+    return LaplaceGradientDescent(
         objective=objective,
         features=width,
         rows=n,

@@ -28,7 +28,7 @@ Norm: TypeAlias = Literal["l1", "l2"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Objective(ABC):
+class Loss(ABC):
     """Loss of a record plus ``l2/2 ||theta||^2``; with ``intercept`` column 0 goes unpenalised."""
 
     l2: float = 0.0
@@ -130,7 +130,7 @@ class Objective(ABC):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Logistic(Objective):
+class Logistic(Loss):
     """``log(1 + e^(-z))`` for target 1 and ``log(1 + e^z)`` for target 0."""
 
     @property
@@ -150,13 +150,13 @@ class Logistic(Objective):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Softmax(Objective):
+class Softmax(Loss):
     """``log sum_k e^(z_k) - z_y`` for targets y = 0, ..., classes - 1."""
 
     classes: int
 
     def __post_init__(self) -> None:
-        Objective.__post_init__(self)
+        Loss.__post_init__(self)
         count("classes", self.classes, minimum=2)
 
     @property
@@ -184,13 +184,13 @@ class Softmax(Objective):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Huber(Objective):
+class Huber(Loss):
     """``r^2/2`` for residuals up to ``knee``, linear beyond: least squares, residuals clipped."""
 
     knee: float = 1.0
 
     def __post_init__(self) -> None:
-        Objective.__post_init__(self)
+        Loss.__post_init__(self)
         positive("knee", self.knee)
 
     @property
@@ -210,7 +210,7 @@ class Huber(Objective):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Squared(Objective):
+class Squared(Loss):
     """``weight r^2 / 2``: ridge regression. Its gradient has no bound: clip it, or take Huber.
 
     The mean of y is the minimiser for x = 1; with ``weight=2`` the loss is ``(y - theta)^2``.
@@ -219,7 +219,7 @@ class Squared(Objective):
     weight: float = 1.0
 
     def __post_init__(self) -> None:
-        Objective.__post_init__(self)
+        Loss.__post_init__(self)
         positive("weight", self.weight)
 
     @property
@@ -245,8 +245,8 @@ class Squared(Objective):
         return np.asarray(np.linalg.solve(gram + np.diag(free), moment), dtype=np.float64)
 
 
-def faults(
-    objective: Objective, *, x: Floats, y: Floats, points: Floats, tolerance: float = 1e-9
+def check_objective(
+    objective: Loss, *, x: Floats, y: Floats, points: Floats, tolerance: float = 1e-9
 ) -> tuple[str, ...]:
     """Which properties that the objective claims fail between the given points, record by record.
 
@@ -280,7 +280,7 @@ def faults(
 
 
 def _data_faults(
-    objective: Objective,
+    objective: Loss,
     x: Floats,
     y: Floats,
     points: Floats,

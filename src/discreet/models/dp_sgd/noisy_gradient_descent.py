@@ -14,11 +14,16 @@ from discreet.core import events
 from discreet.core._rational import Number
 from discreet.core._validate import count, exponent_below, non_negative, positive
 from discreet.core.errors import InvalidArgument
-from discreet.core.relation import Relation
-from discreet.mechanisms.additive import Additive, gaussian
-from discreet.mechanisms.mechanism import Certificate, Check, Mechanism
-from discreet.models.dp_sgd.losses import Floats, Objective
-from discreet.models.dp_sgd._output_perturbation import bounded, contraction, projected, read_records
+from discreet.core.relation import NeighboringRelation
+from discreet.mechanisms.additive import AdditiveMechanism, gaussian
+from discreet.mechanisms.mechanism import Certificate, CertificateCheck, Mechanism
+from discreet.models.dp_sgd._output_perturbation import (
+    bounded,
+    contraction,
+    projected,
+    read_records,
+)
+from discreet.models.dp_sgd.losses import Floats, Loss
 from discreet.models.dp_sgd.train import (
     UNIT,
     data_gradient,
@@ -27,7 +32,7 @@ from discreet.models.dp_sgd.train import (
     representable,
     widened,
 )
-from discreet.noise.random_source import Bits, source_of
+from discreet.noise.random_source import RandomSource, source_of
 
 # ── Last iterate ─────────────────────────────────────────────────────────────────────────────────
 # What the last iterate of noisy gradient descent costs, if it alone is published (C44).
@@ -102,16 +107,16 @@ _MOST_STEPS = 500
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NoisyDescent(Mechanism):
+class NoisyGradientDescent(Mechanism):
     """Full-batch gradient descent with noise in every step. Made by `noisy_descent`."""
 
-    objective: Objective
+    objective: Loss
     features: int
     rows: int
     row_norm: float
     steps: int
     rate: float
-    noise: Additive
+    noise: AdditiveMechanism
     """Of one step, on the parameters."""
     moved: float
     """How far one record moves the parameters in one step, rounding included."""
@@ -130,7 +135,9 @@ class NoisyDescent(Mechanism):
     @property
     def guarantee(self) -> Guarantee:
         """What one release costs; records are replaced, their number is public."""
-        return Guarantee(events.Gdp(Fraction(self.mu * _SLACK)), Relation.REPLACE_ONE)
+        return Guarantee(
+            events.GdpEvent(Fraction(self.mu * _SLACK)), NeighboringRelation.REPLACE_ONE
+        )
 
     @property
     def std(self) -> float:
@@ -147,7 +154,7 @@ class NoisyDescent(Mechanism):
         )
         worth = self.guarantee.epsilon(1e-6)
         checks = [
-            Check(
+            CertificateCheck(
                 part=f"last of {self.steps} iterates",
                 epsilon=epsilon,
                 claimed=self.guarantee.delta(epsilon),
@@ -162,7 +169,7 @@ class NoisyDescent(Mechanism):
             checks=(*self.noise.certify().checks, *checks),
         ).demand()
 
-    def release(self, x: object, y: object, *, bits: Bits | None = None) -> Floats:
+    def release(self, x: object, y: object, *, bits: RandomSource | None = None) -> Floats:
         """The last iterate. All others are forgotten: the guarantee does not cover them."""
         rows, targets = read_records(
             self.objective, x, y, features=self.features, row_norm=self.row_norm, rows=self.rows
@@ -178,7 +185,7 @@ class NoisyDescent(Mechanism):
 
 
 def noisy_descent(  # noqa: PLR0913 - each has a name
-    objective: Objective,
+    objective: Loss,
     *,
     features: int,
     rows: int,
@@ -189,7 +196,7 @@ def noisy_descent(  # noqa: PLR0913 - each has a name
     mu: Number | None = None,
     steps: int | None = None,
     rate: float | None = None,
-) -> NoisyDescent:
+) -> NoisyGradientDescent:
     """Gradient descent on all records with Gaussian noise in each step; the last iterate counts.
 
     Theorem: mu-GDP under replace-one, with `last_iterate_mu`; ``epsilon`` with ``delta`` and
@@ -218,7 +225,7 @@ def noisy_descent(  # noqa: PLR0913 - each has a name
     moved += 2 * _errors(objective, width, length, radius=radius, rate=eta, exponent=exponent)
     moved *= _SLACK
     sigma = Fraction(moved * grown * _SLACK)
-    return NoisyDescent(
+    return NoisyGradientDescent(
         objective=objective,
         features=width,
         rows=n,
@@ -230,7 +237,7 @@ def noisy_descent(  # noqa: PLR0913 - each has a name
             sigma=sigma,
             on="reals",
             grid=Fraction(2) ** exponent,
-            relation=Relation.REPLACE_ONE,
+            relation=NeighboringRelation.REPLACE_ONE,
         ),
         moved=moved,
         shrink=shrink,
@@ -262,7 +269,7 @@ def _mu(
 
 
 def _errors(
-    objective: Objective,
+    objective: Loss,
     features: int,
     row_norm: float,
     *,

@@ -18,28 +18,28 @@ from sklearn.utils.validation import check_is_fitted
 from discreet.accounting.conversion import gaussian_sigma
 from discreet.core._validate import count, positive
 from discreet.core.errors import InvalidArgument, RelationMismatch
-from discreet.core.relation import Relation
+from discreet.core.relation import NeighboringRelation
 from discreet.ledger.account import Account, charged
 from discreet.mechanisms.mechanism import Certificate
 from discreet.models._model_inputs import Bounds, Floats, doubles, shaped
 from discreet.models.dp_sgd import _estimator_base as labels
 from discreet.models.dp_sgd._estimator_base import MappedEstimator
 from discreet.models.dp_sgd._laplace_rates import PowerSchedule
-from discreet.models.dp_sgd.laplace_gradient_descent import LaplaceDescent, laplace_descent
-from discreet.models.dp_sgd.losses import Logistic, Objective, Softmax
-from discreet.models.dp_sgd.noisy_gradient_descent import NoisyDescent, noisy_descent
 from discreet.models.dp_sgd._output_perturbation import OutputPerturbation, output_perturbation
+from discreet.models.dp_sgd.laplace_gradient_descent import LaplaceGradientDescent, laplace_descent
+from discreet.models.dp_sgd.losses import Logistic, Loss, Softmax
+from discreet.models.dp_sgd.noisy_gradient_descent import NoisyGradientDescent, noisy_descent
 from discreet.models.dp_sgd.train import usual_norm
-from discreet.noise.random_source import Bits
+from discreet.noise.random_source import RandomSource
 
 Method: TypeAlias = Literal["output", "last iterate", "laplace steps"]
-Release: TypeAlias = OutputPerturbation | NoisyDescent | LaplaceDescent
+Release: TypeAlias = OutputPerturbation | NoisyGradientDescent | LaplaceGradientDescent
 # Margins of a fitted classifier usually spread this much.
 _SPREAD = 2.5
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class PerturbedLogisticRegression(ClassifierMixin, MappedEstimator):
+class OutputPerturbationLogisticRegression(ClassifierMixin, MappedEstimator):
     """Logistic regression whose privacy rests on strong convexity, or on Laplace noise.
 
     ``method``: "laplace steps" is full-batch descent under pure ``epsilon``; "output" adds noise
@@ -54,7 +54,7 @@ class PerturbedLogisticRegression(ClassifierMixin, MappedEstimator):
     epsilon: float | Fraction = 1.0
     delta: float | Fraction = 0.0
     method: Method = "laplace steps"
-    relation: Relation = Relation.ADD_REMOVE
+    relation: NeighboringRelation = NeighboringRelation.ADD_REMOVE
     bounds: Bounds = None
     classes: labels.Classes = None
     rows: int | None = None
@@ -65,7 +65,7 @@ class PerturbedLogisticRegression(ClassifierMixin, MappedEstimator):
     fit_intercept: bool = True
     account: Account | None = None
     label: str | None = None
-    bits: Bits | None = None
+    bits: RandomSource | None = None
 
     def fit(self, X: object, y: object) -> Self:
         """Fit, privately. What can be refused without reading a value is refused before paying.
@@ -103,7 +103,7 @@ class PerturbedLogisticRegression(ClassifierMixin, MappedEstimator):
                     relation=self.relation,
                 )
             case "last iterate":
-                if self.relation is not Relation.REPLACE_ONE:
+                if self.relation is not NeighboringRelation.REPLACE_ONE:
                     raise RelationMismatch("'last iterate' holds for Relation.REPLACE_ONE only.")
                 return noisy_descent(
                     self._objective(features, rows),
@@ -143,13 +143,13 @@ class PerturbedLogisticRegression(ClassifierMixin, MappedEstimator):
         check_is_fitted(self, "theta_")
         return self.mechanism_.certify()
 
-    def _laplace_steps(self, width: int, rows: int, size: float) -> LaplaceDescent:
+    def _laplace_steps(self, width: int, rows: int, size: float) -> LaplaceGradientDescent:
         objective = self._loss(0.0 if self.l2 is None else float(self.l2))
         # Four times the rate that is safe whatever the rows: most are shorter, and differ.
         usual_rate = 8 / objective.smoothness(size)
         rate = usual_rate if self.learning_rate is None else self.learning_rate
         # Noise grows with the steps that share epsilon; so few if there is much of it anyway.
-        records = 2 if self.relation is Relation.REPLACE_ONE else 1
+        records = 2 if self.relation is NeighboringRelation.REPLACE_ONE else 1
         signal = rows * float(positive("epsilon", self.epsilon)) / records
         usual = round(min(max(math.sqrt(signal / objective.dimension(width)), 4), 100))
         return laplace_descent(
@@ -164,7 +164,7 @@ class PerturbedLogisticRegression(ClassifierMixin, MappedEstimator):
             relation=self.relation,
         )
 
-    def _objective(self, columns: int, rows: int) -> Objective:
+    def _objective(self, columns: int, rows: int) -> Loss:
         if self.l2 is not None:
             return self._loss(float(positive("l2", self.l2)))
         return self._loss(self._usual_l2(columns, rows))
@@ -179,7 +179,7 @@ class PerturbedLogisticRegression(ClassifierMixin, MappedEstimator):
         loss, width = self._loss(0.0), columns + bool(self.fit_intercept)
         dimension, size = loss.dimension(width), self._row_norm(columns)
         length = _SPREAD * math.sqrt(dimension) / usual_norm(columns, intercept=True)
-        records = 2 if self.relation is Relation.REPLACE_ONE else 1
+        records = 2 if self.relation is NeighboringRelation.REPLACE_ONE else 1
         moved = records * loss.lipschitz(size) / rows
         if self.method == "last iterate":
             noise = (moved * self._gaussian()) ** 2 * dimension / 2
@@ -195,7 +195,7 @@ class PerturbedLogisticRegression(ClassifierMixin, MappedEstimator):
             raise InvalidArgument("delta must be positive for the method 'last iterate'.")
         return float(gaussian_sigma(float(self.epsilon), delta=float(self.delta)))
 
-    def _loss(self, l2: float) -> Objective:
+    def _loss(self, l2: float) -> Loss:
         number = len(self._labels())
         return Logistic(l2=l2) if number == 2 else Softmax(classes=number, l2=l2)
 
@@ -215,7 +215,7 @@ class PerturbedLogisticRegression(ClassifierMixin, MappedEstimator):
         return given
 
     def _rows(self, present: int) -> int:
-        if self.relation is Relation.REPLACE_ONE:
+        if self.relation is NeighboringRelation.REPLACE_ONE:
             if self.rows not in (None, present):
                 raise InvalidArgument(
                     f"rows must be the number of rows of X under {self.relation!r}, or None."

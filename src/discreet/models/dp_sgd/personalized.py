@@ -12,20 +12,20 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from discreet.accounting.guarantee import Guarantee
-from discreet.accounting.personalized import PersonalGuarantee, personal
+from discreet.accounting.personalized import PersonalizedGuarantee, personalized
 from discreet.core import events
 from discreet.core._validate import count
 from discreet.core.errors import InvalidArgument, NotCertified, RelationMismatch, Unsupported
-from discreet.core.relation import Relation
+from discreet.core.relation import NeighboringRelation
 from discreet.ledger.account import charged
-from discreet.mechanisms.mechanism import Certificate, Check
+from discreet.mechanisms.mechanism import Certificate, CertificateCheck
 from discreet.models._model_inputs import doubles
-from discreet.models.dp_sgd.budget import Budget, Plan, cost, noise_for
+from discreet.models.dp_sgd.budget import TrainingBudget, TrainingPlan, cost, noise_for
 from discreet.models.dp_sgd.estimators import PrivateLogisticRegression
 from discreet.models.dp_sgd.losses import Floats
-from discreet.models.dp_sgd.train import RATE_BITS, Batch, Descent, Steps, follow
+from discreet.models.dp_sgd.train import RATE_BITS, Batch, Steps, TrainingRun, follow
 from discreet.noise._packed_bernoulli import packed_bernoulli
-from discreet.noise.random_source import Bits
+from discreet.noise.random_source import RandomSource
 
 # ── Personal ─────────────────────────────────────────────────────────────────────────────────────
 # Private gradient descent for people with budgets of their own: by sampling or by clipping (M37).
@@ -40,7 +40,7 @@ _PARTS = 1 << 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PersonalDescent:
+class PersonalizedGradientDescent:
     """A run, and how often and how strongly each level takes part in it.
 
     Theorem: a record of level l costs its person ``run.steps`` Poisson samples, of rate
@@ -52,18 +52,18 @@ class PersonalDescent:
     Source: Boenisch et al. 2023 (individualised DP-SGD); Muehl 2021.
     """
 
-    run: Descent
+    run: TrainingRun
     rates: Mapping[str, Fraction]
     clips: Mapping[str, Fraction]
     """Parts of the clipping norm, at most 1."""
 
     @property
-    def guarantee(self) -> PersonalGuarantee:
+    def guarantee(self) -> PersonalizedGuarantee:
         """What each level pays."""
-        return personal(
+        return personalized(
             {
                 name: cost(
-                    relation=Relation.ADD_REMOVE,
+                    relation=NeighboringRelation.ADD_REMOVE,
                     rate=rate,
                     steps=self.run.steps,
                     noise=self.run.noise / self.clips[name],
@@ -74,8 +74,12 @@ class PersonalDescent:
 
 
 def personal_descent(
-    run: Descent, limits: Mapping[str, Guarantee], people: Mapping[str, float], *, method: Method
-) -> PersonalDescent:
+    run: TrainingRun,
+    limits: Mapping[str, Guarantee],
+    people: Mapping[str, float],
+    *,
+    method: Method,
+) -> PersonalizedGradientDescent:
     """A run in which every level spends what it may.
 
     ``run.rate`` is the rate of the most generous level; ``run.noise`` and ``run.rows`` are set
@@ -101,11 +105,18 @@ def personal_descent(
         raise NotCertified("A level's limit is too small to take part at all.")
     # On average a step sees this part of all records at the common rate.
     rows = float(sum(people[n] * float(rates[n] / run.rate) for n in names))
-    return PersonalDescent(run=replace(run, noise=noise, rows=rows), rates=rates, clips=clips)
+    return PersonalizedGradientDescent(
+        run=replace(run, noise=noise, rows=rows), rates=rates, clips=clips
+    )
 
 
 def descend_personal(
-    steps: Steps, targets: Floats, levels: ArrayLike, *, plan: PersonalDescent, bits: Bits
+    steps: Steps,
+    targets: Floats,
+    levels: ArrayLike,
+    *,
+    plan: PersonalizedGradientDescent,
+    bits: RandomSource,
 ) -> Floats:
     """The parameters after a personal run on mapped rows, one record a person.
 
@@ -129,7 +140,7 @@ def descend_personal(
 
 
 def _drawn(
-    groups: Mapping[str, NDArray[np.intp]], plan: PersonalDescent, bits: Bits
+    groups: Mapping[str, NDArray[np.intp]], plan: PersonalizedGradientDescent, bits: RandomSource
 ) -> NDArray[np.intp]:
     parts = []
     for name, rows in groups.items():
@@ -142,20 +153,22 @@ def _drawn(
     return np.concatenate(parts)
 
 
-def _noise(limit: Guarantee, run: Descent) -> Fraction:
+def _noise(limit: Guarantee, run: TrainingRun) -> Fraction:
     epsilon, delta = limit_target(limit)
-    budget = Budget.of(
-        relation=Relation.ADD_REMOVE, epsilon=epsilon, delta=delta, rho=None, mu=None
+    budget = TrainingBudget.of(
+        relation=NeighboringRelation.ADD_REMOVE, epsilon=epsilon, delta=delta, rho=None, mu=None
     )
     return noise_for(budget, rate=run.rate, steps=run.steps)
 
 
-def _rate(limit: Guarantee, run: Descent) -> Fraction:
+def _rate(limit: Guarantee, run: TrainingRun) -> Fraction:
     """The largest rate, within a part of 2**-10, at which the run keeps a limit."""
     epsilon, delta = limit_target(limit)
 
     def kept(rate: Fraction) -> bool:
-        spent = cost(relation=Relation.ADD_REMOVE, rate=rate, steps=run.steps, noise=run.noise)
+        spent = cost(
+            relation=NeighboringRelation.ADD_REMOVE, rate=rate, steps=run.steps, noise=run.noise
+        )
         return spent.delta(float(epsilon)) <= float(delta)
 
     unit = Fraction(1, 1 << RATE_BITS)
@@ -168,10 +181,10 @@ def _rate(limit: Guarantee, run: Descent) -> Fraction:
 
 def limit_target(limit: Guarantee) -> tuple[Fraction, Fraction]:
     """Epsilon and delta of a level's limit."""
-    if limit.relation is not Relation.ADD_REMOVE:
+    if limit.relation is not NeighboringRelation.ADD_REMOVE:
         raise Unsupported("Personal descent is accounted under Relation.ADD_REMOVE only.")
     match limit.event:
-        case events.Approx(epsilon, delta) if delta > 0:
+        case events.ApproxEvent(epsilon, delta) if delta > 0:
             return epsilon, delta
         case _:
             raise Unsupported("A level's limit must be discreet.approx(epsilon, delta) here.")
@@ -184,7 +197,7 @@ _OWN = ("limits", "people", "method")
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class PersonalLogisticRegression(PrivateLogisticRegression):
+class PersonalizedLogisticRegression(PrivateLogisticRegression):
     """Logistic regression in which every level of people has its own epsilon and delta.
 
     ``limits`` maps levels to ``approx(epsilon, delta)``, ``people`` to the public number of records
@@ -238,7 +251,7 @@ class PersonalLogisticRegression(PrivateLogisticRegression):
         self.receipt_ = None if held is None else held.receipt
         return self
 
-    def personal_plan(self, *, features: int) -> PersonalDescent:
+    def personal_plan(self, *, features: int) -> PersonalizedGradientDescent:
         """Noise, rates, clips and guarantee of each level, before a row is read."""
         limits, people = self._menu()
         run = self._open_plan(features).run(float(sum(people.values())))
@@ -252,7 +265,7 @@ class PersonalLogisticRegression(PrivateLogisticRegression):
         for name, limit in limits.items():
             epsilon, delta = limit_target(limit)
             checks.append(
-                Check(
+                CertificateCheck(
                     part=f"level {name}",
                     epsilon=float(epsilon),
                     claimed=float(delta),
@@ -274,13 +287,13 @@ class PersonalLogisticRegression(PrivateLogisticRegression):
         given = [name for name in unset if getattr(self, name) is not None]
         if given:
             raise InvalidArgument(f"{', '.join(given)} must stay unset: limits and people say it.")
-        if self.relation is not Relation.ADD_REMOVE:
+        if self.relation is not NeighboringRelation.ADD_REMOVE:
             raise RelationMismatch("Personal descent is accounted under Relation.ADD_REMOVE only.")
         if self.rows_per_unit != 1:
             raise InvalidArgument("rows_per_unit must be 1: a person has one record here.")
         return self.limits, {n: count(f"people[{n!r}]", x) for n, x in self.people.items()}
 
-    def _open_plan(self, features: int) -> Plan:
+    def _open_plan(self, features: int) -> TrainingPlan:
         """The plan of an ordinary fit, with the limit of the most generous level for all."""
         limits, people = self._menu()
         epsilon, delta = max(limit_target(limit) for limit in limits.values())

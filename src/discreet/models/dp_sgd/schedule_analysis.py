@@ -24,13 +24,13 @@ from discreet.models.dp_sgd._laplace_rates import (
     marginal_epsilons,
     noise_scales,
 )
-from discreet.models.dp_sgd.convergence import Bound, Noise, Problem, bound
+from discreet.models.dp_sgd.convergence import ConvergenceBound, ConvergenceProblem, Noise, bound
 
 Budget: TypeAlias = Literal["iterate", "run"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Point:
+class SchedulePoint:
     """One number of steps: what it costs and what the bound says."""
 
     steps: int
@@ -38,7 +38,7 @@ class Point:
     """Epsilon (or rho, for Gaussian noise) of the last iterate, if it alone is published."""
     run_cost: float
     """Of all iterates, and of their average."""
-    bound: Bound
+    bound: ConvergenceBound
 
     def row(self) -> dict[str, float]:
         """As a line of a table."""
@@ -52,14 +52,14 @@ class Point:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Analysis:
+class ScheduleAnalysis:
     """A schedule against the number of steps. Made by `analyse`."""
 
     schedule: PowerSchedule
     budget: Budget
     noise: Noise
-    points: tuple[Point, ...]
-    best: Point
+    points: tuple[SchedulePoint, ...]
+    best: SchedulePoint
     """The number of steps with the smallest bound, among all up to the largest that was asked."""
     verdict: Verdict
 
@@ -86,8 +86,8 @@ class Analysis:
         return "\n".join(lines)
 
 
-def analyse(
-    facts: Problem,
+def analyze_schedule(
+    facts: ConvergenceProblem,
     *,
     schedule: PowerSchedule,
     sensitivity: float,
@@ -96,7 +96,7 @@ def analyse(
     rho: float | None = None,
     budget: Budget = "iterate",
     rows: int | None = None,
-) -> Analysis:
+) -> ScheduleAnalysis:
     """Privacy, distance, variance and noise of a schedule against the number of steps.
 
     ``budget="iterate"``: the schedule of the thesis, iterate t promised ``epsilon t**growth``;
@@ -110,14 +110,14 @@ def analyse(
     plan = _plan(schedule, sensitivity, epsilon=epsilon, rho=rho, budget=budget, rows=rows)
     noise: Noise = "laplace" if rho is None else "gaussian"
 
-    def point(number: int) -> Point:
+    def point(number: int) -> SchedulePoint:
         scales, last, run = plan(number)
         rates = schedule.rates(number)
         terms = bound(facts, rates=rates, scales=scales, noise=noise)
-        return Point(steps=number, last_cost=last, run_cost=run, bound=terms)
+        return SchedulePoint(steps=number, last_cost=last, run_cost=run, bound=terms)
 
     points = tuple(point(number) for number in wanted)
-    return Analysis(
+    return ScheduleAnalysis(
         schedule=schedule,
         budget=budget,
         noise=noise,
@@ -221,7 +221,7 @@ def undrawn_epsilons(epsilons: Floats, *, rows: int, batch: int = 1) -> Floats:
     return allowed
 
 
-def _best(points: Iterable[Point], point: Callable[[int], Point]) -> Point:
+def _best(points: Iterable[SchedulePoint], point: Callable[[int], SchedulePoint]) -> SchedulePoint:
     """The smallest bound: on the grid first, then between the neighbours of what was found."""
     known = {item.steps: item for item in points}
     while True:

@@ -21,14 +21,14 @@ from scipy.special import expit
 
 from discreet.core._validate import positive
 from discreet.core.errors import InvalidArgument, NotCertified, OutOfDomain, Unsupported
-from discreet.mechanisms.additive import Additive, gaussian
+from discreet.mechanisms.additive import AdditiveMechanism, gaussian
 from discreet.models._model_inputs import Bounds, Floats, bounds_of
 from discreet.models.dp_sgd.losses import Floats as Floats_rounding
 from discreet.models.dp_sgd.losses import Floats as Floats_slopes
 from discreet.models.dp_sgd.losses import Floats as Floats_train
-from discreet.models.dp_sgd.losses import Huber, Logistic, Norm, Objective, Softmax, Squared
+from discreet.models.dp_sgd.losses import Huber, Logistic, Loss, Norm, Softmax, Squared
 from discreet.noise._packed_bernoulli import packed_bernoulli
-from discreet.noise.random_source import Bits
+from discreet.noise.random_source import RandomSource
 
 # ── Features ─────────────────────────────────────────────────────────────────────────────────────
 # Features on a public grid: every row becomes whole numbers, by constants that are declared.
@@ -245,7 +245,7 @@ def _pieces(theta: Floats_rounding, features: int) -> tuple[Floats_rounding, Flo
 
 
 def exact_margins(
-    objective: Objective, theta: Floats_rounding, rows: Floats_rounding
+    objective: Loss, theta: Floats_rounding, rows: Floats_rounding
 ) -> Floats_rounding:
     """Margins, exact but for one addition: the same for a row wherever it stands."""
     first, second = _pieces(theta, rows.shape[1])
@@ -253,7 +253,7 @@ def exact_margins(
 
 
 def data_gradient(
-    objective: Objective, theta: Floats_rounding, x: Floats_rounding, y: Floats_rounding
+    objective: Loss, theta: Floats_rounding, x: Floats_rounding, y: Floats_rounding
 ) -> Floats_rounding:
     """The sum of the records' gradients without the penalty, as `gradient_error` assumes.
 
@@ -269,7 +269,7 @@ def data_gradient(
     return np.array([math.fsum(column) for column in np.stack(parts, axis=1)])
 
 
-def gradient_error(objective: Objective, *, row_norm: float, radius: float, share: float) -> float:
+def gradient_error(objective: Loss, *, row_norm: float, radius: float, share: float) -> float:
     """A bound on the L2 error of ``data_gradient / rows`` plus the penalty's gradient.
 
     For parameters within ``radius`` of zero, rows of length up to ``row_norm`` and at most
@@ -317,7 +317,7 @@ _SAFE = 1 - 2.0**-40
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Grid:
+class SlopeGrid:
     """The steps of slopes and of gradients for a clipping norm, all powers of two."""
 
     clip: float
@@ -357,7 +357,7 @@ class Grid:
         return np.where(squares > 0, np.floor(self.sensitivity / lengths * _SAFE), 0.0)
 
 
-def whole_slopes(objective: Objective, grid: Grid) -> Slopes:
+def whole_slopes(objective: Loss, grid: SlopeGrid) -> Slopes:
     """The slopes of an objective in steps of ``2**-slope_bits``."""
     unit = 2.0**grid.slope_bits
     match objective:
@@ -451,10 +451,10 @@ RANGE = 1 << 61
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Descent:
+class TrainingRun:
     """All public choices of a run, fixed before a record is read."""
 
-    objective: Objective
+    objective: Loss
     rate: Fraction
     steps: int
     noise: Fraction
@@ -468,7 +468,7 @@ class Descent:
     """Share of the steps, counted from the end, whose parameters are averaged; 0: the last."""
 
     @property
-    def mechanism(self) -> Additive:
+    def mechanism(self) -> AdditiveMechanism:
         """The noise of one step, on an integer vector that one record moves by ``clip``.
 
         Theorem: rounded Gaussian noise is a post-processing of the Gaussian mechanism with
@@ -477,11 +477,13 @@ class Descent:
             the same; one record's share has a length of at most ``sensitivity`` (see `Grid`).
         """
         return gaussian(
-            sensitivity=Grid(clip=self.clip).sensitivity, mu=1 / self.noise, on="integers"
+            sensitivity=SlopeGrid(clip=self.clip).sensitivity, mu=1 / self.noise, on="integers"
         )
 
 
-def descend(steps: Steps, targets: Floats_train, *, run: Descent, bits: Bits) -> Floats_train:
+def descend(
+    steps: Steps, targets: Floats_train, *, run: TrainingRun, bits: RandomSource
+) -> Floats_train:
     """The parameters after a run on mapped rows (see `features`) and their targets.
 
     Theorem: the parameters cost ``run.steps`` times ``Sampled(rate, GaussianNoise(noise))`` under
@@ -502,10 +504,10 @@ def descend(steps: Steps, targets: Floats_train, *, run: Descent, bits: Bits) ->
 
 
 def follow(
-    noisy_sum: Callable[[Floats_train], NDArray[np.int64]], *, run: Descent, features: int
+    noisy_sum: Callable[[Floats_train], NDArray[np.int64]], *, run: TrainingRun, features: int
 ) -> Floats_train:
     """The parameters after a run along noisy sums of gradients: post-processing of them."""
-    scale = Grid(clip=run.clip).unit / (float(run.rate) * run.rows)
+    scale = SlopeGrid(clip=run.clip).unit / (float(run.rate) * run.rows)
     theta = np.zeros(run.objective.dimension(features))
     velocity, total = np.zeros_like(theta), np.zeros_like(theta)
     first = min(run.steps - 1, run.steps - math.floor(run.average * run.steps))
@@ -521,7 +523,7 @@ def follow(
 
 
 def _draws(
-    rows: int, width: int, run: Descent, bits: Bits
+    rows: int, width: int, run: TrainingRun, bits: RandomSource
 ) -> Iterator[tuple[NDArray[np.intp] | None, NDArray[np.int64]]]:
     """For each step the rows that are drawn (None: all) and its noise; many steps at a time."""
     mechanism = run.mechanism
@@ -542,8 +544,8 @@ def _draws(
 class Batch:
     """The rows with their caps, and exact sums of clipped gradients over some of them."""
 
-    def __init__(self, *, steps: Steps, targets: Floats_train, run: Descent) -> None:
-        grid = Grid(clip=run.clip)
+    def __init__(self, *, steps: Steps, targets: Floats_train, run: TrainingRun) -> None:
+        grid = SlopeGrid(clip=run.clip)
         if len(steps) * grid.sensitivity > RANGE:
             raise OutOfDomain("X has too many rows for exact sums: at most 2**31.")
         self.steps, self.targets = steps, targets

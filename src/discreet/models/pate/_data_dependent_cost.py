@@ -19,7 +19,7 @@ from discreet.accounting.conversion import renyi_epsilon
 from discreet.core._rational import Number
 from discreet.core._validate import finite, positive
 from discreet.core.errors import InvalidArgument
-from discreet.models.pate.aggregators import Confident, as_counts, gaussian_cost
+from discreet.models.pate.aggregators import ConfidentGNMax, as_counts, gaussian_cost
 from discreet.models.pate.teacher_assignment import UNITS
 from discreet.noise.distribution import Floats
 
@@ -155,7 +155,7 @@ def bit_cost(step: float, *, orders: ArrayLike) -> Floats:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Diagnosis:
+class DataDependentCost:
     """Costs that depend on the votes: for the curator's eyes, not a guarantee.
 
     No ledger takes it, and its numbers are not in its text. They are as private as the votes.
@@ -176,14 +176,14 @@ class Diagnosis:
         }
 
 
-def diagnose(
+def data_dependent_cost(
     counts: ArrayLike,
     answered: ArrayLike,
     *,
-    rule: Confident,
+    rule: ConfidentGNMax,
     shares: Mapping[str, int],
     orders: ArrayLike = ORDERS,
-) -> Diagnosis:
+) -> DataDependentCost:
     """What a run of a Confident rule cost each level, questions at their fixed price (M14).
 
     ``answered`` says of each row of ``counts`` whether it was; ``shares``: units, as
@@ -205,7 +205,7 @@ def diagnose(
             orders=a,
         )
         curves[name] = times @ votes + question_costs(len(found), share, rule=rule, orders=a)
-    return Diagnosis(orders=a, curves=curves)
+    return DataDependentCost(orders=a, curves=curves)
 
 
 def told_rows(
@@ -218,7 +218,7 @@ def told_rows(
     return found, told
 
 
-def question_costs(asked: int, share: float, *, rule: Confident, orders: Floats) -> Floats:
+def question_costs(asked: int, share: float, *, rule: ConfidentGNMax, orders: Floats) -> Floats:
     """So many questions at their fixed price, to a level with this share."""
     return asked * share**2 * orders / (2 * float(rule.sigma_threshold) ** 2)
 

@@ -13,9 +13,9 @@ from numpy.typing import ArrayLike, NDArray
 from discreet.accounting.guarantee import Guarantee
 from discreet.core._validate import count, probability
 from discreet.core.errors import InvalidArgument, NotCertified
-from discreet.models.pate.aggregators import Confident, as_counts
-from discreet.models.pate.label_plan import SPARE, LabelPlan, plan_labels, sensitivities
-from discreet.models.pate.teacher_assignment import UNITS, Assignment
+from discreet.models.pate.aggregators import ConfidentGNMax, as_counts
+from discreet.models.pate.label_plan import SPARE, LabelPlan, plan_labels, vote_weights
+from discreet.models.pate.teacher_assignment import UNITS, TeacherAssignment
 from discreet.noise.distribution import Floats
 
 # ── Search ───────────────────────────────────────────────────────────────────────────────────────
@@ -34,7 +34,7 @@ _NODES = np.linspace(-8, 8, 65)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Choice:
+class AggregatorChoice:
     """A rule, and what it would do on the votes that it was chosen with."""
 
     plan: LabelPlan
@@ -44,7 +44,9 @@ class Choice:
     """The share of answers that are right."""
 
 
-def expected(counts: ArrayLike, truth: ArrayLike, rule: Confident) -> tuple[float, float]:
+def expected_label_quality(
+    counts: ArrayLike, truth: ArrayLike, rule: ConfidentGNMax
+) -> tuple[float, float]:
     """The share of items that a rule answers, and the share of answers that are right."""
     found, right = _known(counts, truth)
     asked = _passing(found, float(rule.threshold), float(rule.sigma_threshold))
@@ -52,15 +54,15 @@ def expected(counts: ArrayLike, truth: ArrayLike, rule: Confident) -> tuple[floa
     return float(asked.mean()), float((asked * correct).sum() / asked.sum())
 
 
-def search_rule(
+def tune_aggregator(
     counts: ArrayLike,
     truth: ArrayLike,
     *,
-    assignment: Assignment,
+    assignment: TeacherAssignment,
     limits: Mapping[str, Guarantee],
     accuracy: float,
     items: int,
-) -> Choice:
+) -> AggregatorChoice:
     """The plan with most answers of which a share ``accuracy`` is expected to be right.
 
     ``counts`` and ``truth``: votes in units and true classes of items that are public or
@@ -86,16 +88,16 @@ def search_rule(
             "No rule gives a label of that accuracy within these limits; more teachers, larger "
             "limits or a lower accuracy would help."
         )
-    rule = Confident(
+    rule = ConfidentGNMax(
         threshold=_short(tests[best][0]),
         sigma_threshold=_short(tests[best][1]),
         sigma_votes=_short(float(sigmas[best])),
     )
-    answered, correct = expected(found, right, rule)
+    answered, correct = expected_label_quality(found, right, rule)
     plan = plan_labels(
         assignment, rule, limits, classes=found.shape[1], answered=answered, items=pool
     )
-    return Choice(plan=plan, answered=answered, accuracy=correct)
+    return AggregatorChoice(plan=plan, answered=answered, accuracy=correct)
 
 
 def _largest_noise(
@@ -121,11 +123,11 @@ def _largest_noise(
     return np.where(first > 0, found, 0.0)
 
 
-def _afforded(assignment: Assignment, limits: Mapping[str, Guarantee]) -> float:
+def _afforded(assignment: TeacherAssignment, limits: Mapping[str, Guarantee]) -> float:
     """Square votes over square noise that the poorest level can pay."""
     return min(
         (mu / (assignment.shares[name] / UNITS)) ** 2
-        for name, mu in sensitivities(limits).items()
+        for name, mu in vote_weights(limits).items()
         if assignment.shares[name]
     )
 
@@ -164,7 +166,7 @@ def _short(value: float) -> float:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Simulated:
+class SimulatedVotes:
     """Imagined items: what teachers say of each, and what is true."""
 
     votes: NDArray[np.int64] = field(repr=False)
@@ -179,7 +181,7 @@ def simulate_votes(
     accuracy: float,
     spread: float = 2.0,
     seed: int = 0,
-) -> Simulated:
+) -> SimulatedVotes:
     """Teachers who are right with a probability that differs from item to item.
 
     It is Beta distributed with mean ``accuracy``; the smaller ``spread``, the more items are clear
@@ -196,4 +198,4 @@ def simulate_votes(
     clear = rng.beta(accuracy * spread, (1 - accuracy) * spread, shape[0])
     wrong = np.where(rng.random(shape) < 0.8, alike[:, None], rng.integers(0, number, shape))
     votes = np.where(rng.random(shape) < clear[:, None], truth[:, None], wrong)
-    return Simulated(votes=votes, truth=truth)
+    return SimulatedVotes(votes=votes, truth=truth)

@@ -14,17 +14,17 @@ import scipy.special as sp
 from numpy.typing import ArrayLike, NDArray
 
 from discreet.accounting.guarantee import Guarantee
-from discreet.accounting.personalized import PersonalGuarantee, personal
+from discreet.accounting.personalized import PersonalizedGuarantee, personalized
 from discreet.core import events
 from discreet.core._rational import Number
 from discreet.core._validate import finite, positive
 from discreet.core.errors import InvalidArgument, OutOfDomain
-from discreet.core.relation import Relation
-from discreet.models.pate.teacher_assignment import UNITS, Assignment
+from discreet.core.relation import NeighboringRelation
+from discreet.models.pate.teacher_assignment import UNITS, TeacherAssignment
 from discreet.noise.distribution import Floats
 from discreet.noise.gaussian import DiscreteGaussian
 from discreet.noise.laplace import DiscreteLaplace
-from discreet.noise.random_source import Bits, source_of
+from discreet.noise.random_source import RandomSource, source_of
 
 # ── Aggregate ────────────────────────────────────────────────────────────────────────────────────
 # Noisy votes: whole counts, discrete Gaussian noise, costs that do not depend on the votes.
@@ -38,7 +38,7 @@ UNANSWERED = -1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Confident:
+class ConfidentGNMax:
     """Confident-GNMax: a label if the largest count is large enough, after noise on both (M14).
 
     Theorem: a question costs an owner whose data move ``share`` units ``share**2 / (2 s1**2)`` in
@@ -65,15 +65,15 @@ class Confident:
         positive("sigma_threshold", self.sigma_threshold)
         positive("sigma_votes", self.sigma_votes)
 
-    def question(self, assignment: Assignment) -> PersonalGuarantee:
+    def question(self, assignment: TeacherAssignment) -> PersonalizedGuarantee:
         """What every owner pays for a question, answered or not."""
         return self._cost(assignment, self.sigma_threshold, squares=1, dimension=1)
 
-    def answer(self, assignment: Assignment, *, classes: int) -> PersonalGuarantee:
+    def answer(self, assignment: TeacherAssignment, *, classes: int) -> PersonalizedGuarantee:
         """What every owner pays for an answer, beside the question."""
         return self._cost(assignment, self.sigma_votes, squares=2, dimension=classes)
 
-    def ask(self, counts: ArrayLike, *, bits: Bits | None = None) -> NDArray[np.bool_]:
+    def ask(self, counts: ArrayLike, *, bits: RandomSource | None = None) -> NDArray[np.bool_]:
         """Whether each item is answered; ``counts`` in units, one row for each item."""
         found = as_counts(counts)
         noise = self._noise(self.sigma_threshold, len(found), bits)
@@ -81,25 +81,25 @@ class Confident:
         limit = math.ceil(finite("threshold", self.threshold) * UNITS)
         return np.asarray(found.max(axis=1) + noise >= limit)
 
-    def answers(self, counts: ArrayLike, *, bits: Bits | None = None) -> NDArray[np.int64]:
+    def answers(self, counts: ArrayLike, *, bits: RandomSource | None = None) -> NDArray[np.int64]:
         """The winner of each row; of equal noisy counts the first."""
         found = as_counts(counts)
         noise = self._noise(self.sigma_votes, found.size, bits).reshape(found.shape)
         return np.asarray((found + noise).argmax(axis=1), dtype=np.int64)
 
-    def _noise(self, sigma: Number, size: int, bits: Bits | None) -> NDArray[np.int64]:
+    def _noise(self, sigma: Number, size: int, bits: RandomSource | None) -> NDArray[np.int64]:
         variance = (positive("sigma", sigma) * UNITS) ** 2
         return DiscreteGaussian(square=variance).sample(size, source_of(bits))
 
     def _cost(
-        self, assignment: Assignment, sigma: Number, *, squares: int, dimension: int
-    ) -> PersonalGuarantee:
+        self, assignment: TeacherAssignment, sigma: Number, *, squares: int, dimension: int
+    ) -> PersonalizedGuarantee:
         variance = (positive("sigma", sigma) * UNITS) ** 2
-        return personal(
+        return personalized(
             {
                 name: Guarantee(
-                    events.DiscreteGaussian(variance, Fraction(squares * share**2), dimension),
-                    Relation.ADD_REMOVE,
+                    events.DiscreteGaussianEvent(variance, Fraction(squares * share**2), dimension),
+                    NeighboringRelation.ADD_REMOVE,
                 )
                 for name, share in assignment.shares.items()
             }
@@ -232,7 +232,7 @@ def _capped(log_error: Floats, classes: int) -> Floats:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LaplaceMax:
+class LNMax:
     """The plurality after Laplace noise of ``scale`` votes on every count.
 
     Theorem: an answer is ``2 share / scale``-DP for an owner whose data move ``share``.
@@ -245,17 +245,19 @@ class LaplaceMax:
     def __post_init__(self) -> None:
         positive("scale", self.scale)
 
-    def answer(self, assignment: Assignment) -> PersonalGuarantee:
+    def answer(self, assignment: TeacherAssignment) -> PersonalizedGuarantee:
         """What every owner pays for an answer."""
         scale = positive("scale", self.scale) * UNITS
-        return personal(
+        return personalized(
             {
-                name: Guarantee(events.DiscreteLaplace(scale, 2 * share), Relation.ADD_REMOVE)
+                name: Guarantee(
+                    events.DiscreteLaplaceEvent(scale, 2 * share), NeighboringRelation.ADD_REMOVE
+                )
                 for name, share in assignment.shares.items()
             }
         )
 
-    def answers(self, counts: ArrayLike, *, bits: Bits | None = None) -> NDArray[np.int64]:
+    def answers(self, counts: ArrayLike, *, bits: RandomSource | None = None) -> NDArray[np.int64]:
         """The winner of each row; of equal noisy counts the first."""
         found = as_counts(counts)
         law = DiscreteLaplace(positive("scale", self.scale) * UNITS)

@@ -16,37 +16,37 @@ from numpy.typing import ArrayLike, NDArray
 
 from discreet.accounting.conversion import renyi_epsilon
 from discreet.accounting.guarantee import Guarantee
-from discreet.accounting.personalized import PersonalGuarantee, personal
+from discreet.accounting.personalized import PersonalizedGuarantee, personalized
 from discreet.core import events
 from discreet.core._rational import Number, round_down
 from discreet.core._validate import count, finite, positive, probability
 from discreet.core.errors import BudgetExceeded, InvalidArgument, OutOfDomain
-from discreet.core.relation import Relation
+from discreet.core.relation import NeighboringRelation
 from discreet.models.pate._data_dependent_cost import ORDERS, bit_cost
-from discreet.models.pate.aggregators import Confident, as_counts
+from discreet.models.pate.aggregators import ConfidentGNMax, as_counts
 from discreet.models.pate.label_plan import SPARE, stated
-from discreet.models.pate.teacher_assignment import UNITS, Assignment
+from discreet.models.pate.teacher_assignment import UNITS, TeacherAssignment
 from discreet.noise.distribution import Floats
 from discreet.noise.gaussian import RoundedGaussian
-from discreet.noise.random_source import Bits, source_of
+from discreet.noise.random_source import RandomSource, source_of
 
 _UP = Fraction(1 + 10**9, 10**9)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TwoClasses:
+class BinaryLabels:
     """A Confident rule for two classes, with continuous noise that is rounded to units."""
 
-    rule: Confident
+    rule: ConfidentGNMax
 
-    def ask(self, counts: ArrayLike, *, bits: Bits | None = None) -> NDArray[np.bool_]:
+    def ask(self, counts: ArrayLike, *, bits: RandomSource | None = None) -> NDArray[np.bool_]:
         """Whether each item is answered; ``counts`` in units, one row for each item."""
         found = _two(counts)
         limit = math.ceil(finite("threshold", self.rule.threshold) * UNITS)
         noisy = _noisy(found.max(axis=1), positive("sigma", self.rule.sigma_threshold) ** 2, bits)
         return np.asarray(noisy >= limit)
 
-    def answers(self, counts: ArrayLike, *, bits: Bits | None = None) -> NDArray[np.int64]:
+    def answers(self, counts: ArrayLike, *, bits: RandomSource | None = None) -> NDArray[np.int64]:
         """The winner of each row: the sign of the noisy difference."""
         found = _two(counts)
         square = 2 * positive("sigma", self.rule.sigma_votes) ** 2
@@ -72,7 +72,7 @@ class TwoClasses:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BitPlan:
+class BinaryLabelPlan:
     """At most so many questions and answers about two classes, and what they cost each level.
 
     Theorem: ``guarantee`` holds for a run of whatever length within the plan, and for its length.
@@ -82,8 +82,8 @@ class BitPlan:
         largest double that is not above the delta.
     """
 
-    assignment: Assignment = field(repr=False)
-    rule: TwoClasses
+    assignment: TeacherAssignment = field(repr=False)
+    rule: BinaryLabels
     questions: int
     answers: int
     deltas: Mapping[str, Number]
@@ -99,33 +99,33 @@ class BitPlan:
         return 2
 
     @property
-    def guarantee(self) -> PersonalGuarantee:
+    def guarantee(self) -> PersonalizedGuarantee:
         """What each level pays for the whole run, fixed before the first vote."""
         found = {}
         for name, share in self.assignment.shares.items():
             ask, tell = self.rule.costs(share)
             delta = probability("deltas", self.deltas[name], zero=False, one=False)
             epsilon = _epsilon(self.questions * ask + self.answers * tell, delta)
-            event = events.Approx(Fraction(epsilon) * _UP, delta)
-            found[name] = Guarantee(event, Relation.ADD_REMOVE)
-        return personal(found)
+            event = events.ApproxEvent(Fraction(epsilon) * _UP, delta)
+            found[name] = Guarantee(event, NeighboringRelation.ADD_REMOVE)
+        return personalized(found)
 
 
 def plan_bits(
-    assignment: Assignment,
-    rule: Confident,
+    assignment: TeacherAssignment,
+    rule: ConfidentGNMax,
     limits: Mapping[str, Guarantee],
     *,
     answered: float,
     items: int | None = None,
-) -> BitPlan:
+) -> BinaryLabelPlan:
     """The longest run about two classes that keeps every level's limit; as `plan.plan_labels`."""
     probability("answered", answered, zero=False)
     if sorted(limits) != list(assignment.names):
         raise InvalidArgument(f"limits must name the levels {', '.join(assignment.names)}.")
     most = 1 << 24 if items is None else count("items", items)
     each = (SPARE if answered < 1 else 1) / answered
-    bits = TwoClasses(rule=rule)
+    bits = BinaryLabels(rule=rule)
     goals = {name: stated(limit) for name, limit in limits.items()}
     prices = {name: bits.costs(share) for name, share in assignment.shares.items()}
 
@@ -147,7 +147,7 @@ def plan_bits(
         middle = (low + high) // 2
         low, high = (middle, high) if kept(middle) else (low, middle)
     deltas = {name: goal[1] for name, goal in goals.items()}
-    return BitPlan(
+    return BinaryLabelPlan(
         assignment=assignment, rule=bits, questions=questions(low), answers=low, deltas=deltas
     )
 
@@ -167,6 +167,8 @@ def _two(counts: ArrayLike) -> NDArray[np.int64]:
     return found
 
 
-def _noisy(values: NDArray[np.int64], square: Number, bits: Bits | None) -> NDArray[np.int64]:
+def _noisy(
+    values: NDArray[np.int64], square: Number, bits: RandomSource | None
+) -> NDArray[np.int64]:
     law = RoundedGaussian(positive("square", square) * UNITS**2, 0)
     return law.add(values.astype(np.float64), source_of(bits))

@@ -12,44 +12,44 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 from sklearn.semi_supervised import SelfTrainingClassifier
 
-from discreet.accounting.personalized import PersonalGuarantee
+from discreet.accounting.personalized import PersonalizedGuarantee
 from discreet.core import events
 from discreet.core._validate import count, probability
 from discreet.core.errors import InvalidArgument, NotCertified, Unsupported
 from discreet.ledger.account import Account
-from discreet.ledger.personal_budgets import Crowd
+from discreet.ledger.personal_budgets import PersonalBudgets
 from discreet.models.pate.aggregators import UNANSWERED
-from discreet.models.pate.binary_labels import BitPlan
+from discreet.models.pate.binary_labels import BinaryLabelPlan
 from discreet.models.pate.label_plan import LabelPlan
-from discreet.models.pate.teacher_assignment import Assignment, counted, owner_names
-from discreet.noise.random_source import Bits, source_of
+from discreet.models.pate.teacher_assignment import TeacherAssignment, count_votes, owner_names
+from discreet.noise.random_source import RandomSource, source_of
 
 # ── Ensemble ─────────────────────────────────────────────────────────────────────────────────────
 # Teachers on disjoint or weighted parts of private data, and the labels that they may publish.
 
 
-class Publishing(Protocol):
+class LabelPlanProtocol(Protocol):
     """A plan that publishes from votes by itself: `StagedPlan`, `TurnPlan`, `TestedPlan`."""
 
     @property
-    def assignment(self) -> Assignment: ...
+    def assignment(self) -> TeacherAssignment: ...
 
     @property
     def classes(self) -> int: ...
 
     @property
-    def guarantee(self) -> PersonalGuarantee: ...
+    def guarantee(self) -> PersonalizedGuarantee: ...
 
-    def publish(self, votes: ArrayLike, *, bits: Bits) -> Labels: ...
+    def publish(self, votes: ArrayLike, *, bits: RandomSource) -> LabelRelease: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Labels:
+class LabelRelease:
     """What an ensemble published about public items."""
 
     labels: NDArray[np.int64] = field(repr=False)
     """A class for each item that was asked, or -1 without an answer."""
-    guarantee: PersonalGuarantee
+    guarantee: PersonalizedGuarantee
     """What each level pays: fixed before the first vote, whatever the votes were."""
 
     @property
@@ -63,7 +63,7 @@ class Labels:
         return np.flatnonzero(self.labels != UNANSWERED)
 
 
-class PrivateEnsemble:
+class PATEClassifier:
     """Teachers from any classifier in the style of scikit-learn.
 
     ``classes`` are declared: the number of labels, which are 0 .. classes - 1. The teachers are
@@ -71,7 +71,12 @@ class PrivateEnsemble:
     """
 
     def __init__(
-        self, estimator: Any, *, assignment: Assignment, classes: int, n_jobs: int | None = None
+        self,
+        estimator: Any,
+        *,
+        assignment: TeacherAssignment,
+        classes: int,
+        n_jobs: int | None = None,
     ) -> None:
         self.estimator = estimator
         self.assignment = assignment
@@ -113,11 +118,11 @@ class PrivateEnsemble:
         self,
         X: ArrayLike,
         *,
-        plan: LabelPlan | BitPlan | Publishing,
-        crowd: Crowd | None = None,
+        plan: LabelPlan | BinaryLabelPlan | LabelPlanProtocol,
+        crowd: PersonalBudgets | None = None,
         account: Account | None = None,
-        bits: Bits | None = None,
-    ) -> Labels:
+        bits: RandomSource | None = None,
+    ) -> LabelRelease:
         """Publish labels of public items, in their order, until the plan is at its end.
 
         A ``crowd`` is charged for the whole plan before the first vote is counted, each member by
@@ -145,9 +150,9 @@ class PrivateEnsemble:
             if crowd is not None:
                 crowd.charge(plan.guarantee, label="labels")
             said = self.votes(X)
-            if not isinstance(plan, LabelPlan | BitPlan):
+            if not isinstance(plan, LabelPlan | BinaryLabelPlan):
                 return plan.publish(said, bits=source)
-            counts = counted(said, self.assignment, classes=self.classes)
+            counts = count_votes(said, self.assignment, classes=self.classes)
             return published(counts, plan, bits=source)
 
     def _taught(self) -> list[Any]:
@@ -159,16 +164,20 @@ class PrivateEnsemble:
         return f"PrivateEnsemble({self.assignment.teachers} teachers, {self.classes} classes)"
 
 
-def _check_rho(cost: PersonalGuarantee) -> None:
+def _check_rho(cost: PersonalizedGuarantee) -> None:
     """A crowd adds up rho, which a cost that is epsilon with a delta has not."""
-    if any(isinstance(each.event, events.Approx) and each.event.delta for _, each in cost.levels):
+    if any(
+        isinstance(each.event, events.ApproxEvent) and each.event.delta for _, each in cost.levels
+    ):
         raise Unsupported(
             "The costs of this plan have a delta, and a crowd counts rho: charge an account "
             "(account=...), whose limit is an epsilon with a delta, or take a LabelPlan."
         )
 
 
-def published(counts: NDArray[np.int64], plan: LabelPlan | BitPlan, *, bits: Bits) -> Labels:
+def published(
+    counts: NDArray[np.int64], plan: LabelPlan | BinaryLabelPlan, *, bits: RandomSource
+) -> LabelRelease:
     """Labels from counts of votes, in units, one row for each public item, in order."""
     if counts.ndim != 2 or counts.shape[1] != plan.classes:
         raise InvalidArgument(f"counts must have a column for each of the {plan.classes} classes.")
@@ -178,7 +187,7 @@ def published(counts: NDArray[np.int64], plan: LabelPlan | BitPlan, *, bits: Bit
     asked = int(answered[-1]) + 1 if len(answered) == plan.answers else len(held)
     labels = np.full(asked, UNANSWERED, dtype=np.int64)
     labels[answered] = plan.rule.answers(held[answered], bits=bits)
-    return Labels(labels=labels, guarantee=plan.guarantee)
+    return LabelRelease(labels=labels, guarantee=plan.guarantee)
 
 
 def _teacher(estimator: Any, features: NDArray[Any], targets: NDArray[Any]) -> Any:
@@ -201,7 +210,7 @@ def _said(teacher: Any, items: NDArray[Any]) -> NDArray[np.int64]:
 def train_student(
     estimator: Any,
     X: ArrayLike,
-    labels: Labels,
+    labels: LabelRelease,
     *,
     semi_supervised: bool = False,
     threshold: float = 0.9,

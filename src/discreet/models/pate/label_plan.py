@@ -12,12 +12,12 @@ import scipy.optimize
 
 from discreet.accounting.conversion import gaussian_delta, zcdp_rho
 from discreet.accounting.guarantee import Guarantee
-from discreet.accounting.personalized import PersonalGuarantee, personal
+from discreet.accounting.personalized import PersonalizedGuarantee, personalized
 from discreet.core import events
 from discreet.core._validate import count, finite, positive, probability
 from discreet.core.errors import BudgetExceeded, InvalidArgument, NotCertified, Unsupported
-from discreet.models.pate.aggregators import Confident
-from discreet.models.pate.teacher_assignment import Assignment
+from discreet.models.pate.aggregators import ConfidentGNMax
+from discreet.models.pate.teacher_assignment import TeacherAssignment
 
 # ── Calibrate ────────────────────────────────────────────────────────────────────────────────────
 # How much each level may weigh, and how many labels that gives (M20, M24, M25, M41).
@@ -26,7 +26,7 @@ from discreet.models.pate.teacher_assignment import Assignment
 Method: TypeAlias = Literal["gaussian", "concentrated", "epsilon"]
 
 
-def sensitivities(
+def vote_weights(
     limits: Mapping[str, Guarantee], *, method: Method = "gaussian"
 ) -> dict[str, float]:
     """How much each level may weigh so that all reach their limits together; only ratios matter.
@@ -47,13 +47,13 @@ def target(limit: Guarantee) -> tuple[float, float]:
 def stated(limit: Guarantee) -> tuple[Fraction, Fraction]:
     """Epsilon and delta of a level's limit, as they were stated."""
     match limit.event:
-        case events.Approx(epsilon, delta) if delta > 0:
+        case events.ApproxEvent(epsilon, delta) if delta > 0:
             return epsilon, delta
         case _:
             raise Unsupported("A level's limit must be discreet.approx(epsilon, delta) here.")
 
 
-def label_law(
+def expected_label_ratio(
     people: Mapping[str, float],
     limits: Mapping[str, Guarantee],
     *,
@@ -66,7 +66,7 @@ def label_law(
         w_l of the levels and the `sensitivities` s_l.
     Proof: weights are s_l / sum_l w_l s_l, and a label costs their square; a level has s_l^2.
     """
-    roots = sensitivities(limits, method=method)
+    roots = vote_weights(limits, method=method)
     if sorted(people) != sorted(roots):
         raise InvalidArgument("people and limits must name the same levels.")
     total = sum(people.values())
@@ -100,10 +100,10 @@ def copies(
     )
 
 
-def scaled(rule: Confident, factor: float | Fraction) -> Confident:
+def scaled(rule: ConfidentGNMax, factor: float | Fraction) -> ConfidentGNMax:
     """The rule for ``factor`` times as much weight in all: the same noise in proportion (M25)."""
     times = positive("factor", factor)
-    return Confident(
+    return ConfidentGNMax(
         threshold=finite("threshold", rule.threshold) * times,
         sigma_threshold=positive("sigma_threshold", rule.sigma_threshold) * times,
         sigma_votes=positive("sigma_votes", rule.sigma_votes) * times,
@@ -122,7 +122,7 @@ def balance(
     ``spend`` runs votes that are simulated or from public data, never the private ones, with these
     sensitivities, and says each level's epsilon at the end.
     """
-    found = sensitivities(limits)
+    found = vote_weights(limits)
     for _ in range(rounds):
         spent = spend(found)
         used = {name: spent[name] / target(limit)[0] for name, limit in limits.items()}
@@ -170,8 +170,8 @@ class LabelPlan:
         the run ends is a function of what it published.
     """
 
-    assignment: Assignment
-    rule: Confident
+    assignment: TeacherAssignment
+    rule: ConfidentGNMax
     classes: int
     questions: int
     answers: int
@@ -181,7 +181,7 @@ class LabelPlan:
         count("answers", self.answers)
 
     @property
-    def guarantee(self) -> PersonalGuarantee:
+    def guarantee(self) -> PersonalizedGuarantee:
         """What each level pays for the whole run, fixed before the first vote."""
         ask = self.rule.question(self.assignment)
         tell = self.rule.answer(self.assignment, classes=self.classes)
@@ -189,8 +189,8 @@ class LabelPlan:
 
 
 def plan_labels(
-    assignment: Assignment,
-    rule: Confident,
+    assignment: TeacherAssignment,
+    rule: ConfidentGNMax,
     limits: Mapping[str, Guarantee],
     *,
     classes: int,
@@ -203,7 +203,7 @@ def plan_labels(
     costs labels, not privacy. ``items``: how many there are to ask, if that is the limit.
     """
     probability("answered", answered, zero=False)
-    menu = personal(limits)
+    menu = personalized(limits)
     if menu.names != assignment.names:
         raise InvalidArgument(f"limits must name the levels {', '.join(assignment.names)}.")
     number = count("classes", classes, minimum=2)

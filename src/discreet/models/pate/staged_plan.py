@@ -15,17 +15,23 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from discreet.accounting.guarantee import Guarantee
-from discreet.accounting.personalized import PersonalGuarantee, personal
+from discreet.accounting.personalized import PersonalizedGuarantee, personalized
 from discreet.core import events
 from discreet.core._rational import Number
 from discreet.core._validate import positive, probability
 from discreet.core.errors import BudgetExceeded, InvalidArgument
-from discreet.core.relation import Relation
-from discreet.models.pate.aggregators import UNANSWERED, Confident
-from discreet.models.pate.classifier import Labels, published
+from discreet.core.relation import NeighboringRelation
+from discreet.models.pate.aggregators import UNANSWERED, ConfidentGNMax
+from discreet.models.pate.classifier import LabelRelease, published
 from discreet.models.pate.label_plan import SPARE, LabelPlan, plan_labels, scaled, target
-from discreet.models.pate.teacher_assignment import UNITS, Assignment, Schedule, counted, without
-from discreet.noise.random_source import Bits
+from discreet.models.pate.teacher_assignment import (
+    UNITS,
+    TeacherAssignment,
+    TeacherSchedule,
+    count_votes,
+    without,
+)
+from discreet.noise.random_source import RandomSource
 
 _MOST = 1 << 20
 
@@ -52,7 +58,7 @@ class StagedPlan:
             raise InvalidArgument("stages must have the same teachers and classes, at least one.")
 
     @property
-    def assignment(self) -> Assignment:
+    def assignment(self) -> TeacherAssignment:
         """Of the first stage: who learns from whom never changes."""
         return self.stages[0].assignment
 
@@ -67,25 +73,25 @@ class StagedPlan:
         return sum(stage.answers for stage in self.stages)
 
     @property
-    def guarantee(self) -> PersonalGuarantee:
+    def guarantee(self) -> PersonalizedGuarantee:
         """What each level pays for the whole run, fixed before the first vote."""
         return _total(self.stages)
 
-    def publish(self, votes: ArrayLike, *, bits: Bits) -> Labels:
+    def publish(self, votes: ArrayLike, *, bits: RandomSource) -> LabelRelease:
         """Labels of public items in their order, from what each teacher says of each of them."""
         said = np.asarray(votes)
         found, asked = [], 0
         for stage in self.stages:
-            counts = counted(said[asked:], stage.assignment, classes=self.classes)
+            counts = count_votes(said[asked:], stage.assignment, classes=self.classes)
             one = published(counts, stage, bits=bits)
             found.append(one.labels)
             asked += one.asked
-        return Labels(labels=np.concatenate(found), guarantee=self.guarantee)
+        return LabelRelease(labels=np.concatenate(found), guarantee=self.guarantee)
 
 
 def plan_stages(
-    assignment: Assignment,
-    rule: Confident,
+    assignment: TeacherAssignment,
+    rule: ConfidentGNMax,
     limits: Mapping[str, Guarantee],
     *,
     classes: int,
@@ -117,7 +123,7 @@ def plan_stages(
     return StagedPlan(stages=tuple(stages))
 
 
-def _anybody(assignment: Assignment, gone: set[str]) -> bool:
+def _anybody(assignment: TeacherAssignment, gone: set[str]) -> bool:
     """Whether a teacher is left that no level which is gone has taught."""
     taken = np.zeros(assignment.teachers, dtype=np.bool_)
     for name, block in zip(assignment.names, assignment.blocks, strict=True):
@@ -137,7 +143,7 @@ def _over(spent: Guarantee, limit: Guarantee) -> bool:
     return spent.epsilon(delta) > epsilon
 
 
-def _total(stages: Sequence[LabelPlan]) -> PersonalGuarantee:
+def _total(stages: Sequence[LabelPlan]) -> PersonalizedGuarantee:
     first, *others = (stage.guarantee for stage in stages)
     return sum(others, start=first)
 
@@ -150,7 +156,7 @@ class _Numbers:
     answered: float
 
     def stage(
-        self, answers: int, rest: Assignment, rule: Confident, items: int | None
+        self, answers: int, rest: TeacherAssignment, rule: ConfidentGNMax, items: int | None
     ) -> LabelPlan:
         questions = questions_for(answers, self.answered)
         questions = questions if items is None else min(questions, items)
@@ -161,8 +167,8 @@ class _Numbers:
     def longest(
         self,
         before: Sequence[LabelPlan],
-        rest: Assignment,
-        rule: Confident,
+        rest: TeacherAssignment,
+        rule: ConfidentGNMax,
         limits: Mapping[str, Guarantee],
         *,
         items: int | None,
@@ -200,8 +206,8 @@ class TurnPlan:
     Source: Muehl 2021, section 5.2, with costs that do not depend on votes.
     """
 
-    schedule: Schedule
-    rule: Confident
+    schedule: TeacherSchedule
+    rule: ConfidentGNMax
     classes: int
     questions: int
     """Of each slot."""
@@ -209,16 +215,16 @@ class TurnPlan:
     """Of each slot."""
 
     @property
-    def assignment(self) -> Assignment:
+    def assignment(self) -> TeacherAssignment:
         """Of the first slot: who learns from whom is the same in all."""
         return self.schedule.slots[0]
 
     @property
-    def guarantee(self) -> PersonalGuarantee:
+    def guarantee(self) -> PersonalizedGuarantee:
         """What each level pays for the whole run, fixed before the first vote."""
-        return personal({name: self._paid(name) for name in self.assignment.names})
+        return personalized({name: self._paid(name) for name in self.assignment.names})
 
-    def publish(self, votes: ArrayLike, *, bits: Bits) -> Labels:
+    def publish(self, votes: ArrayLike, *, bits: RandomSource) -> LabelRelease:
         """Labels of public items; -1 also where a slot asks no more."""
         said = np.asarray(votes)
         length = len(self.schedule.slots)
@@ -232,14 +238,14 @@ class TurnPlan:
                 answers=self.answers,
             )
             items = np.arange(place, len(labels), length)
-            one = published(counted(said[items], slot, classes=self.classes), plan, bits=bits)
+            one = published(count_votes(said[items], slot, classes=self.classes), plan, bits=bits)
             labels[items[: one.asked]] = one.labels
-        return Labels(labels=labels, guarantee=self.guarantee)
+        return LabelRelease(labels=labels, guarantee=self.guarantee)
 
     def _paid(self, name: str) -> Guarantee:
         # Falling order for each teacher, then the largest at each place: more than anyone pays.
         worst = np.sort(self.schedule.moves(name), axis=0)[::-1].max(axis=1)
-        total = Guarantee(events.NOTHING, Relation.ADD_REMOVE)
+        total = Guarantee(events.NOTHING, NeighboringRelation.ADD_REMOVE)
         for weight, slots in zip(*np.unique(worst[worst > 0], return_counts=True), strict=True):
             share = Fraction(int(weight)) ** 2
             ask = self._event(self.rule.sigma_threshold, share, 1)
@@ -250,13 +256,13 @@ class TurnPlan:
 
     def _event(self, sigma: Number, square: Fraction, dimension: int) -> Guarantee:
         variance = (positive("sigma", sigma) * UNITS) ** 2
-        event = events.DiscreteGaussian(variance, square, dimension)
-        return Guarantee(event, Relation.ADD_REMOVE)
+        event = events.DiscreteGaussianEvent(variance, square, dimension)
+        return Guarantee(event, NeighboringRelation.ADD_REMOVE)
 
 
 def plan_turns(
-    schedule: Schedule,
-    rule: Confident,
+    schedule: TeacherSchedule,
+    rule: ConfidentGNMax,
     limits: Mapping[str, Guarantee],
     *,
     classes: int,

@@ -25,7 +25,7 @@ UNITS = 1000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Assignment:
+class TeacherAssignment:
     """Teachers, their weights, and how much each level of owners may move the counts.
 
     Theorem: when the data of one owner change or vanish, at most ``shares[level]`` units of votes
@@ -76,7 +76,7 @@ class Assignment:
             for name, copies, block in zip(self.names, self.copies, self.blocks, strict=True)
         }
 
-    def same_teachers(self, other: Assignment) -> bool:
+    def same_teachers(self, other: TeacherAssignment) -> bool:
         """Whether every owner has the same teachers in both, whatever these weigh."""
         parts = [(x.names, x.copies, x.blocks, x.key, x.teachers) for x in (self, other)]
         return parts[0] == parts[1]
@@ -123,9 +123,9 @@ def owner_names(owners: ArrayLike) -> NDArray[np.str_]:
     return found.astype(str)
 
 
-def weighting(
+def assign_weighting(
     teachers: int, *, people: Mapping[str, float], sensitivities: Mapping[str, float], key: str = ""
-) -> Assignment:
+) -> TeacherAssignment:
     """Every level has teachers of its own, whose votes weigh as much as the level allows (M22).
 
     ``people``: public sizes of the levels, in any unit; ``sensitivities``: how much an owner of
@@ -140,7 +140,7 @@ def weighting(
     wanted = np.repeat([float(sensitivities[name]) for name in names], sizes)
     weights = np.floor(wanted / wanted.sum() * number * UNITS).astype(np.int64)
     ends = np.cumsum(sizes).tolist()
-    return Assignment(
+    return TeacherAssignment(
         names=names,
         copies=(1,) * len(names),
         blocks=tuple(zip([0, *ends[:-1]], ends, strict=True)),
@@ -149,7 +149,9 @@ def weighting(
     )
 
 
-def upsampling(teachers: int, *, copies: Mapping[str, int], key: str = "") -> Assignment:
+def assign_upsampling(
+    teachers: int, *, copies: Mapping[str, int], key: str = ""
+) -> TeacherAssignment:
     """All teachers learn from all levels, ``copies[level]`` of them from each owner (M20)."""
     number = count("teachers", teachers)
     names = tuple(sorted(copies))
@@ -158,7 +160,7 @@ def upsampling(teachers: int, *, copies: Mapping[str, int], key: str = "") -> As
     times = tuple(count(f"copies[{name!r}]", copies[name]) for name in names)
     if max(times) > number:
         raise InvalidArgument(f"copies must be at most the number of teachers, {number}.")
-    return Assignment(
+    return TeacherAssignment(
         names=names,
         copies=times,
         blocks=((0, number),) * len(names),
@@ -167,14 +169,14 @@ def upsampling(teachers: int, *, copies: Mapping[str, int], key: str = "") -> As
     )
 
 
-def hybrid(
+def assign_hybrid(
     teachers: int,
     *,
     people: Mapping[str, float],
     sensitivities: Mapping[str, float],
     fewest: int = 2,
     key: str = "",
-) -> Assignment:
+) -> TeacherAssignment:
     """Weighting for levels that fill ``fewest`` teachers; smaller ones join stricter levels (M23).
 
     A record of a level that is too small goes to several teachers of the nearest stricter level
@@ -197,14 +199,14 @@ def hybrid(
     }  # fmt: skip
     times = {name: int(sensitivities[name] // sensitivities[joined[name]]) for name in names}
     load = {h: sum(people[n] * times[n] for n in names if joined[n] == h) for h in hosts}
-    whole = weighting(
+    whole = assign_weighting(
         number, people=load, sensitivities={h: sensitivities[h] for h in hosts}, key=key
     )
     blocks = dict(zip(whole.names, whole.blocks, strict=True))
     for name in names:
         first, end = blocks[joined[name]]
         times[name] = min(times[name], end - first)
-    return Assignment(
+    return TeacherAssignment(
         names=names,
         copies=tuple(times[name] for name in names),
         blocks=tuple(blocks[joined[name]] for name in names),
@@ -213,7 +215,7 @@ def hybrid(
     )
 
 
-def without(assignment: Assignment, levels: Collection[str]) -> Assignment:
+def without(assignment: TeacherAssignment, levels: Collection[str]) -> TeacherAssignment:
     """The assignment when levels have spent their budgets: their teachers weigh nothing (M26 B).
 
     With upsampling that is every teacher that learned from one of them.
@@ -227,7 +229,9 @@ def without(assignment: Assignment, levels: Collection[str]) -> Assignment:
     return replace(assignment, weights=np.where(gone, 0, assignment.weights))
 
 
-def counted(votes: ArrayLike, assignment: Assignment, *, classes: int) -> NDArray[np.int64]:
+def count_votes(
+    votes: ArrayLike, assignment: TeacherAssignment, *, classes: int
+) -> NDArray[np.int64]:
     """Units of votes for each class; in row i of ``votes`` is what each teacher says of item i."""
     said = np.asarray(votes)
     if said.ndim != 2 or said.shape[1] != assignment.teachers:
@@ -266,21 +270,21 @@ def _remainders(total: int, shares: Sequence[float]) -> list[int]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Schedule:
+class TeacherSchedule:
     """A cycle of assignments, one for each question in turn.
 
     Owners and teachers stay together; who sits out weighs nothing, the others so much more that
     all votes add up to the same.
     """
 
-    slots: tuple[Assignment, ...]
+    slots: tuple[TeacherAssignment, ...]
 
     def __post_init__(self) -> None:
         first = self.slots[0] if self.slots else None
         if first is None or not all(first.same_teachers(slot) for slot in self.slots):
             raise InvalidArgument("slots must have the same teachers for everybody, at least one.")
 
-    def at(self, question: int) -> Assignment:
+    def at(self, question: int) -> TeacherAssignment:
         """Who votes on a question, counted from 0."""
         return self.slots[question % len(self.slots)]
 
@@ -305,13 +309,15 @@ class Schedule:
 
 def vanishing(
     teachers: int, *, people: Mapping[str, float], turns: Mapping[str, int], key: str = ""
-) -> Schedule:
+) -> TeacherSchedule:
     """Teachers of each level take part in ``turns[level]`` votes of every cycle.
 
     The cycle is as long as the largest number of turns. Each teacher of a level has exactly its
     turns; how many of them vote differs by at most one from slot to slot.
     """
-    plain = weighting(teachers, people=people, sensitivities=dict.fromkeys(people, 1.0), key=key)
+    plain = assign_weighting(
+        teachers, people=people, sensitivities=dict.fromkeys(people, 1.0), key=key
+    )
     if sorted(turns) != list(plain.names):
         raise InvalidArgument("people and turns must name the same levels.")
     length = max(count(f"turns[{name!r}]", turns[name]) for name in plain.names)
@@ -326,4 +332,6 @@ def vanishing(
     # The level with the most turns has all of them, so nobody is alone with an empty vote.
     voting = present.sum(axis=1)
     weights = present * (UNITS * plain.teachers // voting)[:, None]
-    return Schedule(slots=tuple(replace(plain, weights=row) for row in weights.astype(np.int64)))
+    return TeacherSchedule(
+        slots=tuple(replace(plain, weights=row) for row in weights.astype(np.int64))
+    )

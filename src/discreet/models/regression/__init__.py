@@ -1,43 +1,43 @@
 """Private linear regression: noisy moments on a grid, and what is fitted from them."""
 
 import discreet.models._model_inputs  # noqa: F401 - first: it names what is missing
-from discreet.models.regression._row_lattice import Lattice, RowMap, Sums, sums
-from discreet.models.regression._row_mapping import Scaling
-from discreet.models.regression.auto import BestLinearRegression, Choice, choose
+from discreet.models.regression._row_lattice import MomentSums, RowLattice, RowMap, sum_moments
+from discreet.models.regression._row_mapping import ColumnScaling
+from discreet.models.regression.auto import AutoLinearRegression, MethodChoice, choose_method
 from discreet.models.regression.linear_regression import PrivateLinearRegression
 from discreet.models.regression.ssp_and_adassp import (
-    Solution,
+    Coefficients,
     adassp,
-    penalised,
-    psd,
+    project_psd,
+    ridge,
     select_features,
-    shrunken,
+    shrink,
     ssp,
 )
 from discreet.models.regression.sufficient_statistics import (
-    MomentsPlan,
-    PrivateMoments,
-    plan_moments,
+    NoisySufficientStatistics,
+    SufficientStatisticsPlan,
+    plan_sufficient_statistics,
 )
 
 __all__ = [
-    "BestLinearRegression",
-    "Choice",
-    "Lattice",
-    "MomentsPlan",
+    "AutoLinearRegression",
+    "MethodChoice",
+    "RowLattice",
+    "SufficientStatisticsPlan",
     "PrivateLinearRegression",
-    "PrivateMoments",
+    "NoisySufficientStatistics",
     "RowMap",
-    "Scaling",
-    "Solution",
-    "Sums",
+    "ColumnScaling",
+    "Coefficients",
+    "MomentSums",
     "adassp",
-    "choose",
-    "penalised",
-    "plan_moments",
-    "psd",
+    "choose_method",
+    "ridge",
+    "plan_sufficient_statistics",
+    "project_psd",
     "select_features",
-    "shrunken",
+    "shrink",
     "ssp",
-    "sums",
+    "sum_moments",
 ]

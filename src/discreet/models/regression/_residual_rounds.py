@@ -13,18 +13,18 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.mechanisms.additive import Additive
+from discreet.mechanisms.additive import AdditiveMechanism
 from discreet.models._model_inputs import Floats, doubles
-from discreet.models.regression._row_lattice import CHUNK, Ints, Lattice, RowMap
-from discreet.models.regression._row_sources import ArrayRows, Rows, empty
-from discreet.noise.random_source import Bits
+from discreet.models.regression._row_lattice import CHUNK, Ints, RowLattice, RowMap
+from discreet.models.regression._row_sources import ArrayRows, RowSource, empty
+from discreet.noise.random_source import RandomSource
 
 # Coefficients on the grid: below 2**23 steps of 2**-16, so that predictions stay below 2**53.
 _PLACES = 16
 _LARGEST = float((1 << 23) - 1)
 
 
-def gradient_square(lattice: Lattice, clip: int) -> int:
+def gradient_square(lattice: RowLattice, clip: int) -> int:
     """By how much one row moves the products of rows and residuals, in squared norm.
 
     Theorem: ``row_squared * clip**2``, attained.
@@ -33,14 +33,14 @@ def gradient_square(lattice: Lattice, clip: int) -> int:
     return lattice.row_squared * clip**2
 
 
-def steps_of(theta: Floats, lattice: Lattice) -> Floats:
+def steps_of(theta: Floats, lattice: RowLattice) -> Floats:
     """Coefficients as whole steps, held as doubles: what the rounds work with."""
     scale = 2.0**_PLACES * lattice.target_steps / lattice.steps
     return np.clip(np.rint(theta * scale), -_LARGEST, _LARGEST)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Coded:
+class EncodedRows:
     """Rows as whole steps, kept in 16 bits: coded once, read in every round. Private."""
 
     codes: NDArray[np.int16] = field(repr=False)
@@ -54,10 +54,10 @@ class Coded:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Coding:
+class RowCoding:
     """Rows that are elsewhere: coded anew in every round."""
 
-    rows: Rows = field(repr=False)
+    rows: RowSource = field(repr=False)
     map: RowMap
 
     def add_up(self, piece: Callable[[Floats], Ints], *, start: Ints) -> Ints:
@@ -65,17 +65,17 @@ class Coding:
         return self.rows.add_up(lambda x, y: piece(self.map.codes(x, y)), start=start)
 
 
-def coded(rows: Rows, mapped: RowMap) -> Coded | Coding:
+def coded(rows: RowSource, mapped: RowMap) -> EncodedRows | RowCoding:
     """Codes of rows in memory are kept; others are made when they are needed."""
     if not isinstance(rows, ArrayRows):
-        return Coding(rows, mapped)
+        return RowCoding(rows, mapped)
     rows = rows.used()
     many, width = len(rows.x), mapped.lattice.columns + mapped.lattice.outputs
     codes = np.empty((many, width), dtype=np.int16)
     for first in range(0, many, CHUNK):
         chunk = slice(first, first + CHUNK)
         codes[chunk] = mapped.codes(doubles("X", rows.x[chunk]), doubles("y", rows.y[chunk]))
-    return Coded(codes)
+    return EncodedRows(codes)
 
 
 def products(steps: Floats, clip: int, codes: Floats) -> Ints:
@@ -92,7 +92,13 @@ def gram(codes: Floats) -> Ints:
     return (design.T @ design).astype(np.int64).ravel()
 
 
-def noisy_gram(rows: Coded | Coding, lattice: Lattice, *, noise: Additive, bits: Bits) -> Floats:
+def noisy_gram(
+    rows: EncodedRows | RowCoding,
+    lattice: RowLattice,
+    *,
+    noise: AdditiveMechanism,
+    bits: RandomSource,
+) -> Floats:
     """The Gram matrix with symmetric noise, in mapped units (K9, shape c)."""
     size = lattice.columns
     exact = rows.add_up(gram, start=empty(size * size))
@@ -101,13 +107,13 @@ def noisy_gram(rows: Coded | Coding, lattice: Lattice, *, noise: Additive, bits:
 
 
 def descend(
-    rows: Coded | Coding,
-    grid: Lattice,
+    rows: EncodedRows | RowCoding,
+    grid: RowLattice,
     *,
-    noises: list[Additive],
+    noises: list[AdditiveMechanism],
     clip: int,
     step: Floats,
-    bits: Bits,
+    bits: RandomSource,
 ) -> Floats:
     """The mean of the coefficients over the second half of the rounds.
 

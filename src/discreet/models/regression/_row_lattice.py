@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from discreet.core._validate import count
 from discreet.core.errors import InvalidArgument
-from discreet.core.relation import Relation
+from discreet.core.relation import NeighboringRelation
 from discreet.models._model_inputs import Floats
 
 # ── Lattice ──────────────────────────────────────────────────────────────────────────────────────
@@ -30,7 +30,7 @@ LARGEST_TOTAL = 1 << 61
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Lattice:
+class RowLattice:
     """Rows ``(intercept, u, v)`` of integers: ``|u|^2 <= steps^2``, ``|v_i| <= target_steps``.
 
     ``u`` has one entry for each feature and ``v`` one for each output; ``intercept`` is the same
@@ -47,7 +47,7 @@ class Lattice:
     @classmethod
     def of(
         cls, *, features: int, outputs: int = 1, intercept: float = 0.5, cross: float = 1.0
-    ) -> Lattice:
+    ) -> RowLattice:
         """``cross``: the share of the products with the target relative to that of the matrix."""
         count("features", features)
         count("outputs", outputs)
@@ -90,7 +90,7 @@ class Lattice:
         """Rows whose sums fit 64 bits for certain."""
         return LARGEST_TOTAL // max(self.row_squared, self.target_squared, 1)
 
-    def joint(self, relation: Relation) -> int:
+    def joint(self, relation: NeighboringRelation) -> int:
         """The largest squared move of (Gram matrix, products, count), all entries of the matrix.
 
         Theorem: with T^2 and V^2 the largest squared norms of a row and of its targets, one row
@@ -103,9 +103,9 @@ class Lattice:
         Source: K4, K31.
         """
         row, target = self.row_squared, self.target_squared
-        if relation is Relation.ADD_REMOVE:
+        if relation is NeighboringRelation.ADD_REMOVE:
             return row**2 + row * target + self.count_steps**2
-        if relation is Relation.REPLACE_ONE:
+        if relation is NeighboringRelation.REPLACE_ONE:
             if target <= 2 * row:
                 return 2 * row**2 + 2 * row * target + -(-(target**2) // 2)
             return 4 * row * target
@@ -140,7 +140,7 @@ class RowMap:
     target_half``, clipped to -1 and 1.
     """
 
-    lattice: Lattice
+    lattice: RowLattice
     mapping: Mapping
     lower: Floats
     upper: Floats
@@ -261,14 +261,14 @@ def box_radius(lower: Floats, upper: Floats, centre: Floats, scale: Floats) -> f
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Sums:
+class MomentSums:
     """Exact products of all columns of the codes, and the number of rows: private, mergeable."""
 
     total: Ints
     rows: int
 
-    def __add__(self, other: Sums) -> Sums:
-        return Sums(self.total + other.total, self.rows + other.rows)
+    def __add__(self, other: MomentSums) -> MomentSums:
+        return MomentSums(self.total + other.total, self.rows + other.rows)
 
     def __repr__(self) -> str:
         return "Sums(private)"
@@ -295,12 +295,12 @@ def flat_sums(rows: RowMap, x: Floats, y: Floats) -> Ints:
     return total
 
 
-def read_sums(lattice: Lattice, flat: Ints) -> Sums:
+def read_sums(lattice: RowLattice, flat: Ints) -> MomentSums:
     """The sums in an array of `flat_sums`."""
     size = lattice.columns + lattice.outputs
-    return Sums(flat[:-1].reshape(size, size), int(flat[-1]))
+    return MomentSums(flat[:-1].reshape(size, size), int(flat[-1]))
 
 
-def sums(rows: RowMap, x: Floats, y: Floats) -> Sums:
+def sum_moments(rows: RowMap, x: Floats, y: Floats) -> MomentSums:
     """The exact sums of some rows in memory; those of disjoint rows add up."""
     return read_sums(rows.lattice, flat_sums(rows, x, y))

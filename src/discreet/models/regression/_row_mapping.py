@@ -14,16 +14,16 @@ from numpy.typing import NDArray
 
 from discreet.core._validate import count, positive
 from discreet.core.errors import InvalidArgument
-from discreet.core.relation import Relation
-from discreet.mechanisms.additive import Additive
-from discreet.mechanisms.selection import Exponential
+from discreet.core.relation import NeighboringRelation
+from discreet.mechanisms.additive import AdditiveMechanism
+from discreet.mechanisms.selection import ExponentialMechanism
 from discreet.models._model_inputs import LARGEST, Bounds, Floats, bounds_of
 from discreet.models.regression._row_lattice import CHUNK, Ints, Mapping, RowMap, box_radius
-from discreet.models.regression._row_sources import Rows, empty
-from discreet.models.regression._task import Task
-from discreet.models.regression.sufficient_statistics import MomentsPlan
-from discreet.noise.random_source import Bits
-from discreet.query.budget import Move
+from discreet.models.regression._row_sources import RowSource, empty
+from discreet.models.regression._task import RegressionTask
+from discreet.models.regression.sufficient_statistics import SufficientStatisticsPlan
+from discreet.noise.random_source import RandomSource
+from discreet.query.budget import BudgetChange
 
 # ── Quantiles ────────────────────────────────────────────────────────────────────────────────────
 # Centres and radii by private choice: the exponential mechanism on counts of a public grid.
@@ -42,12 +42,12 @@ _PART, _OF = 4, 5
 _PRIOR = 1000.0
 
 
-def median_move(task: Task) -> Move:
+def median_move(task: RegressionTask) -> BudgetChange:
     """A row moves ``2 below - n`` by one if added, by two if replaced."""
     return task.choice(1, 2)
 
 
-def radius_move(task: Task) -> Move:
+def radius_move(task: RegressionTask) -> BudgetChange:
     """A row moves ``5 below - 4 n`` by at most four if added, by five if replaced."""
     return task.choice(max(_PART, _OF - _PART), _OF)
 
@@ -81,8 +81,8 @@ def median(
     lower: float,
     upper: float,
     *,
-    mechanism: Exponential,
-    bits: Bits,
+    mechanism: ExponentialMechanism,
+    bits: RandomSource,
     prior: float | None = None,
 ) -> float:
     """The middle of the chosen cell; with ``prior`` on the midpoint, that may be chosen itself.
@@ -105,7 +105,9 @@ def median(
     return float(middles[mechanism.choose(scores.astype(np.int64), bits)])
 
 
-def radius(counts: Ints, top: float, *, mechanism: Exponential, bits: Bits) -> float:
+def radius(
+    counts: Ints, top: float, *, mechanism: ExponentialMechanism, bits: RandomSource
+) -> float:
     """The chosen radius: about four of five rows lie within.
 
     Theorem: as private as ``mechanism``, whose sensitivity is `radius_move`; proof as for `median`.
@@ -144,7 +146,7 @@ _EDGE = 0.5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Scaling:
+class ColumnScaling:
     """Declared centres and scales, ``z = (x - centre) / scale``: from a code book, an old survey.
 
     One number for all columns, or one for each. They must not come from the private rows.
@@ -167,33 +169,33 @@ class Scaling:
         return np.broadcast_to(centre, columns).copy(), np.broadcast_to(scale, columns).copy()
 
 
-def midpoints(bounds: Bounds, *, columns: int) -> Scaling:
+def midpoints(bounds: Bounds, *, columns: int) -> ColumnScaling:
     """The scaling to -1 and 1 between declared bounds."""
     lower, upper = bounds_of("bounds", bounds, columns=columns)
     centre, scale = (lower + upper) / 2, (upper - lower) / 2
-    return Scaling(centre=tuple(centre.tolist()), scale=tuple(scale.tolist()))
+    return ColumnScaling(centre=tuple(centre.tolist()), scale=tuple(scale.tolist()))
 
 
 def histogram_moves(
-    features: int, outputs: int, *, relation: Relation, rows_per_unit: int = 1
-) -> list[tuple[Move, Fraction]]:
+    features: int, outputs: int, *, relation: NeighboringRelation, rows_per_unit: int = 1
+) -> list[tuple[BudgetChange, Fraction]]:
     """How far a unit moves the histograms of features and of targets, in each round; and shares.
 
     Theorem: one row is in one bin of each column: adding it moves as many counts by one as there
         are columns, replacing it twice as many; m rows of a unit move them m times as far.
     """
     times = count("rows_per_unit", rows_per_unit) ** 2
-    if relation is not Relation.ADD_REMOVE:
+    if relation is not NeighboringRelation.ADD_REMOVE:
         times *= 2
     found = []
     for columns, part in ((features, 1 - _TARGETS), (outputs, _TARGETS)):
-        move = Move(l1=columns * times, l2_squared=columns * times)
+        move = BudgetChange(l1=columns * times, l2_squared=columns * times)
         found.append((move, part / ROUNDS))
     return found * ROUNDS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Found:
+class PrivateScaling:
     """Privately found centres and spreads of all columns; those of the bounds if not ``seen``."""
 
     centre: Floats
@@ -202,8 +204,13 @@ class Found:
 
 
 def private_scaling(
-    rows: Rows, *, lower: Floats, upper: Floats, noises: tuple[Additive, ...], bits: Bits
-) -> Found:
+    rows: RowSource,
+    *,
+    lower: Floats,
+    upper: Floats,
+    noises: tuple[AdditiveMechanism, ...],
+    bits: RandomSource,
+) -> PrivateScaling:
     """Centre and spread of each column, from noisy histograms that zoom in on its rows (K34).
 
     Theorem: as private as the composition of ``noises``; the windows of a round are functions of
@@ -295,7 +302,9 @@ def _zoomed(
     return low, high
 
 
-def _spread(noisy: Floats, low: Floats, high: Floats, stds: Floats, doubts: Floats) -> Found:
+def _spread(
+    noisy: Floats, low: Floats, high: Floats, stds: Floats, doubts: Floats
+) -> PrivateScaling:
     """Centre and spread of the rows that are surely seen, else of the window."""
     centre, scale = (low + high) / 2, (high - low) / math.sqrt(12)
     seen = np.zeros(len(low), dtype=bool)
@@ -316,13 +325,13 @@ def _spread(noisy: Floats, low: Floats, high: Floats, stds: Floats, doubts: Floa
         width = (high[column] - low[column]) / BINS
         centre[column] = low[column] + mean * width
         scale[column] = math.sqrt(variance) * width
-    return Found(centre=centre, scale=scale, seen=seen)
+    return PrivateScaling(centre=centre, scale=scale, seen=seen)
 
 
 # ── Mapping ──────────────────────────────────────────────────────────────────────────────────────
 
 
-HowScaled: TypeAlias = Literal["bounds", "private"] | Scaling
+HowScaled: TypeAlias = Literal["bounds", "private"] | ColumnScaling
 
 # Radius of the ball, in roots of the number of features (K35).
 RADIUS = 0.75
@@ -333,7 +342,7 @@ _BOX = 2.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Declared:
+class DeclaredScaling:
     """Public bounds of features (infinite where there are none) and of targets."""
 
     lower: Floats
@@ -355,31 +364,31 @@ def declare(
     features: int,
     outputs: int,
     names: Sequence[str] | None,
-) -> Declared:
+) -> DeclaredScaling:
     """Check what is declared; nothing is read."""
     if mapping not in ("ball", "row", "box", "weighted"):
         raise InvalidArgument(
             f"mapping must be 'ball', 'weighted', 'box' or 'row', got {mapping!r}."
         )
-    if not isinstance(scaling, Scaling) and scaling not in ("bounds", "private"):
+    if not isinstance(scaling, ColumnScaling) and scaling not in ("bounds", "private"):
         raise InvalidArgument(f"scaling must be 'bounds', 'private' or a Scaling, got {scaling!r}.")
     if target_bounds is None:
         raise InvalidArgument("target_bounds must be declared: (lower, upper) of the target.")
     target = bounds_of("target_bounds", target_bounds, columns=outputs)
     if bounds is not None:
         lower, upper = bounds_of("bounds", bounds, columns=features, names=names)
-    elif isinstance(scaling, Scaling):
+    elif isinstance(scaling, ColumnScaling):
         lower, upper = np.full(features, -np.inf), np.full(features, np.inf)
     else:
         raise InvalidArgument(
             "bounds must be declared: (lower, upper) of each feature. Only with a declared scaling "
             "may a feature be unbounded."
         )
-    if isinstance(scaling, Scaling):
+    if isinstance(scaling, ColumnScaling):
         scaling.arrays(features)
     if radius is not None and not 1 / LARGEST < positive("radius", radius) < LARGEST:
         raise InvalidArgument(f"radius must be within {1 / LARGEST:g} and {LARGEST:g}.")
-    return Declared(
+    return DeclaredScaling(
         lower=lower,
         upper=upper,
         target_lower=target[0],
@@ -390,12 +399,18 @@ def declare(
     )
 
 
-def row_map(rows: Rows, plan: MomentsPlan, *, declared: Declared, bits: Bits) -> RowMap:
+def row_map(
+    rows: RowSource,
+    plan: SufficientStatisticsPlan,
+    *,
+    declared: DeclaredScaling,
+    bits: RandomSource,
+) -> RowMap:
     """The map of rows: by declared constants alone, or by a private scaling that the plan pays."""
     d = rows.features
     lower, upper = declared.lower, declared.upper
     target = declared.target_lower, declared.target_upper
-    if isinstance(declared.scaling, Scaling):
+    if isinstance(declared.scaling, ColumnScaling):
         centre, scale = declared.scaling.arrays(d)
     elif declared.scaling == "private":
         found = private_scaling(

@@ -28,7 +28,7 @@ Piece: TypeAlias = Callable[[Floats, Floats], Ints]
 _EXACT = 2.0**53
 
 
-class Rows(Protocol):
+class RowSource(Protocol):
     """A private table of features and targets. Nothing is read before `add_up`."""
 
     @property

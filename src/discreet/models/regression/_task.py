@@ -14,19 +14,19 @@ import numpy as np
 from discreet.accounting.conversion import gaussian_sigma
 from discreet.accounting.guarantee import Guarantee
 from discreet.core.errors import Unsupported
-from discreet.core.relation import Relation
-from discreet.mechanisms.additive import Additive
-from discreet.mechanisms.selection import Exponential
+from discreet.core.relation import NeighboringRelation
+from discreet.mechanisms.additive import AdditiveMechanism
+from discreet.mechanisms.selection import ExponentialMechanism
 from discreet.models._model_inputs import Floats
 from discreet.models.regression._row_lattice import RowMap
-from discreet.models.regression._row_sources import Rows
-from discreet.models.regression.sufficient_statistics import Statistic, gaussian_budget
-from discreet.noise.random_source import Bits
-from discreet.query.budget import Budget, Move
+from discreet.models.regression._row_sources import RowSource
+from discreet.models.regression.sufficient_statistics import ReleasedStatistic, gaussian_budget
+from discreet.noise.random_source import RandomSource
+from discreet.query.budget import BudgetChange, QueryBudget
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Task:
+class RegressionTask:
     """Public facts: bounds, the relation, and about how many rows there are."""
 
     lower: Floats
@@ -35,7 +35,7 @@ class Task:
     rows: float
     mu: float
     """About what the budget is worth in Gaussian differential privacy (see `strength`)."""
-    relation: Relation
+    relation: NeighboringRelation
     rows_per_unit: int = 1
 
     @property
@@ -71,9 +71,9 @@ class Task:
     @property
     def replaced(self) -> bool:
         """Whether a unit is replaced instead of added or removed."""
-        return self.relation is not Relation.ADD_REMOVE
+        return self.relation is not NeighboringRelation.ADD_REMOVE
 
-    def vector(self, square: int, *, replaced: int = 4) -> Move:
+    def vector(self, square: int, *, replaced: int = 4) -> BudgetChange:
         """A unit moves a vector: one row by ``square`` in squared norm.
 
         Theorem: a replaced row moves it by at most four times that in squared norm (or
@@ -81,40 +81,40 @@ class Task:
         Proof: triangle inequality.
         """
         times = self.rows_per_unit**2 * (replaced if self.replaced else 1)
-        return Move(l1=square * times, l2_squared=square * times)
+        return BudgetChange(l1=square * times, l2_squared=square * times)
 
-    def choice(self, added: int, replaced: int) -> Move:
+    def choice(self, added: int, replaced: int) -> BudgetChange:
         """A unit moves scores by at most this if one row is added or replaced, times its rows."""
         moved = self.rows_per_unit * (replaced if self.replaced else added)
-        return Move(l1=moved, l2_squared=moved**2, choice=True)
+        return BudgetChange(l1=moved, l2_squared=moved**2, choice=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Part:
+class FitStage:
     """One release of a fit: its name, how far a unit moves it, its share of the budget."""
 
     name: str
-    move: Move
+    move: BudgetChange
     share: Fraction
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Noises:
+class NoiseScales:
     """Mechanisms for the parts, in order, that cost the budget together."""
 
-    parts: tuple[Part, ...]
-    mechanisms: tuple[Additive | Exponential, ...] = field(repr=False)
+    parts: tuple[FitStage, ...]
+    mechanisms: tuple[AdditiveMechanism | ExponentialMechanism, ...] = field(repr=False)
     costs: tuple[Guarantee, ...] = ()
     """What each costs, where what the mechanism itself would claim is not what is proved."""
     declared: Guarantee | None = None
     """What they cost together in that case."""
 
     @property
-    def released(self) -> tuple[Statistic, ...]:
+    def released(self) -> tuple[ReleasedStatistic, ...]:
         """Each released statistic with its cost."""
         costs = self.costs or tuple(one.guarantee for one in self.mechanisms)
         return tuple(
-            Statistic(name=part.name, guarantee=cost)
+            ReleasedStatistic(name=part.name, guarantee=cost)
             for part, cost in zip(self.parts, costs, strict=True)
         )
 
@@ -126,21 +126,21 @@ class Noises:
         first, *others = (one.guarantee for one in self.mechanisms)
         return sum(others, start=first)
 
-    def additive(self, name: str) -> list[Additive]:
+    def additive(self, name: str) -> list[AdditiveMechanism]:
         """The noises of the parts of this name."""
-        return [one for one in self._named(name) if isinstance(one, Additive)]
+        return [one for one in self._named(name) if isinstance(one, AdditiveMechanism)]
 
-    def choices(self, name: str) -> list[Exponential]:
+    def choices(self, name: str) -> list[ExponentialMechanism]:
         """The choices of the parts of this name."""
-        return [one for one in self._named(name) if isinstance(one, Exponential)]
+        return [one for one in self._named(name) if isinstance(one, ExponentialMechanism)]
 
-    def _named(self, name: str) -> list[Additive | Exponential]:
+    def _named(self, name: str) -> list[AdditiveMechanism | ExponentialMechanism]:
         pairs = zip(self.parts, self.mechanisms, strict=True)
         return [mechanism for part, mechanism in pairs if part.name == name]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Fit:
+class RegressionFit:
     """A public result: how rows are mapped, and coefficients in mapped units."""
 
     map: RowMap
@@ -148,22 +148,26 @@ class Fit:
     notes: Mapping[str, float] = field(default_factory=dict)
 
 
-class Method(Protocol):
+class RegressionMethod(Protocol):
     """A way of fitting: what it will release, and how it fits."""
 
     @property
     def name(self) -> str:
         """What it is called."""
 
-    def plan(self, task: Task, amount: Budget) -> Noises:
+    def plan(self, task: RegressionTask, amount: QueryBudget) -> NoiseScales:
         """What is released, and the noise for it, before a row is read."""
 
-    def fit(self, rows: Rows, task: Task, *, noises: Noises, bits: Bits) -> Fit:
+    def fit(
+        self, rows: RowSource, task: RegressionTask, *, noises: NoiseScales, bits: RandomSource
+    ) -> RegressionFit:
         """Read the rows, through the noises only."""
 
 
 @lru_cache(maxsize=64)
-def spend(parts: tuple[Part, ...], amount: Budget, *, relation: Relation) -> Noises:
+def spend(
+    parts: tuple[FitStage, ...], amount: QueryBudget, *, relation: NeighboringRelation
+) -> NoiseScales:
     """Mechanisms for all parts that cost the amount together.
 
     Theorem: the composition of all releases is within the amount under ``relation``.
@@ -176,13 +180,13 @@ def spend(parts: tuple[Part, ...], amount: Budget, *, relation: Relation) -> Noi
         shares=[part.share / total for part in parts],
         relation=relation,
     ):
-        if not isinstance(one, Additive | Exponential):
+        if not isinstance(one, AdditiveMechanism | ExponentialMechanism):
             raise Unsupported("Only additive noise and choices are planned here.")
         found.append(one)
-    return Noises(parts=parts, mechanisms=tuple(found))
+    return NoiseScales(parts=parts, mechanisms=tuple(found))
 
 
-def strength(amount: Budget) -> float:
+def strength(amount: QueryBudget) -> float:
     """The mu of Gaussian differential privacy that is worth about as much: for planning only."""
     if amount.rho is not None:
         return math.sqrt(2 * float(amount.rho))

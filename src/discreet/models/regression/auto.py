@@ -13,7 +13,7 @@ from discreet.accounting.guarantee import Guarantee
 from discreet.core import _validate as check
 from discreet.core._rational import Number
 from discreet.core.errors import InvalidArgument
-from discreet.core.relation import Relation, trusted
+from discreet.core.relation import NeighboringRelation, trusted
 from discreet.ledger.account import Account, charged
 from discreet.models._model_inputs import (
     Bounds,
@@ -27,23 +27,23 @@ from discreet.models._model_inputs import (
     target_table,
 )
 from discreet.models.regression._row_sources import ArrayRows
-from discreet.models.regression._task import Method, Noises, Task, strength
-from discreet.models.regression.boosted_adassp import Boosted
-from discreet.models.regression.clipped_gradient import Gradient, Level
+from discreet.models.regression._task import NoiseScales, RegressionMethod, RegressionTask, strength
+from discreet.models.regression.boosted_adassp import BoostedAdaSSP
+from discreet.models.regression.clipped_gradient import ClippedGradient, MedianBaseline
 from discreet.models.regression.expected_error import forecast
 from discreet.models.regression.linear_regression import LinearEstimator
 from discreet.models.regression.sufficient_statistics import gaussian_budget
 from discreet.models.regression.theil_sen import TheilSen
-from discreet.noise.random_source import Bits
+from discreet.noise.random_source import RandomSource
 
 # ── Choose ───────────────────────────────────────────────────────────────────────────────────────
 # Which method to fit with: the one with the smallest error to expect, from public facts.
 
 
-METHODS: Mapping[str, Method] = {
-    "level": Level(),
-    "gradient": Gradient(),
-    "boosted": Boosted(),
+METHODS: Mapping[str, RegressionMethod] = {
+    "level": MedianBaseline(),
+    "gradient": ClippedGradient(),
+    "boosted": BoostedAdaSSP(),
     "theil_sen": TheilSen(),
 }
 WIDTH = 10.0
@@ -57,7 +57,7 @@ _LEAST = 10.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Choice:
+class MethodChoice:
     """The chosen method, and the error to expect of each, best first.
 
     Errors are mean squares, in multiples of what least squares without privacy would have.
@@ -76,7 +76,7 @@ class Choice:
         return "\n".join(["error to expect, 1 is least squares without privacy:", *lines])
 
 
-def choose(
+def choose_method(
     *,
     rows: float,
     bounds: Bounds = None,
@@ -85,7 +85,7 @@ def choose(
     delta: Number | None = None,
     rho: Number | None = None,
     width: float = WIDTH,
-) -> Choice:
+) -> MethodChoice:
     """Rank the methods by the error to expect of them; nothing private is looked at.
 
     ``rows``: about how many there are; a factor of two does not matter. Give ``features``, or the
@@ -114,7 +114,7 @@ def choose(
         if signal >= _LEAST and error < _CLEARLY * errors["level"]
     }
     chosen = min(tried, key=lambda name: tried[name]) if tried else "level"
-    return Choice(method=chosen, errors=errors, signal=signal)
+    return MethodChoice(method=chosen, errors=errors, signal=signal)
 
 
 # ── Best ─────────────────────────────────────────────────────────────────────────────────────────
@@ -126,7 +126,7 @@ _WIDEST = 1e100
 Name: TypeAlias = Literal["auto", "level", "gradient", "boosted", "theil_sen"]
 
 
-class BestLinearRegression(LinearEstimator):
+class AutoLinearRegression(LinearEstimator):
     """Private linear regression that chooses its method from public facts.
 
     ``epsilon`` with ``delta``, or ``rho``: what a fit costs under ``relation``. ``bounds`` and
@@ -150,13 +150,13 @@ class BestLinearRegression(LinearEstimator):
         bounds: Bounds = None,
         target_bounds: Bounds = None,
         rows: float | None = None,
-        method: Name | Method = "auto",
+        method: Name | RegressionMethod = "auto",
         width: float = WIDTH,
-        relation: Relation = Relation.ADD_REMOVE,
+        relation: NeighboringRelation = NeighboringRelation.ADD_REMOVE,
         rows_per_unit: int = 1,
         account: Account | None = None,
         label: str = "linear regression",
-        bits: Bits | None = None,
+        bits: RandomSource | None = None,
     ) -> None:
         self.epsilon = epsilon
         self.delta = delta
@@ -172,7 +172,7 @@ class BestLinearRegression(LinearEstimator):
         self.label = label
         self.bits = bits
 
-    def task(self, *, features: int, names: tuple[str, ...] | None = None) -> Task:
+    def task(self, *, features: int, names: tuple[str, ...] | None = None) -> RegressionTask:
         """What is declared, checked."""
         if self.bounds is None or self.target_bounds is None:
             raise InvalidArgument("bounds and target_bounds must be declared: (lower, upper).")
@@ -189,7 +189,7 @@ class BestLinearRegression(LinearEstimator):
             widths = np.append(upper - lower, most - least)
         if not (widths < _WIDEST).all():
             raise InvalidArgument(f"bounds must be less than {_WIDEST:g} apart.")
-        return Task(
+        return RegressionTask(
             lower=lower,
             upper=upper,
             target=(float(least[0]), float(most[0])),
@@ -199,16 +199,16 @@ class BestLinearRegression(LinearEstimator):
             rows_per_unit=check.count("rows_per_unit", self.rows_per_unit),
         )
 
-    def plan(self, *, features: int) -> tuple[Method, Noises]:
+    def plan(self, *, features: int) -> tuple[RegressionMethod, NoiseScales]:
         """The method and its noise, with the guarantee, before a row is read."""
         return self._plan(self.task(features=features))
 
-    def _plan(self, task: Task) -> tuple[Method, Noises]:
+    def _plan(self, task: RegressionTask) -> tuple[RegressionMethod, NoiseScales]:
         method = self._method(task)
         amount = gaussian_budget(epsilon=self.epsilon, delta=self.delta, rho=self.rho)
         return method, method.plan(task, amount)
 
-    def _method(self, task: Task) -> Method:
+    def _method(self, task: RegressionTask) -> RegressionMethod:
         if not isinstance(self.method, str):
             return self.method
         if self.method != "auto":
@@ -217,7 +217,7 @@ class BestLinearRegression(LinearEstimator):
                     f"method must be 'auto' or one of {', '.join(METHODS)}, got {self.method!r}."
                 )
             return METHODS[self.method]
-        chosen = choose(
+        chosen = choose_method(
             rows=task.rows / task.rows_per_unit,
             features=task.features,
             epsilon=self.epsilon,

@@ -17,7 +17,7 @@ import numpy as np
 
 from discreet.models._model_inputs import Floats
 from discreet.models.regression._residual_rounds import coded, descend, gradient_square, noisy_gram
-from discreet.models.regression._row_lattice import Ints, Lattice, RowMap
+from discreet.models.regression._row_lattice import Ints, RowLattice, RowMap
 from discreet.models.regression._row_mapping import (
     CELLS,
     RADII,
@@ -28,8 +28,14 @@ from discreet.models.regression._row_mapping import (
     radius_counts,
     radius_move,
 )
-from discreet.models.regression._row_sources import Rows, empty
-from discreet.models.regression._task import Fit, Noises, Part, Task, spend
+from discreet.models.regression._row_sources import RowSource, empty
+from discreet.models.regression._task import (
+    FitStage,
+    NoiseScales,
+    RegressionFit,
+    RegressionTask,
+    spend,
+)
 from discreet.models.regression.clipped_gradient import (
     INTERCEPT,
     PRODUCTS,
@@ -39,8 +45,8 @@ from discreet.models.regression.clipped_gradient import (
     target_parts,
     target_spread,
 )
-from discreet.noise.random_source import Bits
-from discreet.query.budget import Budget
+from discreet.noise.random_source import RandomSource
+from discreet.query.budget import QueryBudget
 
 CENTRES = "median of a feature"
 SPREADS = "spread of a feature"
@@ -53,7 +59,7 @@ _TARGET_KEPT = 2.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Boosted:
+class BoostedAdaSSP:
     """Private medians and spreads of all columns, a noisy matrix, and rounds of residuals.
 
     Public constants: ``rounds``; ``clip``, the largest residual in spreads of the target; and how
@@ -70,7 +76,7 @@ class Boosted:
     enough: float = 150.0
     """From this signal on, clipping is the looser the less the noise weighs."""
 
-    def parts(self, task: Task) -> Sequence[Part]:
+    def parts(self, task: RegressionTask) -> Sequence[FitStage]:
         """Medians, spreads, a radius, the matrix, and the rounds."""
         grid, d = self._lattice(task), task.features
         left = 1 - self.target_share - self.feature_share - self.radius_share
@@ -80,18 +86,20 @@ class Boosted:
         share = left * (1 - self.matrix_share) / self.rounds
         return [
             *target_parts(task, self.target_share),
-            *(Part(name=CENTRES, move=median_move(task), share=each) for _ in range(d)),
-            *(Part(name=SPREADS, move=radius_move(task), share=each) for _ in range(d)),
-            Part(name=RADIUS, move=radius_move(task), share=self.radius_share),
-            Part(name=MATRIX, move=matrix, share=left * self.matrix_share),
-            *(Part(name=PRODUCTS, move=gradient, share=share) for _ in range(self.rounds)),
+            *(FitStage(name=CENTRES, move=median_move(task), share=each) for _ in range(d)),
+            *(FitStage(name=SPREADS, move=radius_move(task), share=each) for _ in range(d)),
+            FitStage(name=RADIUS, move=radius_move(task), share=self.radius_share),
+            FitStage(name=MATRIX, move=matrix, share=left * self.matrix_share),
+            *(FitStage(name=PRODUCTS, move=gradient, share=share) for _ in range(self.rounds)),
         ]
 
-    def plan(self, task: Task, amount: Budget) -> Noises:
+    def plan(self, task: RegressionTask, amount: QueryBudget) -> NoiseScales:
         """Noise for all parts that costs the amount."""
         return spend(tuple(self.parts(task)), amount, relation=task.relation)
 
-    def fit(self, rows: Rows, task: Task, *, noises: Noises, bits: Bits) -> Fit:
+    def fit(
+        self, rows: RowSource, task: RegressionTask, *, noises: NoiseScales, bits: RandomSource
+    ) -> RegressionFit:
         """Find coordinates, release the matrix, and boost."""
         mapped = self._mapped(rows, task, noises=noises, bits=bits)
         grid = mapped.lattice
@@ -111,16 +119,18 @@ class Boosted:
             step=step,
             bits=bits,
         )
-        return Fit(map=mapped, theta=theta, notes={"penalty": penalty})
+        return RegressionFit(map=mapped, theta=theta, notes={"penalty": penalty})
 
-    def looseness(self, task: Task) -> float:
+    def looseness(self, task: RegressionTask) -> float:
         """By how much everything is clipped later: a public function of rows, columns, budget.
 
         Noise grows with it, the bias of clipping falls; one more for ten times the signal.
         """
         return float(np.clip(1 + math.log10(max(task.signal / self.enough, 1.0)), 1.0, 4.0))
 
-    def _mapped(self, rows: Rows, task: Task, *, noises: Noises, bits: Bits) -> RowMap:
+    def _mapped(
+        self, rows: RowSource, task: RegressionTask, *, noises: NoiseScales, bits: RandomSource
+    ) -> RowMap:
         level = target_level(rows, task, noises=noises, bits=bits)
         spread = target_spread(rows, task, level, noises=noises, bits=bits)
         centre, scale = _coordinates(rows, task, noises=noises, bits=bits)
@@ -146,14 +156,16 @@ class Boosted:
             target_half=np.array([_TARGET_KEPT * loose * spread]),
         )
 
-    def _lattice(self, task: Task) -> Lattice:
-        return Lattice.of(features=task.features, intercept=INTERCEPT)
+    def _lattice(self, task: RegressionTask) -> RowLattice:
+        return RowLattice.of(features=task.features, intercept=INTERCEPT)
 
-    def _clip(self, grid: Lattice) -> int:
+    def _clip(self, grid: RowLattice) -> int:
         return max(1, round(self.clip / _TARGET_KEPT * grid.target_steps))
 
 
-def _coordinates(rows: Rows, task: Task, *, noises: Noises, bits: Bits) -> tuple[Floats, Floats]:
+def _coordinates(
+    rows: RowSource, task: RegressionTask, *, noises: NoiseScales, bits: RandomSource
+) -> tuple[Floats, Floats]:
     """Private medians and deviations of all features."""
     d = task.features
     counts = rows.add_up(partial(_cells, task), start=empty(d * CELLS)).reshape(d, CELLS)
@@ -176,9 +188,9 @@ def _coordinates(rows: Rows, task: Task, *, noises: Noises, bits: Bits) -> tuple
     return centre, np.array(spread) / _NORMAL
 
 
-def _cells(task: Task, x: Floats, _: Floats) -> Ints:
+def _cells(task: RegressionTask, x: Floats, _: Floats) -> Ints:
     return cell_counts(x, task.lower, task.upper).ravel()
 
 
-def _radii(task: Task, centre: Floats, tops: Floats, x: Floats, _: Floats) -> Ints:
+def _radii(task: RegressionTask, centre: Floats, tops: Floats, x: Floats, _: Floats) -> Ints:
     return radius_counts(np.abs(np.clip(x, task.lower, task.upper) - centre), tops).ravel()

@@ -16,7 +16,7 @@ import numpy as np
 
 from discreet.models._model_inputs import Floats
 from discreet.models.regression._residual_rounds import coded, descend, gradient_square
-from discreet.models.regression._row_lattice import Ints, Lattice, RowMap
+from discreet.models.regression._row_lattice import Ints, RowLattice, RowMap
 from discreet.models.regression._row_mapping import (
     CELLS,
     RADII,
@@ -27,10 +27,16 @@ from discreet.models.regression._row_mapping import (
     radius_counts,
     radius_move,
 )
-from discreet.models.regression._row_sources import Rows, empty
-from discreet.models.regression._task import Fit, Noises, Part, Task, spend
-from discreet.noise.random_source import Bits
-from discreet.query.budget import Budget
+from discreet.models.regression._row_sources import RowSource, empty
+from discreet.models.regression._task import (
+    FitStage,
+    NoiseScales,
+    RegressionFit,
+    RegressionTask,
+    spend,
+)
+from discreet.noise.random_source import RandomSource
+from discreet.query.budget import QueryBudget
 
 # ── Guard ────────────────────────────────────────────────────────────────────────────────────────
 # The level of the target: what is fitted when there are too few rows for anything else.
@@ -42,15 +48,17 @@ INTERCEPT = 0.65
 """The constant in the first column, where the features fill the unit ball."""
 
 
-def target_parts(task: Task, share: Fraction) -> list[Part]:
+def target_parts(task: RegressionTask, share: Fraction) -> list[FitStage]:
     """Centre and spread of the target, in two halves of the share."""
     return [
-        Part(name=LEVEL, move=median_move(task), share=share / 2),
-        Part(name=SPREAD, move=radius_move(task), share=share / 2),
+        FitStage(name=LEVEL, move=median_move(task), share=share / 2),
+        FitStage(name=SPREAD, move=radius_move(task), share=share / 2),
     ]
 
 
-def target_level(rows: Rows, task: Task, *, noises: Noises, bits: Bits) -> float:
+def target_level(
+    rows: RowSource, task: RegressionTask, *, noises: NoiseScales, bits: RandomSource
+) -> float:
     """The private median of the target; the midpoint of its bounds unless the rows object."""
     lower, upper = np.array([task.target[0]]), np.array([task.target[1]])
     counts = rows.add_up(partial(_target_cells, lower, upper), start=empty(CELLS))
@@ -58,7 +66,9 @@ def target_level(rows: Rows, task: Task, *, noises: Noises, bits: Bits) -> float
     return median(counts, *task.target, mechanism=mechanism, bits=bits, prior=task.target_middle)
 
 
-def target_spread(rows: Rows, task: Task, centre: float, *, noises: Noises, bits: Bits) -> float:
+def target_spread(
+    rows: RowSource, task: RegressionTask, centre: float, *, noises: NoiseScales, bits: RandomSource
+) -> float:
     """The private radius around ``centre`` that holds about four of five targets."""
     top = np.array([2 * task.target_half])
     counts = rows.add_up(partial(_target_radii, centre, task, top), start=empty(RADII))
@@ -70,14 +80,14 @@ def _target_cells(lower: Floats, upper: Floats, _: Floats, y: Floats) -> Ints:
     return cell_counts(y, lower, upper).ravel()
 
 
-def _target_radii(centre: float, task: Task, top: Floats, _: Floats, y: Floats) -> Ints:
+def _target_radii(centre: float, task: RegressionTask, top: Floats, _: Floats, y: Floats) -> Ints:
     return radius_counts(np.abs(np.clip(y, *task.target) - centre), top).ravel()
 
 
-def box_map(task: Task, *, centre: float, half: float) -> RowMap:
+def box_map(task: RegressionTask, *, centre: float, half: float) -> RowMap:
     """Rows scaled by the declared bounds, all of them within the ball."""
     return RowMap(
-        lattice=Lattice.of(features=task.features, intercept=INTERCEPT),
+        lattice=RowLattice.of(features=task.features, intercept=INTERCEPT),
         mapping="ball",
         lower=task.lower,
         upper=task.upper,
@@ -90,7 +100,7 @@ def box_map(task: Task, *, centre: float, half: float) -> RowMap:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Level:
+class MedianBaseline:
     """Predict one number for everybody: the private median of the target.
 
     The midpoint of the declared bounds is believed in before any row is read, and given up only
@@ -99,23 +109,25 @@ class Level:
 
     name: str = "level"
 
-    def parts(self, task: Task) -> Sequence[Part]:
+    def parts(self, task: RegressionTask) -> Sequence[FitStage]:
         """Only the median."""
-        return [Part(name=LEVEL, move=median_move(task), share=Fraction(1))]
+        return [FitStage(name=LEVEL, move=median_move(task), share=Fraction(1))]
 
-    def plan(self, task: Task, amount: Budget) -> Noises:
+    def plan(self, task: RegressionTask, amount: QueryBudget) -> NoiseScales:
         """A choice that costs the amount; epsilon alone, because a delta buys next to nothing.
 
         So an account that has just this epsilon left can pay.
         """
-        whole = amount if amount.rho is not None else Budget(epsilon=amount.epsilon)
+        whole = amount if amount.rho is not None else QueryBudget(epsilon=amount.epsilon)
         return spend(tuple(self.parts(task)), whole, relation=task.relation)
 
-    def fit(self, rows: Rows, task: Task, *, noises: Noises, bits: Bits) -> Fit:
+    def fit(
+        self, rows: RowSource, task: RegressionTask, *, noises: NoiseScales, bits: RandomSource
+    ) -> RegressionFit:
         """No slopes at all."""
         centre = target_level(rows, task, noises=noises, bits=bits)
         mapped = box_map(task, centre=centre, half=task.target_half)
-        return Fit(map=mapped, theta=np.zeros(mapped.lattice.columns))
+        return RegressionFit(map=mapped, theta=np.zeros(mapped.lattice.columns))
 
 
 # ── Gradient ─────────────────────────────────────────────────────────────────────────────────────
@@ -130,7 +142,7 @@ _KEPT = 3.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Gradient:
+class ClippedGradient:
     """Plain descent from the level of the target, with all rows in each round.
 
     Public constants: ``rounds``; ``clip``, the largest residual in spreads of the target;
@@ -144,23 +156,27 @@ class Gradient:
     steepest: float = 4.2
     caution: float = 0.03
 
-    def parts(self, task: Task) -> Sequence[Part]:
+    def parts(self, task: RegressionTask) -> Sequence[FitStage]:
         """Level and spread of the target, means, a radius, and the rounds."""
         grid = self._lattice(task)
         left = Fraction(66, 100) / self.rounds
         round_move = task.vector(gradient_square(grid, self._clip(grid)))
         return [
             *target_parts(task, Fraction(15, 100)),
-            Part(name=MEANS, move=task.vector(task.features * _STEPS**2), share=Fraction(15, 100)),
-            Part(name=RADIUS, move=radius_move(task), share=Fraction(4, 100)),
-            *(Part(name=PRODUCTS, move=round_move, share=left) for _ in range(self.rounds)),
+            FitStage(
+                name=MEANS, move=task.vector(task.features * _STEPS**2), share=Fraction(15, 100)
+            ),
+            FitStage(name=RADIUS, move=radius_move(task), share=Fraction(4, 100)),
+            *(FitStage(name=PRODUCTS, move=round_move, share=left) for _ in range(self.rounds)),
         ]
 
-    def plan(self, task: Task, amount: Budget) -> Noises:
+    def plan(self, task: RegressionTask, amount: QueryBudget) -> NoiseScales:
         """Noise for all parts that costs the amount."""
         return spend(tuple(self.parts(task)), amount, relation=task.relation)
 
-    def fit(self, rows: Rows, task: Task, *, noises: Noises, bits: Bits) -> Fit:
+    def fit(
+        self, rows: RowSource, task: RegressionTask, *, noises: NoiseScales, bits: RandomSource
+    ) -> RegressionFit:
         """Centre, scale, descend."""
         level = target_level(rows, task, noises=noises, bits=bits)
         spread = target_spread(rows, task, level, noises=noises, bits=bits)
@@ -196,15 +212,17 @@ class Gradient:
             step=rate * np.eye(grid.columns),
             bits=bits,
         )
-        return Fit(map=mapped, theta=theta, notes={"rate": rate})
+        return RegressionFit(map=mapped, theta=theta, notes={"rate": rate})
 
-    def _lattice(self, task: Task) -> Lattice:
-        return Lattice.of(features=task.features, intercept=INTERCEPT)
+    def _lattice(self, task: RegressionTask) -> RowLattice:
+        return RowLattice.of(features=task.features, intercept=INTERCEPT)
 
-    def _clip(self, grid: Lattice) -> int:
+    def _clip(self, grid: RowLattice) -> int:
         return max(1, round(self.clip / _KEPT * grid.target_steps))
 
-    def _means(self, rows: Rows, task: Task, *, noises: Noises, bits: Bits) -> Floats:
+    def _means(
+        self, rows: RowSource, task: RegressionTask, *, noises: NoiseScales, bits: RandomSource
+    ) -> Floats:
         exact = rows.add_up(partial(_codes, task), start=empty(task.features))
         (noise,) = noises.additive(MEANS)
         noisy = np.asarray(noise.release(exact, bits=bits), dtype=np.float64)
@@ -212,7 +230,7 @@ class Gradient:
         return np.asarray(task.middle + task.half * shift)
 
 
-def _codes(task: Task, x: Floats, _: Floats) -> Ints:
+def _codes(task: RegressionTask, x: Floats, _: Floats) -> Ints:
     """Sums of the features in whole steps between -4096 and 4096."""
     scaled = (np.clip(x, task.lower, task.upper) - task.middle) / task.half
     codes = np.rint(np.clip(scaled, -1, 1) * _STEPS)
@@ -220,12 +238,12 @@ def _codes(task: Task, x: Floats, _: Floats) -> Ints:
 
 
 def row_radius(
-    rows: Rows,
+    rows: RowSource,
     top: float,
     *,
     box: tuple[Floats, Floats, Floats, Floats],
-    noises: Noises,
-    bits: Bits,
+    noises: NoiseScales,
+    bits: RandomSource,
 ) -> float:
     """The private radius, up to ``top``, that holds about four of five rows.
 

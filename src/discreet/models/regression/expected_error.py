@@ -15,12 +15,12 @@ from collections.abc import Mapping
 import numpy as np
 
 from discreet.core.errors import InvalidArgument
-from discreet.core.relation import Relation
+from discreet.core.relation import NeighboringRelation
 from discreet.models._model_inputs import Floats
 from discreet.models.regression._row_sources import ArrayRows
-from discreet.models.regression._task import Method, Task
-from discreet.noise.random_source import seeded
-from discreet.query.budget import Budget, budget
+from discreet.models.regression._task import RegressionMethod, RegressionTask
+from discreet.noise.random_source import seeded_rng
+from discreet.query.budget import QueryBudget, budget
 
 # ── Forecast table ───────────────────────────────────────────────────────────────────────────────
 # Simulated errors of the methods, in multiples of least squares: written by `tabulate`.
@@ -133,7 +133,7 @@ def forecast(*, rows: float, features: int, mu: float, width: float = 10.0) -> M
 
 def made_up(
     rows: int, features: int, width: float, rng: np.random.Generator
-) -> tuple[Floats, Floats, Task]:
+) -> tuple[Floats, Floats, RegressionTask]:
     """Rows of the reference population, and what is declared about them."""
     common = rng.normal(size=(rows, 1))
     own = rng.normal(size=(rows, features))
@@ -156,19 +156,19 @@ def made_up(
     lower, upper = (shift - wide)[:-1], (shift + wide)[:-1]
     # Of a binary column, just its two values are declared.
     lower[2::3], upper[2::3] = x[:, 2::3].min(axis=0), x[:, 2::3].max(axis=0)
-    task = Task(
+    task = RegressionTask(
         lower=lower,
         upper=upper,
         target=(float(shift[-1] - wide[-1]), float(shift[-1] + wide[-1])),
         rows=rows,
         mu=1.0,
-        relation=Relation.ADD_REMOVE,
+        relation=NeighboringRelation.ADD_REMOVE,
     )
     return x, y, task
 
 
 def simulate(
-    method: Method, *, signal: float, features: int, width: float, repeats: int = 4
+    method: RegressionMethod, *, signal: float, features: int, width: float, repeats: int = 4
 ) -> float:
     """The mean error of a method in multiples of that of least squares, on made-up rows."""
     mu = signal * math.sqrt(features + 1) / _ROWS
@@ -176,7 +176,7 @@ def simulate(
     for repeat in range(repeats):
         rng = np.random.default_rng([repeat, features])
         x, y, task = made_up(2 * _ROWS, features, width, rng)
-        told = Task(
+        told = RegressionTask(
             lower=task.lower,
             upper=task.upper,
             target=task.target,
@@ -184,10 +184,10 @@ def simulate(
             mu=mu,
             relation=task.relation,
         )
-        amount: Budget = budget(rho=mu**2 / 2)
+        amount: QueryBudget = budget(rho=mu**2 / 2)
         noises = method.plan(told, amount)
         train = ArrayRows(x[:_ROWS], y[:_ROWS, None])
-        fit = method.fit(train, told, noises=noises, bits=seeded(repeat))
+        fit = method.fit(train, told, noises=noises, bits=seeded_rng(repeat))
         seen = fit.map.predictions(fit.map.design(x[_ROWS:]), fit.theta[:, None])[:, 0]
         errors.append(float(np.mean(np.square(np.clip(seen, *task.target) - y[_ROWS:]))))
         design = np.column_stack((np.ones(len(x)), x))
@@ -197,7 +197,7 @@ def simulate(
 
 
 def tabulate(
-    methods: Mapping[str, Method], *, repeats: int = 3
+    methods: Mapping[str, RegressionMethod], *, repeats: int = 3
 ) -> dict[str, list[list[list[float]]]]:
     """The table of forecasts, by width, features and signal: made anew when a method changes."""
     found = {}

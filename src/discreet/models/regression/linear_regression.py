@@ -16,7 +16,7 @@ from discreet.accounting.guarantee import Guarantee
 from discreet.core._rational import Number
 from discreet.core._validate import non_negative
 from discreet.core.errors import InvalidArgument
-from discreet.core.relation import Relation
+from discreet.core.relation import NeighboringRelation
 from discreet.data._float_columns import check_columns
 from discreet.data.source import open_source
 from discreet.ledger.account import Account, charged
@@ -31,33 +31,33 @@ from discreet.models._model_inputs import (
     shaped,
     target_table,
 )
-from discreet.models.regression._row_lattice import Lattice, Mapping, flat_sums, read_sums
+from discreet.models.regression._row_lattice import Mapping, RowLattice, flat_sums, read_sums
 from discreet.models.regression._row_mapping import HowScaled, declare, histogram_moves, row_map
-from discreet.models.regression._row_sources import ArrayRows, Rows, SourceRows, empty
+from discreet.models.regression._row_sources import ArrayRows, RowSource, SourceRows, empty
 from discreet.models.regression.ssp_and_adassp import (
+    Coefficients,
     Constants,
-    Solution,
     adassp,
-    penalised,
     plan_published,
-    psd,
+    project_psd,
+    ridge,
     ssp,
 )
 from discreet.models.regression.sufficient_statistics import (
     SCALING_SHARE,
     SQUARES_SHARE,
-    MomentsPlan,
-    PrivateMoments,
-    plan_moments,
+    NoisySufficientStatistics,
+    SufficientStatisticsPlan,
+    plan_sufficient_statistics,
 )
 from discreet.models.regression.uncertainty import (
+    CoefficientIntervals,
     Inference,
-    Intervals,
     coefficient_intervals,
     infer,
     prediction_intervals,
 )
-from discreet.noise.random_source import Bits
+from discreet.noise.random_source import RandomSource
 
 # ── Fitted ───────────────────────────────────────────────────────────────────────────────────────
 # What both linear regressions share: the names of the features, and rows to predict for.
@@ -104,7 +104,7 @@ class LinearEstimator(RegressorMixin, ChargingEstimator):
 
 
 Method: TypeAlias = Literal["psd", "ssp", "adassp", "ridge"]
-Solver: TypeAlias = Callable[[PrivateMoments], Solution]
+Solver: TypeAlias = Callable[[NoisySufficientStatistics], Coefficients]
 
 
 class PrivateLinearRegression(LinearEstimator):
@@ -141,14 +141,14 @@ class PrivateLinearRegression(LinearEstimator):
         radius: float | None = None,
         fit_intercept: bool = True,
         intercept_scale: float = 0.35,
-        relation: Relation = Relation.ADD_REMOVE,
+        relation: NeighboringRelation = NeighboringRelation.ADD_REMOVE,
         rows_per_unit: int = 1,
         scaling_share: Number = SCALING_SHARE,
         squares_share: Number = SQUARES_SHARE,
         clip_predictions: bool = True,
         account: Account | None = None,
         label: str = "linear regression",
-        bits: Bits | None = None,
+        bits: RandomSource | None = None,
     ) -> None:
         self.epsilon = epsilon
         self.delta = delta
@@ -214,9 +214,9 @@ class PrivateLinearRegression(LinearEstimator):
         self._fit_rows(rows, names=rows.names)
         return self
 
-    def plan(self, *, features: int, outputs: int = 1) -> MomentsPlan:
+    def plan(self, *, features: int, outputs: int = 1) -> SufficientStatisticsPlan:
         """Noise and guarantee of a fit, before a row is read."""
-        lattice = Lattice.of(
+        lattice = RowLattice.of(
             features=features,
             outputs=outputs,
             intercept=self.intercept_scale if self.fit_intercept else 0.0,
@@ -227,7 +227,7 @@ class PrivateLinearRegression(LinearEstimator):
         wanted = histogram_moves(
             features, outputs, relation=self.relation, rows_per_unit=self.rows_per_unit
         )
-        return plan_moments(
+        return plan_sufficient_statistics(
             lattice,
             epsilon=self.epsilon,
             delta=self.delta,
@@ -240,7 +240,7 @@ class PrivateLinearRegression(LinearEstimator):
             scaling_share=self.scaling_share,
         )
 
-    def _published(self, lattice: Lattice, *, private: bool) -> MomentsPlan:
+    def _published(self, lattice: RowLattice, *, private: bool) -> SufficientStatisticsPlan:
         """Noise as published, if it keeps the nominal claim."""
         if (
             private
@@ -261,7 +261,7 @@ class PrivateLinearRegression(LinearEstimator):
             rows_per_unit=self.rows_per_unit,
         )
 
-    def _fit_rows(self, rows: Rows, *, names: tuple[str, ...] | None) -> None:
+    def _fit_rows(self, rows: RowSource, *, names: tuple[str, ...] | None) -> None:
         plan = self.plan(features=rows.features, outputs=rows.outputs)
         solver = self._solver()
         if self.mapping == "weighted" and not plan.lattice.intercept:
@@ -303,7 +303,7 @@ class PrivateLinearRegression(LinearEstimator):
         if self.method == "ridge":
             non_negative("alpha", self.alpha)
             return self._ridge
-        found = {"psd": psd, "ssp": ssp, "adassp": adassp}.get(self.method)
+        found = {"psd": project_psd, "ssp": ssp, "adassp": adassp}.get(self.method)
         if found is None:
             raise InvalidArgument(
                 "method must be 'psd', 'ssp', 'adassp', 'ridge' or a function, "
@@ -311,9 +311,9 @@ class PrivateLinearRegression(LinearEstimator):
             )
         return found
 
-    def _ridge(self, moments: PrivateMoments) -> Solution:
+    def _ridge(self, moments: NoisySufficientStatistics) -> Coefficients:
         """``alpha`` is in the units of scaled features, as in scikit-learn."""
-        return penalised(moments, self.alpha / moments.map.radius**2)
+        return ridge(moments, self.alpha / moments.map.radius**2)
 
     def _publish(self) -> None:
         """Coefficients in original units, where the map is linear."""
@@ -339,7 +339,7 @@ class PrivateLinearRegression(LinearEstimator):
             found = np.clip(found, *self.target_range_)
         return found[:, 0] if self._flat else found
 
-    def intervals(self, *, level: float = 0.95, bound: float | None = None) -> Intervals:
+    def intervals(self, *, level: float = 0.95, bound: float | None = None) -> CoefficientIntervals:
         """Intervals of slopes and intercepts that cover the noise: post-processing, at no cost.
 
         ``bound``, if declared, bounds the norm of the coefficients in mapped units (how many half

@@ -18,17 +18,17 @@ import numpy as np
 from discreet.core._rational import Number
 from discreet.core._validate import count, positive, probability
 from discreet.core.errors import InvalidArgument, NotCertified, Unsupported
-from discreet.core.relation import Relation
-from discreet.mechanisms.additive import Additive, gaussian
+from discreet.core.relation import NeighboringRelation
+from discreet.mechanisms.additive import AdditiveMechanism, gaussian
 from discreet.models._model_inputs import Floats
-from discreet.models.regression._row_lattice import Lattice
+from discreet.models.regression._row_lattice import RowLattice
 from discreet.models.regression.sufficient_statistics import (
-    MomentsPlan,
-    PrivateMoments,
+    NoisySufficientStatistics,
+    SufficientStatisticsPlan,
     moves,
     smallest_move,
 )
-from discreet.query.budget import Move
+from discreet.query.budget import BudgetChange
 
 # ── Published ────────────────────────────────────────────────────────────────────────────────────
 # Published constants of SSP and AdaSSP, with what they are truly worth (K10-K14, M3).
@@ -63,16 +63,16 @@ def published_log(constants: Constants, *, delta: float) -> float:
 
 
 def plan_published(
-    lattice: Lattice,
+    lattice: RowLattice,
     *,
     method: str,
     constants: Constants,
     epsilon: Number,
     delta: Number,
-    relation: Relation = Relation.ADD_REMOVE,
+    relation: NeighboringRelation = NeighboringRelation.ADD_REMOVE,
     rows_per_unit: int = 1,
     certified: bool = True,
-) -> MomentsPlan:
+) -> SufficientStatisticsPlan:
     """Moments with published noise; the guarantee is that of the noise, not the printed one.
 
     With ``certified`` a claim that the noise does not keep is refused.
@@ -84,7 +84,7 @@ def plan_published(
     joint, _ = moves(lattice, relation=relation, rows_per_unit=rows_per_unit)
     least = smallest_move(lattice, rows_per_unit=rows_per_unit)
     ada = method == "adassp"
-    plan = MomentsPlan(
+    plan = SufficientStatisticsPlan(
         lattice=lattice,
         relation=relation,
         rows_per_unit=rows_per_unit,
@@ -102,7 +102,7 @@ def plan_published(
     return plan
 
 
-def _noise(move: Move, sigma: Fraction, relation: Relation) -> Additive:
+def _noise(move: BudgetChange, sigma: Fraction, relation: NeighboringRelation) -> AdditiveMechanism:
     return gaussian(
         sensitivity=1,
         norm="linf",
@@ -117,7 +117,9 @@ def _noise(move: Move, sigma: Fraction, relation: Relation) -> Additive:
 # Which features to keep: chosen from released moments, so the choice costs nothing.
 
 
-def select_features(moments: PrivateMoments, *, keep: int, output: int = 0) -> tuple[int, ...]:
+def select_features(
+    moments: NoisySufficientStatistics, *, keep: int, output: int = 0
+) -> tuple[int, ...]:
     """The features that explain most, one after the other, by the noisy moments.
 
     Use the result with `PrivateMoments.subset`: noise in a small matrix does less harm.
@@ -165,7 +167,7 @@ ADASSP_RHO = 0.05
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Solution:
+class Coefficients:
     """Coefficients in mapped units (columns x outputs), and the penalty they were found with."""
 
     theta: Floats
@@ -181,7 +183,9 @@ class Solution:
         return self.smallest > 0
 
 
-def penalised(moments: PrivateMoments, penalty: float, *, method: str = "ridge") -> Solution:
+def ridge(
+    moments: NoisySufficientStatistics, penalty: float, *, method: str = "ridge"
+) -> Coefficients:
     """``(G + penalty I)^-1 b`` (K3)."""
     if not 0 <= penalty < math.inf:
         raise InvalidArgument(f"penalty must be finite and not negative, got {penalty}.")
@@ -193,7 +197,7 @@ def penalised(moments: PrivateMoments, penalty: float, *, method: str = "ridge")
     except np.linalg.LinAlgError:
         raise Unsupported("The noisy matrix is singular: use another method.") from None
     least = float(np.abs(values).min())
-    return Solution(
+    return Coefficients(
         theta=np.asarray(theta, dtype=np.float64),
         penalty=float(penalty),
         method=method,
@@ -202,27 +206,27 @@ def penalised(moments: PrivateMoments, penalty: float, *, method: str = "ridge")
     )
 
 
-def ssp(moments: PrivateMoments) -> Solution:
+def ssp(moments: NoisySufficientStatistics) -> Coefficients:
     """Plain sufficient-statistics perturbation, without any penalty: unstable (K10)."""
-    return penalised(moments, 0.0, method="ssp")
+    return ridge(moments, 0.0, method="ssp")
 
 
-def edge(moments: PrivateMoments) -> float:
+def edge(moments: NoisySufficientStatistics) -> float:
     """Where the eigenvalues of the noise end: a matrix above it is surely definite (K9, K33)."""
     return moments.sigma * (math.sqrt(2 * moments.columns) + 1)
 
 
-def psd(moments: PrivateMoments) -> Solution:
+def project_psd(moments: NoisySufficientStatistics) -> Coefficients:
     """The least penalty that lifts the noisy matrix above the edge of its own noise (K33).
 
     Theorem: post-processing; the penalty is a function of the released matrix, so the smallest
         eigenvalue costs nothing.
     """
     least = float(np.linalg.eigvalsh(moments.gram)[0])
-    return penalised(moments, max(0.0, edge(moments) - least), method="psd")
+    return ridge(moments, max(0.0, edge(moments) - least), method="psd")
 
 
-def adassp(moments: PrivateMoments) -> Solution:
+def adassp(moments: NoisySufficientStatistics) -> Coefficients:
     """The penalty from a separately released smallest eigenvalue (K11, K12, K32).
 
     With the exact joint calibration the target is the edge of the noise, ``sigma (sqrt(2 d) + 2)``,
@@ -239,7 +243,7 @@ def adassp(moments: PrivateMoments) -> Solution:
         target = moments.sigma * math.sqrt(d * math.log(2 * d * d / ADASSP_RHO))
         shift = math.sqrt(moments.published_log) * moments.sigma_smallest
     least = max(0.0, moments.smallest - shift)
-    return penalised(moments, max(0.0, target - least), method="adassp")
+    return ridge(moments, max(0.0, target - least), method="adassp")
 
 
 # ── Shrinkage ────────────────────────────────────────────────────────────────────────────────────
@@ -248,7 +252,7 @@ def adassp(moments: PrivateMoments) -> Solution:
 _PRIORS = np.exp(np.linspace(math.log(1e-6), math.log(1e3), 91))
 
 
-def shrunken(moments: PrivateMoments) -> Solution:
+def shrink(moments: NoisySufficientStatistics) -> Coefficients:
     """Empirical Bayes on released moments: for `PrivateLinearRegression(method=shrunken)`.
 
     Theorem: post-processing; private as the moments are.
@@ -275,7 +279,7 @@ def shrunken(moments: PrivateMoments) -> Solution:
         slopes = vectors @ (_filter(values, along, squares / rows, moments) * along)
         theta[1:, output] = slopes
         theta[0, output] = (products[0] - edge @ slopes) / first
-    return Solution(
+    return Coefficients(
         theta=theta,
         penalty=0.0,
         method="shrunken",
@@ -300,7 +304,9 @@ def _denoised(values: Floats, sigma: float) -> Floats:
     return np.asarray(found)
 
 
-def _filter(values: Floats, along: Floats, residual: float, moments: PrivateMoments) -> Floats:
+def _filter(
+    values: Floats, along: Floats, residual: float, moments: NoisySufficientStatistics
+) -> Floats:
     """Factors for the products along each eigenvector, for the likeliest prior."""
     prior = _PRIORS[:, None]
     noise = (

@@ -23,13 +23,13 @@ from discreet.core import _validate as check
 from discreet.core import events
 from discreet.core._rational import Number
 from discreet.core.errors import InvalidArgument, OutOfDomain, Unsupported
-from discreet.core.relation import Relation
-from discreet.mechanisms.additive import Additive
+from discreet.core.relation import NeighboringRelation
+from discreet.mechanisms.additive import AdditiveMechanism
 from discreet.mechanisms.mechanism import Certificate
 from discreet.models._model_inputs import Floats
-from discreet.models.regression._row_lattice import Ints, Lattice, RowMap, Sums
-from discreet.noise.random_source import Bits, source_of
-from discreet.query.budget import Budget, Move, budget
+from discreet.models.regression._row_lattice import Ints, MomentSums, RowLattice, RowMap
+from discreet.noise.random_source import RandomSource, source_of
+from discreet.query.budget import BudgetChange, QueryBudget, budget
 
 SQUARES_SHARE = Fraction(1, 20)
 SCALING_SHARE = Fraction(1, 5)
@@ -38,7 +38,7 @@ SCALED = ("features", "targets")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Statistic:
+class ReleasedStatistic:
     """A released statistic and what it costs."""
 
     name: str
@@ -48,7 +48,7 @@ class Statistic:
     def mu(self) -> float:
         """How many deviations of its noise one step of the relation moves it, at most."""
         event = self.guarantee.event
-        if not isinstance(event, events.DiscreteGaussian):
+        if not isinstance(event, events.DiscreteGaussianEvent):
             raise Unsupported("Only discrete Gaussian noise has a mu here.")
         return math.sqrt(event.shift_squared / event.variance)
 
@@ -57,7 +57,7 @@ class Statistic:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class PrivateMoments:
+class NoisySufficientStatistics:
     """Noisy Gram matrix, products with the targets, sums of squares, and rows: all public.
 
     In mapped units: features lie in the unit ball, targets between -1 and 1, and the first column
@@ -79,8 +79,8 @@ class PrivateMoments:
     """Zero where the number of rows is public."""
     kept: tuple[int, ...]
     guarantee: Guarantee
-    relation: Relation
-    released: tuple[Statistic, ...] = field(repr=False)
+    relation: NeighboringRelation
+    released: tuple[ReleasedStatistic, ...] = field(repr=False)
     smallest: float | None = field(default=None, repr=False)
     """The noisy smallest eigenvalue of the whole matrix, if AdaSSP asked for it."""
     sigma_smallest: float | None = None
@@ -98,7 +98,7 @@ class PrivateMoments:
         grid = self.map.lattice
         return grid.intercept / grid.steps
 
-    def subset(self, features: Sequence[int]) -> PrivateMoments:
+    def subset(self, features: Sequence[int]) -> NoisySufficientStatistics:
         """The moments of some features (and the intercept): post-processing, at no cost (K39)."""
         many = self.map.lattice.features
         chosen = [check.count("features", place, minimum=0) for place in features]
@@ -131,37 +131,39 @@ class PrivateMoments:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class MomentsPlan:
+class SufficientStatisticsPlan:
     """Lattice and noise of a release of moments, before a row is read."""
 
-    lattice: Lattice
-    relation: Relation
+    lattice: RowLattice
+    relation: NeighboringRelation
     rows_per_unit: int = 1
-    joint: Additive
+    joint: AdditiveMechanism
     """For the Gram matrix, the products and the count, together."""
-    squares: Additive | None
-    smallest: Additive | None = None
+    squares: AdditiveMechanism | None
+    smallest: AdditiveMechanism | None = None
     """For the smallest eigenvalue of the Gram matrix (K11)."""
     published_log: float | None = None
-    scaling: tuple[Additive, ...] = ()
+    scaling: tuple[AdditiveMechanism, ...] = ()
     """For what is released first, to find centres and scales: part of the whole guarantee."""
 
     @property
-    def released(self) -> tuple[Statistic, ...]:
+    def released(self) -> tuple[ReleasedStatistic, ...]:
         """Each statistic with its cost."""
         also = "" if self.lattice.intercept or self.rows_public else ", number of rows"
         found = [
             *(
-                Statistic(name=f"histograms of {SCALED[i % 2]}, round {i // 2 + 1}", guarantee=g)
+                ReleasedStatistic(
+                    name=f"histograms of {SCALED[i % 2]}, round {i // 2 + 1}", guarantee=g
+                )
                 for i, g in enumerate(one.guarantee for one in self.scaling)
             ),
-            Statistic(name=f"X'X and X'y{also}", guarantee=self.joint.guarantee),
+            ReleasedStatistic(name=f"X'X and X'y{also}", guarantee=self.joint.guarantee),
         ]
         if self.squares is not None:
-            found.append(Statistic(name="y'y", guarantee=self.squares.guarantee))
+            found.append(ReleasedStatistic(name="y'y", guarantee=self.squares.guarantee))
         if self.smallest is not None:
             name = "smallest eigenvalue of X'X"
-            found.append(Statistic(name=name, guarantee=self.smallest.guarantee))
+            found.append(ReleasedStatistic(name=name, guarantee=self.smallest.guarantee))
         return tuple(found)
 
     @property
@@ -176,7 +178,7 @@ class MomentsPlan:
 
         A unit of several rows may be replaced by one with fewer: units are then public, rows not.
         """
-        return self.relation is not Relation.ADD_REMOVE and self.rows_per_unit == 1
+        return self.relation is not NeighboringRelation.ADD_REMOVE and self.rows_per_unit == 1
 
     @property
     def sigma(self) -> float:
@@ -200,7 +202,9 @@ class MomentsPlan:
             return 0.0
         return self.joint.std / (self.lattice.intercept**2 or self.lattice.count_steps)
 
-    def release(self, sums: Sums, *, rows: RowMap, bits: Bits | None = None) -> PrivateMoments:
+    def release(
+        self, sums: MomentSums, *, rows: RowMap, bits: RandomSource | None = None
+    ) -> NoisySufficientStatistics:
         """Exact private sums in, noisy public moments out.
 
         Theorem: the released numbers keep `guarantee` under the plan's relation.
@@ -237,7 +241,7 @@ class MomentsPlan:
             many = float(sums.rows)
         else:
             many = noisy[-1] / grid.count_steps if counted else matrix[0, 0] / grid.intercept**2
-        return PrivateMoments(
+        return NoisySufficientStatistics(
             map=rows,
             gram=(matrix + matrix.T) / (2 * grid.steps**2),
             cross=noisy[d * d : d * d + d * k].reshape(d, k) / (grid.steps * grid.target_steps),
@@ -279,14 +283,16 @@ def _smallest_eigenvalue(gram: Ints, *, rows: int) -> int:
     return max(0, math.floor(float(np.linalg.eigvalsh(gram.astype(np.float64))[0])))
 
 
-def smallest_move(lattice: Lattice, *, rows_per_unit: int = 1) -> Move:
+def smallest_move(lattice: RowLattice, *, rows_per_unit: int = 1) -> BudgetChange:
     """How far a unit moves the smallest eigenvalue, as computed."""
     row = lattice.row_squared
     furthest = rows_per_unit * (row + (row >> 10) + 1)
-    return Move(l1=furthest, l2_squared=furthest**2)
+    return BudgetChange(l1=furthest, l2_squared=furthest**2)
 
 
-def moves(lattice: Lattice, *, relation: Relation, rows_per_unit: int = 1) -> tuple[Move, Move]:
+def moves(
+    lattice: RowLattice, *, relation: NeighboringRelation, rows_per_unit: int = 1
+) -> tuple[BudgetChange, BudgetChange]:
     """How far a unit moves the joint vector, and the sums of squares.
 
     Theorem: a unit of m rows moves each at most m times as far as one row.
@@ -296,22 +302,22 @@ def moves(lattice: Lattice, *, relation: Relation, rows_per_unit: int = 1) -> tu
     """
     times = check.count("rows_per_unit", rows_per_unit) ** 2
     joint, squares = lattice.joint(relation) * times, lattice.squares() * times
-    return Move(l1=joint, l2_squared=joint), Move(l1=squares, l2_squared=squares)
+    return BudgetChange(l1=joint, l2_squared=joint), BudgetChange(l1=squares, l2_squared=squares)
 
 
-def plan_moments(  # noqa: PLR0913 - the budget in the words of the house, and how it is split
-    lattice: Lattice,
+def plan_sufficient_statistics(  # noqa: PLR0913 - the budget in the words of the house, and how it is split
+    lattice: RowLattice,
     *,
     epsilon: Number | None = None,
     delta: Number | None = None,
     rho: Number | None = None,
-    relation: Relation = Relation.ADD_REMOVE,
+    relation: NeighboringRelation = NeighboringRelation.ADD_REMOVE,
     rows_per_unit: int = 1,
     squares_share: Number = SQUARES_SHARE,
     smallest_share: Number = 0,
-    scaling: Sequence[tuple[Move, Fraction]] = (),
+    scaling: Sequence[tuple[BudgetChange, Fraction]] = (),
     scaling_share: Number = SCALING_SHARE,
-) -> MomentsPlan:
+) -> SufficientStatisticsPlan:
     """Noise for moments on a lattice: epsilon with delta, or rho.
 
     ``squares_share`` of the budget goes to the sums of squares of the targets, which standard
@@ -344,7 +350,7 @@ def plan_moments(  # noqa: PLR0913 - the budget in the words of the house, and h
             relation=relation,
         )
     )
-    return MomentsPlan(
+    return SufficientStatisticsPlan(
         lattice=lattice,
         relation=relation,
         rows_per_unit=rows_per_unit,
@@ -355,7 +361,9 @@ def plan_moments(  # noqa: PLR0913 - the budget in the words of the house, and h
     )
 
 
-def gaussian_budget(*, epsilon: Number | None, delta: Number | None, rho: Number | None) -> Budget:
+def gaussian_budget(
+    *, epsilon: Number | None, delta: Number | None, rho: Number | None
+) -> QueryBudget:
     """A budget for Gaussian noise."""
     found = budget(epsilon=epsilon, delta=delta, rho=rho)
     if found.rho is None and found.delta is None:
@@ -364,19 +372,26 @@ def gaussian_budget(*, epsilon: Number | None, delta: Number | None, rho: Number
 
 
 def gaussians(
-    amount: Budget, wanted: Sequence[Move], *, shares: Sequence[Fraction], relation: Relation
-) -> tuple[Additive, ...]:
+    amount: QueryBudget,
+    wanted: Sequence[BudgetChange],
+    *,
+    shares: Sequence[Fraction],
+    relation: NeighboringRelation,
+) -> tuple[AdditiveMechanism, ...]:
     """Discrete Gaussian mechanisms that cost the amount together."""
     return _calibrated(amount, tuple(wanted), tuple(shares), relation)
 
 
 @lru_cache(maxsize=64)
 def _calibrated(
-    amount: Budget, wanted: tuple[Move, ...], shares: tuple[Fraction, ...], relation: Relation
-) -> tuple[Additive, ...]:
+    amount: QueryBudget,
+    wanted: tuple[BudgetChange, ...],
+    shares: tuple[Fraction, ...],
+    relation: NeighboringRelation,
+) -> tuple[AdditiveMechanism, ...]:
     """Found once for the same public numbers: simulations and folds plan the same again."""
     noises = amount.mechanisms(wanted, shares=shares, relation=relation)
-    found = tuple(one for one in noises if isinstance(one, Additive))
+    found = tuple(one for one in noises if isinstance(one, AdditiveMechanism))
     if len(found) != len(noises):
         raise Unsupported("Only additive noise is planned here.")
     return found

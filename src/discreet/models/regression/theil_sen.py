@@ -17,14 +17,14 @@ from discreet.core import events
 from discreet.core._rational import root_down
 from discreet.core._validate import count
 from discreet.core.errors import InvalidArgument, OutOfDomain
-from discreet.mechanisms.selection import exponential
+from discreet.mechanisms.selection import exponential_mechanism
 from discreet.models._model_inputs import Floats
-from discreet.models.regression._row_lattice import Ints, Lattice, RowMap
+from discreet.models.regression._row_lattice import Ints, RowLattice, RowMap
 from discreet.models.regression._row_mapping import CELLS, cell_counts, median
-from discreet.models.regression._row_sources import ArrayRows, Rows, empty
-from discreet.models.regression._task import Fit, Noises, Part, Task
-from discreet.noise.random_source import Bits
-from discreet.query.budget import Budget
+from discreet.models.regression._row_sources import ArrayRows, RowSource, empty
+from discreet.models.regression._task import FitStage, NoiseScales, RegressionFit, RegressionTask
+from discreet.noise.random_source import RandomSource
+from discreet.query.budget import QueryBudget
 
 LOW, HIGH = "lower quartile of the feature", "upper quartile of the feature"
 AT_LOW, AT_HIGH = "prediction at the lower quartile", "prediction at the upper quartile"
@@ -48,7 +48,7 @@ class TheilSen:
     name: str = "theil_sen"
     matchings: int = 8
 
-    def plan(self, task: Task, amount: Budget) -> Noises:
+    def plan(self, task: RegressionTask, amount: QueryBudget) -> NoiseScales:
         """A fifth for the quartiles, the rest for the two predictions."""
         if task.features != 1:
             raise InvalidArgument(f"Theil-Sen takes one feature, got {task.features}.")
@@ -57,7 +57,7 @@ class TheilSen:
         shares = (Fraction(1, 10), Fraction(1, 10), Fraction(2, 5), Fraction(2, 5))
         quartile = task.choice(3, 4)
         parts = tuple(
-            Part(name=name, move=move, share=share)
+            FitStage(name=name, move=move, share=share)
             for name, move, share in zip(
                 (LOW, HIGH, AT_LOW, AT_HIGH), (quartile, quartile, pair, pair), shares, strict=True
             )
@@ -65,25 +65,27 @@ class TheilSen:
         each: list[events.Event]
         if amount.rho is not None:
             prices = [root_down(8 * amount.rho * share) for share in shares]
-            cost: events.Event = events.Zcdp(amount.rho)
-            each = [events.Zcdp(price**2 / 8) for price in prices]
+            cost: events.Event = events.ZcdpEvent(amount.rho)
+            each = [events.ZcdpEvent(price**2 / 8) for price in prices]
         else:
             whole = Fraction(amount.epsilon or 0)
             prices = [whole * share for share in shares]
-            cost = events.Pure(whole)
-            each = [events.Pure(price) for price in prices]
+            cost = events.PureEvent(whole)
+            each = [events.PureEvent(price) for price in prices]
         mechanisms = tuple(
-            exponential(sensitivity=part.move.l1, epsilon=price, relation=task.relation)
+            exponential_mechanism(sensitivity=part.move.l1, epsilon=price, relation=task.relation)
             for part, price in zip(parts, prices, strict=True)
         )
-        return Noises(
+        return NoiseScales(
             parts=parts,
             mechanisms=mechanisms,
             costs=tuple(Guarantee(one, task.relation) for one in each),
             declared=Guarantee(cost, task.relation),
         )
 
-    def fit(self, rows: Rows, task: Task, *, noises: Noises, bits: Bits) -> Fit:
+    def fit(
+        self, rows: RowSource, task: RegressionTask, *, noises: NoiseScales, bits: RandomSource
+    ) -> RegressionFit:
         """Two points of the line."""
         if not isinstance(rows, ArrayRows):
             raise InvalidArgument("Theil-Sen takes rows in memory: they are matched at random.")
@@ -115,7 +117,7 @@ def quartile_scores(cells: Ints, level: int) -> Ints:
     return np.asarray(-np.maximum(0, gap), dtype=np.int64)
 
 
-def matched(rows: ArrayRows, matchings: int, bits: Bits) -> Floats:
+def matched(rows: ArrayRows, matchings: int, bits: RandomSource) -> Floats:
     """Pairs ``(x, y, x', y')`` of uniformly random matchings of all rows but one, if n is odd."""
     found, rows = [], rows.used()
     x, y = np.asarray(rows.x[:, 0], dtype=np.float64), np.asarray(rows.y[:, 0], dtype=np.float64)
@@ -127,7 +129,7 @@ def matched(rows: ArrayRows, matchings: int, bits: Bits) -> Floats:
     return np.concatenate(found)
 
 
-def shuffled(many: int, bits: Bits) -> Ints:
+def shuffled(many: int, bits: RandomSource) -> Ints:
     """A uniform order: words without ties have one, whatever the places; with a tie, draw again."""
     if many**2 >> bits.width:
         raise OutOfDomain("There are too many rows for these bits: ties would go on.")
@@ -138,7 +140,7 @@ def shuffled(many: int, bits: Bits) -> Ints:
             return order
 
 
-def predicted(pairs: Floats, point: float, task: Task) -> Floats:
+def predicted(pairs: Floats, point: float, task: RegressionTask) -> Floats:
     """What the line through each pair predicts at the point; pairs with equal features say nothing.
 
     Values are clipped to the declared bounds first, and predictions are clipped by the counting.
@@ -152,12 +154,14 @@ def predicted(pairs: Floats, point: float, task: Task) -> Floats:
     return np.asarray(np.clip(np.nan_to_num(found), *task.target))[:, None]
 
 
-def line(task: Task, points: tuple[float, float], values: tuple[float, float]) -> Fit:
+def line(
+    task: RegressionTask, points: tuple[float, float], values: tuple[float, float]
+) -> RegressionFit:
     """The fit of the line through two points."""
     slope = (values[1] - values[0]) / (points[1] - points[0])
     middle = float(task.middle[0])
     level = values[0] + slope * (middle - points[0])
-    grid = Lattice.of(features=1, intercept=0.0)
+    grid = RowLattice.of(features=1, intercept=0.0)
     mapped = RowMap(
         lattice=grid,
         mapping="ball",
@@ -170,8 +174,8 @@ def line(task: Task, points: tuple[float, float], values: tuple[float, float]) -
         target_half=np.array([task.target_half]),
     )
     theta = np.array([slope * task.half[0] * mapped.radius / task.target_half])
-    return Fit(map=mapped, theta=theta)
+    return RegressionFit(map=mapped, theta=theta)
 
 
-def _cells(task: Task, x: Floats, _: Floats) -> Ints:
+def _cells(task: RegressionTask, x: Floats, _: Floats) -> Ints:
     return cell_counts(x, task.lower, task.upper).ravel()

@@ -16,8 +16,8 @@ from scipy.special import stdtrit
 from discreet.core._validate import positive, probability
 from discreet.core.errors import Unsupported
 from discreet.models._model_inputs import Floats
-from discreet.models.regression.ssp_and_adassp import Solution, edge
-from discreet.models.regression.sufficient_statistics import PrivateMoments
+from discreet.models.regression.ssp_and_adassp import Coefficients, edge
+from discreet.models.regression.sufficient_statistics import NoisySufficientStatistics
 
 # For what is estimated in the covariance itself.
 _WIDER = 1.03
@@ -42,11 +42,11 @@ class Inference:
     """Variance of the residuals, upward, in mapped units."""
     identified: bool
     """Whether the noisy matrix stands clear of its noise in every direction (no penalty needed)."""
-    moments: PrivateMoments = field(repr=False)
+    moments: NoisySufficientStatistics = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Intervals:
+class CoefficientIntervals:
     """Intervals in original units: slopes (outputs x features), then intercepts."""
 
     level: float
@@ -59,7 +59,7 @@ class Intervals:
     identified: bool
 
 
-def infer(moments: PrivateMoments, solution: Solution) -> Inference:
+def infer(moments: NoisySufficientStatistics, solution: Coefficients) -> Inference:
     """The law of the error, from released moments alone.
 
     Needs: the sums of squares (``squares_share`` above zero); errors of about the same variance
@@ -93,7 +93,7 @@ def infer(moments: PrivateMoments, solution: Solution) -> Inference:
     )
 
 
-def _residual(moments: PrivateMoments, theta: Floats, output: int) -> float:
+def _residual(moments: NoisySufficientStatistics, theta: Floats, output: int) -> float:
     """Variance of the residuals: estimated, and one deviation of its own error more."""
     assert moments.squares is not None  # noqa: S101 - checked by the caller
     assert moments.sigma_squares is not None  # noqa: S101 - checked by the caller
@@ -110,7 +110,7 @@ def _residual(moments: PrivateMoments, theta: Floats, output: int) -> float:
 
 def coefficient_intervals(
     inference: Inference, *, level: float = 0.95, bound: float | None = None
-) -> Intervals:
+) -> CoefficientIntervals:
     """Intervals for slopes and intercepts in original units.
 
     Theorem: to first order, each covers the coefficient of the mapped rows with at least ``level``.
@@ -141,7 +141,7 @@ def coefficient_intervals(
         found = np.column_stack((centre - half, centre + half, std)) * unit
         slopes[i, list(moments.kept)] = found[:-1]
         levels[i] = found[-1] + [rows.target_centre[i], rows.target_centre[i], 0.0]
-    return Intervals(
+    return CoefficientIntervals(
         level=level,
         low=slopes[:, :, 0],
         high=slopes[:, :, 1],
@@ -153,7 +153,7 @@ def coefficient_intervals(
     )
 
 
-def _quantile(moments: PrivateMoments, level: float) -> float:
+def _quantile(moments: NoisySufficientStatistics, level: float) -> float:
     """Student's: few rows know little of the variance of their residuals."""
     inside = float(probability("level", level, zero=False, one=False))
     return float(stdtrit(max(moments.rows - moments.columns, 1.0), (1 + inside) / 2))

@@ -12,11 +12,16 @@ from itertools import product as crossed
 
 import numpy as np
 
-from discreet.core.relation import Relation
+from discreet.core.relation import NeighboringRelation
 from discreet.noise.distribution import Floats, floats
-from discreet.ranges.grid.box_strategy import Boxes, drops
+from discreet.ranges.grid.box_strategy import BoxStrategy, drops
 from discreet.ranges.grid.domain import GridWorkload, mean_energies, on_axes, product
-from discreet.ranges.strategies.base import Contribution, Price, group_move, rounded_shares
+from discreet.ranges.strategies.base import (
+    Contribution,
+    MeasurementCost,
+    group_move,
+    rounded_shares,
+)
 
 _STEPS = 60
 _LAST_STEPS = 600
@@ -30,7 +35,7 @@ _BATCH = 1 << 22
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Lattice:
+class BoxLattice:
     """Boxes with sides that are powers of two, with what decides their worth."""
 
     shape: tuple[int, ...]
@@ -40,7 +45,7 @@ class Lattice:
     """The mean drops of energy of the workload."""
     l1: Floats
     l2_squared: Floats
-    price: Price
+    price: MeasurementCost
 
     @cached_property
     def cells(self) -> Floats:
@@ -80,7 +85,7 @@ class Lattice:
         shares = shares / shares.sum(axis=axes, keepdims=True)
         return shares, self.cost(shares)[0]
 
-    def boxes(self, shares: Floats, *, name: str) -> Boxes:
+    def boxes(self, shares: Floats, *, name: str) -> BoxStrategy:
         """The structure with these shares."""
         places = [tuple(int(i) for i in place) for place in np.argwhere(shares > 0)]
         sides = tuple(
@@ -88,18 +93,18 @@ class Lattice:
         )
         weights = np.array([shares[place] for place in places])
         parts = rounded_shares(weights, unit=_UNIT)
-        return Boxes(shape=self.shape, sides=sides, shares=parts, name=name)
+        return BoxStrategy(shape=self.shape, sides=sides, shares=parts, name=name)
 
 
 def lattice(
     shape: tuple[int, ...],
     *,
     workload: GridWorkload,
-    price: Price,
-    relation: Relation,
+    price: MeasurementCost,
+    relation: NeighboringRelation,
     contribution: Contribution,
     sides: Sequence[Sequence[int]] | None = None,
-) -> Lattice:
+) -> BoxLattice:
     """All shapes with some sides along each axis; by default powers of two up to the whole."""
     given = [powers(size) for size in shape] if sides is None else sides
     moves = [
@@ -112,7 +117,7 @@ def lattice(
         for box in crossed(*given)
     ]
     levels = [len(axis) for axis in given]
-    return Lattice(
+    return BoxLattice(
         shape=shape,
         sides=tuple(tuple(axis) for axis in given),
         drops=drops(mean_energies(workload, shape, given)),
@@ -123,11 +128,11 @@ def lattice(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Axis:
+class AxisBlocks:
     """Sides that blocks of an axis may have, and the best blocks of the axis by itself."""
 
     sides: tuple[int, ...]
-    blocks: Boxes
+    blocks: BoxStrategy
     mean: float
 
 
@@ -135,10 +140,10 @@ def best_axes(
     shape: tuple[int, ...],
     *,
     workload: GridWorkload,
-    price: Price,
-    relation: Relation,
+    price: MeasurementCost,
+    relation: NeighboringRelation,
     contribution: Contribution,
-) -> tuple[Axis, ...]:
+) -> tuple[AxisBlocks, ...]:
     """For each axis by itself the best blocks, over several ways to fill it up.
 
     Cells that fill up the last block are measured as if they were unknown, which costs: an axis of
@@ -146,7 +151,7 @@ def best_axes(
     best for an axis alone is taken for the grid.
     """
 
-    def tried(one: GridWorkload, size: int, sides: tuple[int, ...]) -> Axis:
+    def tried(one: GridWorkload, size: int, sides: tuple[int, ...]) -> AxisBlocks:
         found = lattice(
             (size,),
             workload=one,
@@ -157,7 +162,7 @@ def best_axes(
         )
         blocks = optimal_quadtree(found)
         noise = price.variances(blocks.shares, blocks.moves(contribution, relation))
-        return Axis(sides=sides, blocks=blocks, mean=blocks.mean_variance(one, noise))
+        return AxisBlocks(sides=sides, blocks=blocks, mean=blocks.mean_variance(one, noise))
 
     return tuple(
         min(
@@ -189,13 +194,13 @@ def _fillings(size: int) -> list[tuple[int, ...]]:
     return list(dict.fromkeys(extended(size, last) for last in powers(size)))
 
 
-def flat_grid(shape: tuple[int, ...]) -> Boxes:
+def flat_grid(shape: tuple[int, ...]) -> BoxStrategy:
     """A histogram alone."""
     cell = (1,) * len(shape)
-    return Boxes(shape=shape, sides=(cell,), shares=(Fraction(1),), name="flat")
+    return BoxStrategy(shape=shape, sides=(cell,), shares=(Fraction(1),), name="flat")
 
 
-def quadtree(shape: tuple[int, ...]) -> Boxes:
+def quadtree(shape: tuple[int, ...]) -> BoxStrategy:
     """Sides doubled along all axes at once, with equal shares; the whole grid is left out.
 
     An axis that is exhausted stays whole.
@@ -203,10 +208,10 @@ def quadtree(shape: tuple[int, ...]) -> Boxes:
     tops = [(size - 1).bit_length() for size in shape]
     sides = tuple(tuple(1 << min(j, top) for top in tops) for j in range(max(1, *tops)))
     shares = (Fraction(1, len(sides)),) * len(sides)
-    return Boxes(shape=shape, sides=sides, shares=shares, name="quadtree, equal levels")
+    return BoxStrategy(shape=shape, sides=sides, shares=shares, name="quadtree, equal levels")
 
 
-def optimal_quadtree(found: Lattice) -> Boxes:
+def optimal_quadtree(found: BoxLattice) -> BoxStrategy:
     """The levels of a quadtree with the best shares; few levels for Laplace noise (F30)."""
     tops = [len(axis) - 1 for axis in found.sides]
     levels = [tuple(min(j, top) for top in tops) for j in range(max(tops) + 1)]
@@ -221,14 +226,14 @@ def optimal_quadtree(found: Lattice) -> Boxes:
     return found.boxes(_last(found, shares), name="quadtree, weighted levels")
 
 
-def product_boxes(axes: Sequence[Axis]) -> Boxes:
+def product_boxes(axes: Sequence[AxisBlocks]) -> BoxStrategy:
     """All combinations of the blocks of each axis; shares multiply.
 
     Proof: it is the Kronecker product of the axes' matrices with rows weighted by their shares:
         one noise for all rows is what shares do to groups.
     """
     each = [one.blocks for one in axes]
-    return Boxes(
+    return BoxStrategy(
         shape=tuple(one.shape[0] for one in each),
         sides=tuple(crossed(*([side for (side,) in one.sides] for one in each))),
         shares=tuple(
@@ -238,7 +243,7 @@ def product_boxes(axes: Sequence[Axis]) -> Boxes:
     )
 
 
-def optimal_boxes(found: Lattice, starts: Iterable[Boxes]) -> Boxes:
+def optimal_boxes(found: BoxLattice, starts: Iterable[BoxStrategy]) -> BoxStrategy:
     """The boxes of least mean variance over a workload, for a budget.
 
     Heuristic: no theorem about the optimum; the variance of what is returned is exact. Gaussian
@@ -262,7 +267,7 @@ def optimal_boxes(found: Lattice, starts: Iterable[Boxes]) -> Boxes:
     return found.boxes(_last(found, best[0]), name="weighted boxes")
 
 
-def _climbed(found: Lattice, shares: Floats) -> tuple[Floats, float]:
+def _climbed(found: BoxLattice, shares: Floats) -> tuple[Floats, float]:
     """Change one shape at a time while it helps."""
     shares, cost = _best(found, shares[None])
     while True:
@@ -298,7 +303,7 @@ def _changes(shares: Floats) -> Iterable[Floats]:
                 yield moved
 
 
-def _best(found: Lattice, starts: Floats) -> tuple[Floats, float]:
+def _best(found: BoxLattice, starts: Floats) -> tuple[Floats, float]:
     """The best of several sets of shapes."""
     few = max(1, _BATCH // found.cells.size)
     best: tuple[Floats, float] | None = None
@@ -312,18 +317,18 @@ def _best(found: Lattice, starts: Floats) -> tuple[Floats, float]:
     return best
 
 
-def _last(found: Lattice, shares: Floats) -> Floats:
+def _last(found: BoxLattice, shares: Floats) -> Floats:
     return floats(found.balanced(shares[None], steps=_LAST_STEPS)[0][0])
 
 
-def _even(found: Lattice, places: Sequence[tuple[int, ...]]) -> Floats:
+def _even(found: BoxLattice, places: Sequence[tuple[int, ...]]) -> Floats:
     shares = np.zeros(found.cells.shape)
     for place in places:
         shares[place] = 1 / len(places)
     return shares
 
 
-def _on_lattice(found: Lattice, boxes: Boxes) -> Floats:
+def _on_lattice(found: BoxLattice, boxes: BoxStrategy) -> Floats:
     shares = np.zeros(found.cells.shape)
     for sides, share in zip(boxes.sides, boxes.shares, strict=True):
         place = (axis.index(side) for axis, side in zip(found.sides, sides, strict=True))

@@ -18,9 +18,9 @@ import numpy as np
 
 from discreet.core import _validate as check
 from discreet.core.errors import InvalidArgument
-from discreet.core.relation import Relation
+from discreet.core.relation import NeighboringRelation
 from discreet.noise.distribution import Floats, Ints, floats
-from discreet.query.budget import Move
+from discreet.query.budget import BudgetChange
 from discreet.ranges.grid.domain import Ends, GridWorkload, mean_energies
 from discreet.ranges.strategies.base import (
     LARGEST_COUNT,
@@ -37,7 +37,7 @@ _DIGITS = 12
 
 
 @dataclass(frozen=True, kw_only=True)
-class Boxes:
+class BoxStrategy:
     """Noisy sums over boxes of several shapes, made consistent by weighted least squares."""
 
     shape: tuple[int, ...]
@@ -73,7 +73,9 @@ class Boxes:
             for size, chain in zip(self.shape, self.chains, strict=True)
         )
 
-    def moves(self, contribution: Contribution, relation: Relation) -> tuple[Move, ...]:
+    def moves(
+        self, contribution: Contribution, relation: NeighboringRelation
+    ) -> tuple[BudgetChange, ...]:
         """How far each group moves: boxes of one shape are disjoint, so `group_move` applies."""
         return tuple(
             group_move(
@@ -292,9 +294,9 @@ def _merged(weights: Floats, counts: Floats) -> tuple[Floats, Floats]:
     return kept * largest, floats(np.bincount(where.ravel(), weights=counts))
 
 
-def read_boxes(content: dict[str, Any]) -> Boxes:
+def read_boxes(content: dict[str, Any]) -> BoxStrategy:
     """The inverse of ``content``."""
-    return Boxes(
+    return BoxStrategy(
         shape=tuple(content["shape"]),
         sides=tuple(tuple(sides) for sides in content["sides"]),
         shares=tuple(Fraction(share) for share in content["shares"]),

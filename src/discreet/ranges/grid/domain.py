@@ -26,7 +26,7 @@ Ends: TypeAlias = tuple[tuple[Ints, Ints], ...]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Grid:
+class GridDomain:
     """All combinations of the cells of declared axes."""
 
     domains: tuple[Domain, ...]
@@ -80,13 +80,13 @@ class Grid:
         return " by ".join(str(domain) for domain in self.domains)
 
 
-def read_grid(content: Sequence[dict[str, Any]]) -> Grid:
+def read_grid(content: Sequence[dict[str, Any]]) -> GridDomain:
     """The inverse of ``content``."""
-    return Grid(domains=tuple(domains.read(one) for one in content))
+    return GridDomain(domains=tuple(domains.read(one) for one in content))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Product:
+class ProductWorkload:
     """A range of each axis, chosen independently; one workload stands for all axes."""
 
     name: str
@@ -97,7 +97,7 @@ class Product:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Margins:
+class MarginalWorkload:
     """Totals of the rows and of the columns (of each cell of each axis); axes equally likely."""
 
     name: str = "margins"
@@ -107,7 +107,7 @@ class Margins:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Rectangles:
+class RectangleWorkload:
     """Rectangles of cells that are listed, with weights."""
 
     first: Ints
@@ -123,34 +123,34 @@ class Rectangles:
         return f"{len(self.first)} listed rectangles"
 
 
-GridWorkload: TypeAlias = Product | Margins | Rectangles
+GridWorkload: TypeAlias = ProductWorkload | MarginalWorkload | RectangleWorkload
 
 
-def all_rectangles() -> Product:
+def all_rectangles() -> ProductWorkload:
     """Every rectangle, each equally likely."""
-    return Product(name="all rectangles", axes=(axes.all_ranges(),))
+    return ProductWorkload(name="all rectangles", axes=(axes.all_ranges(),))
 
 
-def points() -> Product:
+def points() -> ProductWorkload:
     """Single cells."""
-    return Product(name="single cells", axes=(axes.points(),))
+    return ProductWorkload(name="single cells", axes=(axes.points(),))
 
 
-def margins() -> Margins:
+def margins() -> MarginalWorkload:
     """Totals of rows and of columns."""
-    return Margins()
+    return MarginalWorkload()
 
 
-def product(*workloads: Workload) -> Product:
+def product(*workloads: Workload) -> ProductWorkload:
     """A workload for each axis, such as short ranges of days by single regions."""
     if not workloads:
         raise InvalidArgument("workloads must name at least one axis.")
-    return Product(name=" by ".join(map(str, workloads)), axes=workloads)
+    return ProductWorkload(name=" by ".join(map(str, workloads)), axes=workloads)
 
 
 def rectangles(
     listed: Sequence[Sequence[tuple[int, int]]], *, weights: Sequence[float] | None = None
-) -> Rectangles:
+) -> RectangleWorkload:
     """Rectangles of cells: for each one a pair ``(first, last)`` for every axis, from zero."""
     if not 0 < len(listed) <= _MOST_LISTED:
         raise InvalidArgument(f"listed must hold 1 .. {_MOST_LISTED} rectangles.")
@@ -168,17 +168,17 @@ def rectangles(
     if given.sum() <= 0:
         raise InvalidArgument("weights must not all be zero.")
     whole: Ints = ends.astype(np.int64)
-    return Rectangles(first=whole[..., 0], last=whole[..., 1], weights=given / given.sum())
+    return RectangleWorkload(first=whole[..., 0], last=whole[..., 1], weights=given / given.sum())
 
 
 def checked(workload: GridWorkload, shape: tuple[int, ...]) -> None:
     """Refuse a workload of other axes, or of cells outside the grid."""
     match workload:
-        case Product() if len(workload.axes) not in (1, len(shape)):
+        case ProductWorkload() if len(workload.axes) not in (1, len(shape)):
             raise InvalidArgument(
                 f"the workload names {len(workload.axes)} axes, the grid has {len(shape)}."
             )
-        case Rectangles():
+        case RectangleWorkload():
             if workload.first.shape[1] != len(shape):
                 raise InvalidArgument(
                     f"listed rectangles have {workload.first.shape[1]} axes, "
@@ -191,11 +191,11 @@ def checked(workload: GridWorkload, shape: tuple[int, ...]) -> None:
 def on_axes(workload: GridWorkload, shape: tuple[int, ...]) -> tuple[Workload, ...]:
     """The workload of each axis by itself."""
     match workload:
-        case Product():
+        case ProductWorkload():
             return workload.axes if len(workload.axes) == len(shape) else workload.axes * len(shape)
-        case Margins():
+        case MarginalWorkload():
             return tuple(_margin_axis(size, len(shape)) for size in shape)
-        case Rectangles():
+        case RectangleWorkload():
             checked(workload, shape)
             return tuple(
                 axes.ranges(list(zip(a.tolist(), b.tolist(), strict=True)), weights=list(weights))
@@ -213,13 +213,13 @@ def mean_energies(
     """
     checked(workload, shape)
     match workload:
-        case Product():
+        case ProductWorkload():
             each = [
                 energies(one, size, sizes)
                 for one, size, sizes in zip(on_axes(workload, shape), shape, blocks, strict=True)
             ]
             return reduce(np.multiply.outer, each)
-        case Margins():
+        case MarginalWorkload():
             parts = []
             for axis in range(len(shape)):
                 each = [
@@ -228,7 +228,7 @@ def mean_energies(
                 ]
                 parts.append(reduce(np.multiply.outer, each))
             return floats(np.mean(parts, axis=0))
-        case Rectangles():
+        case RectangleWorkload():
             found = np.zeros([len(sizes) for sizes in blocks])
             for start in range(0, len(workload.weights), _BATCH):
                 part = slice(start, start + _BATCH)
@@ -266,16 +266,16 @@ def listed_rectangles(workload: GridWorkload, shape: tuple[int, ...]) -> tuple[E
     """Every rectangle of a workload with its weight: for small grids and for tests."""
     checked(workload, shape)
     match workload:
-        case Rectangles():
+        case RectangleWorkload():
             return workload.ends(), workload.weights
-        case Product():
+        case ProductWorkload():
             return _crossed(
                 [
                     axes.listed(one, size)
                     for one, size in zip(on_axes(workload, shape), shape, strict=True)
                 ]
             )
-        case Margins():
+        case MarginalWorkload():
             found = [
                 _crossed(
                     [

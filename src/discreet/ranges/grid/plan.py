@@ -10,27 +10,27 @@ from numpy.typing import ArrayLike
 
 from discreet.core import _validate as check
 from discreet.core.errors import OutOfDomain
-from discreet.core.relation import Relation, trusted
+from discreet.core.relation import NeighboringRelation, trusted
 from discreet.noise.distribution import Floats
-from discreet.noise.random_source import Bits
-from discreet.query.budget import Budget
-from discreet.ranges._strategy_design import Design
+from discreet.noise.random_source import RandomSource
+from discreet.query.budget import QueryBudget
+from discreet.ranges._strategy_design import StrategyDesign
 from discreet.ranges.domain import Domain
 from discreet.ranges.grid import _optimize as optimise
-from discreet.ranges.grid.box_strategy import Boxes
-from discreet.ranges.grid.domain import Ends, Grid, GridWorkload, checked
+from discreet.ranges.grid.box_strategy import BoxStrategy
+from discreet.ranges.grid.domain import Ends, GridDomain, GridWorkload, checked
 from discreet.ranges.grid.release import GridRelease
-from discreet.ranges.plan import Aware, Candidate, listed_names, table
+from discreet.ranges.plan import Aware, StrategyCandidate, listed_names, table
 from discreet.ranges.plan import data_aware as aware
-from discreet.ranges.strategies.base import Contribution, Price, families, price
+from discreet.ranges.strategies.base import Contribution, MeasurementCost, families, price
 
 
 @dataclass(frozen=True, kw_only=True)
-class GridDesign(Design):
+class GridDesign(StrategyDesign):
     """What will be measured on a grid, with which noise, for which guarantee."""
 
-    grid: Grid
-    strategy: Boxes
+    grid: GridDomain
+    strategy: BoxStrategy
 
     def __post_init__(self) -> None:
         if self.strategy.shape != self.grid.shape:
@@ -46,7 +46,7 @@ class GridDesign(Design):
         """Its mean over a workload."""
         return self.strategy.mean_variance(workload, self.noise)
 
-    def release(self, counts: ArrayLike, *, bits: Bits | None = None) -> GridRelease:
+    def release(self, counts: ArrayLike, *, bits: RandomSource | None = None) -> GridRelease:
         """Measure with noise: the artefact that answers every rectangle.
 
         ``bits`` is for tests and simulations; the default is the operating system's randomness.
@@ -65,7 +65,7 @@ class GridDesign(Design):
 
 
 @dataclass(frozen=True, kw_only=True)
-class GridCandidate(Candidate):
+class GridCandidate(StrategyCandidate):
     """A structure on a grid."""
 
     design: GridDesign
@@ -79,9 +79,9 @@ class GridCandidate(Candidate):
 class GridPlan:
     """Candidates, best first."""
 
-    grid: Grid
+    grid: GridDomain
     workload: GridWorkload
-    budget: Budget
+    budget: QueryBudget
     candidates: tuple[GridCandidate, ...]
     rows: int | None = None
     aware: tuple[Aware, ...] = ()
@@ -113,10 +113,10 @@ class GridPlan:
 def plan_grid(
     domains: Sequence[Domain],
     workload: GridWorkload,
-    budget: Budget,
+    budget: QueryBudget,
     *,
     rows: int | None = None,
-    relation: Relation = Relation.ADD_REMOVE,
+    relation: NeighboringRelation = NeighboringRelation.ADD_REMOVE,
     contribution: Contribution | None = None,
     data_aware: bool = False,
 ) -> GridPlan:
@@ -135,7 +135,7 @@ def plan_grid(
     if rows is not None:
         check.count("rows", rows)
     units = Contribution() if contribution is None else contribution
-    grid = Grid(domains=tuple(domains))
+    grid = GridDomain(domains=tuple(domains))
     checked(workload, grid.shape)
     best: dict[tuple[str, str], GridCandidate] = {}
     for family in families(budget):
@@ -175,11 +175,11 @@ def plan_grid(
 def _strategies(
     shape: tuple[int, ...],
     workload: GridWorkload,
-    price: Price,
+    price: MeasurementCost,
     *,
-    relation: Relation,
+    relation: NeighboringRelation,
     contribution: Contribution,
-) -> Iterator[Boxes]:
+) -> Iterator[BoxStrategy]:
     """The simplest first; two ways to fill up the axes are tried."""
     flat = optimise.flat_grid(shape)
     yield flat

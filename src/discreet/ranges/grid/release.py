@@ -15,10 +15,10 @@ from discreet.core.errors import InvalidArgument
 from discreet.noise.distribution import Floats, floats
 from discreet.noise.gaussian import DiscreteGaussian
 from discreet.ranges import _noise_tails as tails
-from discreet.ranges._measurements import Measured
+from discreet.ranges._measurements import NoisyMeasurements
 from discreet.ranges._range_answers import LEVEL, plain
-from discreet.ranges.grid.box_strategy import Boxes, read_boxes
-from discreet.ranges.grid.domain import Ends, Grid, corners, read_grid, signed_sums
+from discreet.ranges.grid.box_strategy import BoxStrategy, read_boxes
+from discreet.ranges.grid.domain import Ends, GridDomain, corners, read_grid, signed_sums
 from discreet.ranges.strategies.base import Terms
 
 _CLOSE = 100
@@ -38,7 +38,7 @@ class HeavyCell:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Margin:
+class Marginal:
     """Totals of each cell of one axis, with standard deviations, and bounds for each by itself."""
 
     labels: tuple[object, ...]
@@ -50,7 +50,7 @@ class Margin:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class GridRelease(Measured):
+class GridRelease(NoisyMeasurements):
     """Noisy measurements of a grid: answers to all rectangles, with exact errors."""
 
     _kind: ClassVar[str] = "grid"
@@ -58,8 +58,8 @@ class GridRelease(Measured):
     _place: ClassVar[str] = "grid"
     _precision: ClassVar[float] = 2.0**-40
 
-    grid: Grid
-    strategy: Boxes
+    grid: GridDomain
+    strategy: BoxStrategy
 
     @property
     def labels(self) -> tuple[tuple[object, ...], ...]:
@@ -102,7 +102,7 @@ class GridRelease(Measured):
         value, width = self._answers(ends), self._widths(ends, tail)
         return plain(value - width), plain(value + width)
 
-    def margin(self, axis: int, *, level: float = LEVEL) -> Margin:
+    def margin(self, axis: int, *, level: float = LEVEL) -> Marginal:
         """The totals along one axis, summed over all others."""
         inside = float(check.probability("level", level, zero=False, one=False))
         number = len(self.grid.shape)
@@ -114,7 +114,7 @@ class GridRelease(Measured):
             for k, size in enumerate(self.grid.shape)
         )
         values, width = self._answers(ends), self._widths(ends, 1 - inside)
-        return Margin(
+        return Marginal(
             labels=self.labels[axis],
             values=values,
             std=np.sqrt(self.strategy.variance(ends, self._noise)),

@@ -9,11 +9,11 @@ from typing import TypeAlias
 from discreet.core import _validate as check
 from discreet.core._rational import Number
 from discreet.core.errors import InvalidArgument
-from discreet.core.relation import Relation
+from discreet.core.relation import NeighboringRelation
 from discreet.data.expression import Expression
-from discreet.data.program import Limits
-from discreet.query._measure import Setting
-from discreet.query.budget import Budget, budget
+from discreet.data.program import ContributionLimits
+from discreet.query._measure import TableSpec
+from discreet.query.budget import QueryBudget, budget
 from discreet.query.builders import Value, as_expression, plainly
 from discreet.ranges.grid import domain as grid
 from discreet.ranges.grid.domain import GridWorkload
@@ -70,7 +70,7 @@ def rectangles(
     bins: Mapping[str, int] | None = None,
     where: Expression | None = None,
     name: str = "",
-    limits: Limits | None = None,
+    limits: ContributionLimits | None = None,
 ) -> GridQuery:
     """All rectangles of several columns: a range of each of them at once.
 
@@ -96,7 +96,7 @@ def rectangles(
 
 
 def planned_grid(
-    query: GridQuery, *, setting: Setting, budget: Budget, rows: int | None = None
+    query: GridQuery, *, setting: TableSpec, budget: QueryBudget, rows: int | None = None
 ) -> PlannedGrid:
     """Cells, sensitivity and noise from public facts alone; ``rows`` only scales what is shown.
 
@@ -109,7 +109,7 @@ def planned_grid(
         for name, value in query.values.items()
     }
     domains = [domain for _, domain in axes.values()]
-    size = grid.Grid(domains=tuple(domains)).size
+    size = grid.GridDomain(domains=tuple(domains)).size
     if size > MOST_CELLS:
         raise InvalidArgument(f"the grid has {size} cells, more than 10**7: use bins=.")
     by = {name: cell for name, (cell, _) in axes.items()}
@@ -134,7 +134,7 @@ def plan_grid(  # noqa: PLR0913 - each has a name, most a default
     rho: Number | None = None,
     rows: int | None = None,
     rows_per_unit: int = 1,
-    relation: Relation = Relation.ADD_REMOVE,
+    relation: NeighboringRelation = NeighboringRelation.ADD_REMOVE,
     data_aware: bool = False,
 ) -> GridPlan:
     """Rank structures for counting rectangles by their exact error. Reads and costs nothing.

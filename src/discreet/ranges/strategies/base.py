@@ -17,10 +17,10 @@ import numpy as np
 from discreet.accounting.conversion import gaussian_sigma
 from discreet.core import _validate as check
 from discreet.core.errors import InvalidArgument
-from discreet.core.relation import Relation, trusted
+from discreet.core.relation import NeighboringRelation, trusted
 from discreet.noise.distribution import Floats, Ints
 from discreet.noise.gaussian import DiscreteGaussian
-from discreet.query.budget import Budget, Move
+from discreet.query.budget import BudgetChange, QueryBudget
 from discreet.ranges.workload import Workload
 
 # ── Noise ────────────────────────────────────────────────────────────────────────────────────────
@@ -33,7 +33,7 @@ _CONTINUOUS = 64.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Price:
+class MeasurementCost:
     """The inverse variance of the noise as a smooth function of the share of a budget."""
 
     family: Family
@@ -53,7 +53,7 @@ class Price:
             return self.strength / l2_squared + 0 * share
         return self.strength / l1 * np.sinh(np.minimum(self.strength * share / l1, 600))
 
-    def variances(self, shares: Sequence[Fraction], moves: Sequence[Move]) -> Floats:
+    def variances(self, shares: Sequence[Fraction], moves: Sequence[BudgetChange]) -> Floats:
         """The variance of the noise of each group: exact for Laplace noise and for rho.
 
         For (epsilon, delta) it is that of continuous noise; what is calibrated later differs by
@@ -71,26 +71,26 @@ class Price:
         return found
 
 
-def price(budget: Budget, *, family: Family) -> Price:
+def price(budget: QueryBudget, *, family: Family) -> MeasurementCost:
     """What a budget buys in noise of a family. Laplace noise does not need the delta."""
     if family == "laplace":
-        return Price(family=family, strength=float(budget.epsilon or 0))
+        return MeasurementCost(family=family, strength=float(budget.epsilon or 0))
     if budget.rho is not None:
-        return Price(family=family, strength=2 * float(budget.rho))
+        return MeasurementCost(family=family, strength=2 * float(budget.rho))
     sigma = gaussian_sigma(float(budget.epsilon or 0), delta=float(budget.delta or 0))
-    return Price(family=family, strength=sigma**-2)
+    return MeasurementCost(family=family, strength=sigma**-2)
 
 
-def families(budget: Budget) -> tuple[Family, ...]:
+def families(budget: QueryBudget) -> tuple[Family, ...]:
     """The kinds of noise that can keep a budget."""
     if budget.rho is not None:
         return ("gaussian",)
     return ("laplace",) if budget.delta is None else ("laplace", "gaussian")
 
 
-def spent(budget: Budget, *, family: Family) -> Budget:
+def spent(budget: QueryBudget, *, family: Family) -> QueryBudget:
     """The budget as the mechanisms of a family take it: Laplace noise is pure."""
-    return Budget(epsilon=budget.epsilon) if family == "laplace" else budget
+    return QueryBudget(epsilon=budget.epsilon) if family == "laplace" else budget
 
 
 # ── Strategy ─────────────────────────────────────────────────────────────────────────────────────
@@ -133,7 +133,9 @@ class Strategy(Protocol):
     def shares(self) -> tuple[Fraction, ...]:
         """Shares of the budget; they sum to one."""
 
-    def moves(self, contribution: Contribution, relation: Relation) -> tuple[Move, ...]:
+    def moves(
+        self, contribution: Contribution, relation: NeighboringRelation
+    ) -> tuple[BudgetChange, ...]:
         """How far one step of the relation moves each group."""
 
     def measure(self, counts: Ints) -> tuple[Ints, ...]:
@@ -169,12 +171,12 @@ class Strategy(Protocol):
 
 def group_move(
     contribution: Contribution,
-    relation: Relation,
+    relation: NeighboringRelation,
     *,
     entries: int,
     cells: int,
     signed: bool = False,
-) -> Move:
+) -> BudgetChange:
     """How far one unit moves integers of which each sums (signed: contrasts) some of the cells.
 
     Theorem: with at most ``rows`` rows of a unit, of which ``r = within(cells)`` count in one entry
@@ -193,19 +195,19 @@ def group_move(
     full, rest = divmod(contribution.rows, most)
     squares = full * most**2 + rest**2
     l1, l2, each = contribution.rows, squares, most
-    if trusted(relation) is Relation.REPLACE_ONE:
+    if trusted(relation) is NeighboringRelation.REPLACE_ONE:
         l1, l2 = 2 * contribution.rows, (4 if signed else 2) * squares
         each = 2 * most if signed else most
-    return Move(l1=min(l1, entries * each), l2_squared=min(l2, entries * each**2))
+    return BudgetChange(l1=min(l1, entries * each), l2_squared=min(l2, entries * each**2))
 
 
-def matrix_move(contribution: Contribution, *, l1: int, l2_squared: int) -> Move:
+def matrix_move(contribution: Contribution, *, l1: int, l2_squared: int) -> BudgetChange:
     """How far one unit moves ``A x``, if one row, or one row replaced, moves it by these.
 
     Proof: a unit of several rows is several steps, and norms obey the triangle inequality.
     """
     rows = contribution.rows
-    return Move(l1=rows * l1, l2_squared=rows**2 * l2_squared)
+    return BudgetChange(l1=rows * l1, l2_squared=rows**2 * l2_squared)
 
 
 def checked_shares(shares: Sequence[Fraction], groups: int) -> None:

@@ -12,24 +12,24 @@ from discreet.accounting.guarantee import Guarantee
 from discreet.core import _validate as check
 from discreet.core import events
 from discreet.core.errors import InvalidArgument, OutOfDomain, Unsupported
-from discreet.core.relation import Relation, trusted
-from discreet.mechanisms.additive import Additive, laplace
-from discreet.mechanisms.selection import Exponential, exponential
+from discreet.core.relation import NeighboringRelation, trusted
+from discreet.mechanisms.additive import AdditiveMechanism, laplace
+from discreet.mechanisms.selection import ExponentialMechanism, exponential_mechanism
 from discreet.noise.distribution import Floats, Ints
 from discreet.noise.laplace import DiscreteLaplace
-from discreet.noise.random_source import Bits, source_of
-from discreet.query.budget import Budget
+from discreet.noise.random_source import RandomSource, source_of
+from discreet.query.budget import QueryBudget
 from discreet.ranges._strategy_design import RangeDesign
 from discreet.ranges.domain import Domain, integers
 from discreet.ranges.grid.domain import (
     Ends,
-    Grid,
+    GridDomain,
     GridWorkload,
     corners,
     listed_rectangles,
     signed_sums,
 )
-from discreet.ranges.release import NO_PRIOR_ERROR, AwareRelease
+from discreet.ranges.release import NO_PRIOR_ERROR, DataDependentRelease
 from discreet.ranges.strategies.base import LARGEST_COUNT, Contribution, group_move, price
 from discreet.ranges.strategies.hierarchical import optimal_blocks
 from discreet.ranges.workload import all_ranges
@@ -52,14 +52,14 @@ _LARGEST_COST = 1 << 59
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Partition:
+class BucketSelection:
     """The first stage: a private choice of buckets."""
 
     size: int
     epsilon: Fraction
     penalty: Fraction
     """What a bucket costs besides its deviation: public, about the noise of its total."""
-    relation: Relation = Relation.ADD_REMOVE
+    relation: NeighboringRelation = NeighboringRelation.ADD_REMOVE
     rows: int = 1
 
     def __post_init__(self) -> None:
@@ -83,7 +83,7 @@ class Partition:
     @property
     def noise(self) -> DiscreteLaplace:
         """The noise of every candidate's cost, in units."""
-        steps = self.rows * (2 if self.relation is Relation.REPLACE_ONE else 1)
+        steps = self.rows * (2 if self.relation is NeighboringRelation.REPLACE_ONE else 1)
         return DiscreteLaplace(2 * DELTA * self.unit * steps / self.epsilon)
 
     @property
@@ -102,9 +102,9 @@ class Partition:
         Source: Li, Hay, Miklau 2014, with noise on all; docs/theory/grids.md.
         Needs: noise on every candidate, single cells too.
         """
-        return Guarantee(events.Pure(self.epsilon), self.relation)
+        return Guarantee(events.PureEvent(self.epsilon), self.relation)
 
-    def release(self, counts: Ints, *, bits: Bits | None = None) -> Ints:
+    def release(self, counts: Ints, *, bits: RandomSource | None = None) -> Ints:
         """The first cell of each bucket."""
         source = source_of(bits)
         costs = self.costs(counts)
@@ -162,12 +162,12 @@ def cheapest(costs: list[list[int]]) -> Ints:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Dawa:
+class DAWA:
     """Both stages, for ranges of one domain."""
 
     domain: Domain
-    budget: Budget
-    relation: Relation = Relation.ADD_REMOVE
+    budget: QueryBudget
+    relation: NeighboringRelation = NeighboringRelation.ADD_REMOVE
     contribution: Contribution = field(default_factory=Contribution)
 
     def __post_init__(self) -> None:
@@ -176,10 +176,10 @@ class Dawa:
         self.partition  # noqa: B018 - refuses what it cannot do, before the data
 
     @property
-    def partition(self) -> Partition:
+    def partition(self) -> BucketSelection:
         """The first stage, with a quarter of the budget."""
         epsilon = check.positive("epsilon", self.budget.epsilon)
-        return Partition(
+        return BucketSelection(
             size=self.domain.size,
             epsilon=_FIRST * epsilon,
             penalty=1 / ((1 - _FIRST) * epsilon),
@@ -196,9 +196,11 @@ class Dawa:
         """
         first = self.partition.guarantee
         rest = check.positive("epsilon", self.budget.epsilon) * (1 - _FIRST)
-        return Guarantee(events.compose([first.event, events.Pure(rest)]), self.relation)
+        return Guarantee(events.compose([first.event, events.PureEvent(rest)]), self.relation)
 
-    def release(self, counts: ArrayLike, *, bits: Bits | None = None) -> AwareRelease:
+    def release(
+        self, counts: ArrayLike, *, bits: RandomSource | None = None
+    ) -> DataDependentRelease:
         """Choose buckets, measure their totals, spread them evenly."""
         cells = np.asarray(counts)
         if cells.shape != (self.domain.size,) or cells.dtype.kind not in "iu":
@@ -209,8 +211,8 @@ class Dawa:
         lengths = np.diff(np.append(starts, len(exact)))
         totals = self._second(len(starts)).release(np.add.reduceat(exact, starts), bits=source)
         even: Floats = np.repeat(totals.cells / lengths, lengths)
-        return AwareRelease(
-            grid=Grid(domains=(self.domain,)),
+        return DataDependentRelease(
+            grid=GridDomain(domains=(self.domain,)),
             cells=even,
             method="DAWA",
             guarantee=self.guarantee,
@@ -222,7 +224,7 @@ class Dawa:
         return f"DAWA ({NO_PRIOR_ERROR})"
 
     def _second(self, buckets: int) -> RangeDesign:
-        rest = Budget(epsilon=check.positive("epsilon", self.budget.epsilon) * (1 - _FIRST))
+        rest = QueryBudget(epsilon=check.positive("epsilon", self.budget.epsilon) * (1 - _FIRST))
         units = Contribution(rows=self.contribution.rows)  # a bucket has many cells
         blocks = optimal_blocks(
             buckets,
@@ -251,14 +253,14 @@ _LARGEST_TOTAL = 1 << 50
 
 
 @dataclass(frozen=True, kw_only=True)
-class Mwem:
+class MWEM:
     """Rounds of choosing the worst rectangle of a workload, measuring it, and reweighting."""
 
-    grid: Grid
+    grid: GridDomain
     workload: GridWorkload
-    budget: Budget
+    budget: QueryBudget
     rounds: int = _ROUNDS
-    relation: Relation = Relation.ADD_REMOVE
+    relation: NeighboringRelation = NeighboringRelation.ADD_REMOVE
     contribution: Contribution = field(default_factory=Contribution)
 
     def __post_init__(self) -> None:
@@ -274,12 +276,14 @@ class Mwem:
         return check.positive("epsilon", self.budget.epsilon) / (2 * self.rounds + 1)
 
     @property
-    def choosing(self) -> Exponential:
+    def choosing(self) -> ExponentialMechanism:
         """Picks a rectangle whose estimate is far off."""
-        return exponential(sensitivity=self._moved, epsilon=self.each, relation=self.relation)
+        return exponential_mechanism(
+            sensitivity=self._moved, epsilon=self.each, relation=self.relation
+        )
 
     @property
-    def measuring(self) -> Additive:
+    def measuring(self) -> AdditiveMechanism:
         """Counts one rectangle with noise."""
         return laplace(
             sensitivity=self._moved, epsilon=self.each, on="integers", relation=self.relation
@@ -301,7 +305,9 @@ class Mwem:
         parts = [self.measuring.guarantee.event, *both * self.rounds]
         return Guarantee(events.compose(parts), self.relation)
 
-    def release(self, counts: ArrayLike, *, bits: Bits | None = None) -> AwareRelease:
+    def release(
+        self, counts: ArrayLike, *, bits: RandomSource | None = None
+    ) -> DataDependentRelease:
         """Estimates of all cells, which sum to the noisy total."""
         cells = np.asarray(counts)
         if cells.shape != self.grid.shape or cells.dtype.kind not in "iu":
@@ -324,7 +330,7 @@ class Mwem:
             seen.append((box, value))
             found = _reweighted(found, seen, total)
             average += found / self.rounds
-        return AwareRelease(
+        return DataDependentRelease(
             grid=self.grid,
             cells=average,
             method=f"MWEM, {self.rounds} rounds",

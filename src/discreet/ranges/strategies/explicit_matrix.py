@@ -19,12 +19,12 @@ import numpy as np
 import scipy  # its parts are slow to import: they are when they are needed
 
 from discreet.core.errors import InvalidArgument, Unsupported
-from discreet.core.relation import Relation, trusted
+from discreet.core.relation import NeighboringRelation, trusted
 from discreet.noise.distribution import Floats, Ints, floats
-from discreet.query.budget import Move
+from discreet.query.budget import BudgetChange
 from discreet.ranges.strategies import square_root as toeplitz
 from discreet.ranges.strategies.base import LARGEST_COUNT, Contribution, Terms, matrix_move
-from discreet.ranges.workload import Prefixes, Workload, gram, length, mean_squares
+from discreet.ranges.workload import PrefixWorkload, Workload, gram, length, mean_squares
 
 _BITS = 20
 LARGEST_GAUSSIAN = 2048
@@ -36,7 +36,7 @@ _MEMORY = 5
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Dense:
+class ExplicitMatrix:
     """Noisy ``A x`` for a matrix A of integers with full column rank."""
 
     name: str
@@ -60,7 +60,9 @@ class Dense:
         """There is one group."""
         return (Fraction(1),)
 
-    def moves(self, contribution: Contribution, relation: Relation) -> tuple[Move, ...]:
+    def moves(
+        self, contribution: Contribution, relation: NeighboringRelation
+    ) -> tuple[BudgetChange, ...]:
         """How far ``A x`` moves: the largest column, or the largest difference of two.
 
         Proof: one row adds a column; one row replaced adds one and takes one away. Norms are sums
@@ -71,7 +73,7 @@ class Dense:
         l1 = int(np.abs(self.matrix).sum(axis=0).max())
         squares = np.square(self.matrix).sum(axis=0)
         l2 = int(squares.max())
-        if trusted(relation) is Relation.REPLACE_ONE:
+        if trusted(relation) is NeighboringRelation.REPLACE_ONE:
             # A unit without a row is possible when units may have several.
             apart = squares[:, None] + squares[None, :] - 2 * self._column_products(l2)
             l2 = max(l2, int(apart.max()))
@@ -160,14 +162,14 @@ class Dense:
         return floats(self._prefixes @ self._prefixes.T)
 
 
-def read(content: dict[str, Any]) -> Dense:
+def read(content: dict[str, Any]) -> ExplicitMatrix:
     """The inverse of ``content``."""
     raw = zlib.decompress(base64.b64decode(content["matrix"]))
     matrix = np.frombuffer(raw, dtype="<i4").reshape(content["shape"]).astype(np.int64)
-    return Dense(name=content["name"], matrix=matrix)
+    return ExplicitMatrix(name=content["name"], matrix=matrix)
 
 
-def optimal_gaussian(size: int, *, workload: Workload) -> Dense:
+def optimal_gaussian(size: int, *, workload: Workload) -> ExplicitMatrix:
     """The best strategy for Gaussian noise and a workload, to a percent.
 
     Theorem: minimising ``tr(G X^-1)`` over ``diag(X) <= 1`` has, for every ``v > 0``, the lower
@@ -198,7 +200,7 @@ def optimal_gaussian(size: int, *, workload: Workload) -> Dense:
         if last == 1 or longest * v.sum() <= (1 + gap) * diagonal.sum():
             x = (vectors * roots) @ vectors.T / (root[:, None] * root[None, :]) / longest
             matrix = toeplitz.on_grid(_upper_factor(x), bits=_BITS)
-            return Dense(name="optimal matrix", matrix=matrix)
+            return ExplicitMatrix(name="optimal matrix", matrix=matrix)
         # S goes with the root of v, so that the way to the fixed point is about twice the step.
         tried = [*tried[-_MEMORY:], (logs, 2 * (np.log(diagonal) - logs))]
         logs = _mixed(tried)
@@ -207,7 +209,7 @@ def optimal_gaussian(size: int, *, workload: Workload) -> Dense:
 
 def _start(workload: Workload, wanted: Floats) -> Floats:
     """Where the search for multipliers starts, as logarithms."""
-    if not isinstance(workload, Prefixes):
+    if not isinstance(workload, PrefixWorkload):
         return floats(np.log(np.diag(wanted)) / 2)
     # The normalised square root is nearly the best for prefixes, and the best X has X V X = G.
     size = len(wanted)

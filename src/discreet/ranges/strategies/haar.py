@@ -11,12 +11,12 @@ import numpy as np
 
 from discreet.core import _validate as check
 from discreet.core.errors import InvalidArgument
-from discreet.core.relation import Relation
+from discreet.core.relation import NeighboringRelation
 from discreet.noise.distribution import Floats, Ints
-from discreet.query.budget import Move
+from discreet.query.budget import BudgetChange
 from discreet.ranges.strategies.base import (
     Contribution,
-    Price,
+    MeasurementCost,
     Terms,
     cells_within,
     checked_shares,
@@ -51,14 +51,16 @@ class Haar:
         """Cells after filling up with public zeros."""
         return 1 << self.height
 
-    def moves(self, contribution: Contribution, relation: Relation) -> tuple[Move, ...]:
+    def moves(
+        self, contribution: Contribution, relation: NeighboringRelation
+    ) -> tuple[BudgetChange, ...]:
         """How far each group moves.
 
         Under replace-one the difference at the smallest block that holds both places moves by two,
         so its square counts four; which level that is depends on the data, and each is charged.
         """
         if self.total is not None and (
-            relation is not Relation.REPLACE_ONE or contribution.rows != 1
+            relation is not NeighboringRelation.REPLACE_ONE or contribution.rows != 1
         ):
             raise InvalidArgument(
                 "total may be public only under REPLACE_ONE with exactly one row of each unit: "
@@ -185,8 +187,8 @@ def optimal_haar(
     size: int,
     *,
     workload: Workload,
-    price: Price,
-    relation: Relation,
+    price: MeasurementCost,
+    relation: NeighboringRelation,
     contribution: Contribution,
     total: int | None = None,
 ) -> Haar:

@@ -12,12 +12,12 @@ import numpy as np
 
 from discreet.core import _validate as check
 from discreet.core.errors import InvalidArgument
-from discreet.core.relation import Relation
+from discreet.core.relation import NeighboringRelation
 from discreet.noise.distribution import Floats, Ints, floats
-from discreet.query.budget import Move
+from discreet.query.budget import BudgetChange
 from discreet.ranges.strategies.base import (
     Contribution,
-    Price,
+    MeasurementCost,
     Terms,
     cells_within,
     checked_shares,
@@ -38,7 +38,7 @@ _NAMED = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Blocks:
+class HierarchicalHistogram:
     """Noisy sums over nested blocks, made consistent by weighted least squares."""
 
     size: int
@@ -59,9 +59,11 @@ class Blocks:
         """Cells after filling up the last block with public zeros, which get noise as well."""
         return -(-self.size // self.sizes[-1]) * self.sizes[-1]
 
-    def moves(self, contribution: Contribution, relation: Relation) -> tuple[Move, ...]:
+    def moves(
+        self, contribution: Contribution, relation: NeighboringRelation
+    ) -> tuple[BudgetChange, ...]:
         if self.total is not None and (
-            relation is not Relation.REPLACE_ONE or contribution.rows != 1
+            relation is not NeighboringRelation.REPLACE_ONE or contribution.rows != 1
         ):
             raise InvalidArgument(
                 "total may be public only under REPLACE_ONE with exactly one row of each unit: "
@@ -228,19 +230,21 @@ class Blocks:
         return np.diff(inverse, prepend=0.0)
 
 
-def flat(size: int, *, total: int | None = None) -> Blocks:
+def flat(size: int, *, total: int | None = None) -> HierarchicalHistogram:
     """A histogram alone."""
-    return Blocks(size=size, sizes=(1,), shares=(Fraction(1),), total=total)
+    return HierarchicalHistogram(size=size, sizes=(1,), shares=(Fraction(1),), total=total)
 
 
-def tree(size: int, *, branching: int, root: bool = False, total: int | None = None) -> Blocks:
+def tree(
+    size: int, *, branching: int, root: bool = False, total: int | None = None
+) -> HierarchicalHistogram:
     """A tree of one branching with equal shares on all levels; by default without the root."""
     check.count("branching", branching, minimum=2)
     sizes = [1]
     while sizes[-1] * branching < size or (root and sizes[-1] < size):
         sizes.append(sizes[-1] * branching)
     shares = (Fraction(1, len(sizes)),) * len(sizes)
-    return Blocks(size=size, sizes=tuple(sizes), shares=shares, total=total)
+    return HierarchicalHistogram(size=size, sizes=tuple(sizes), shares=shares, total=total)
 
 
 def _compressed(level: Sequence[tuple[float, int]]) -> tuple[Floats, Floats]:
@@ -259,7 +263,7 @@ _MANY_CELLS = 1 << 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Candidates:
+class BlockCandidates:
     """Block sizes that may be measured, with their mean energies and sensitivities."""
 
     sizes: Ints
@@ -269,7 +273,7 @@ class Candidates:
     l1: Floats
     l2_squared: Floats
 
-    def cost(self, chain: Ints, shares: Floats, price: Price) -> tuple[Floats, Floats]:
+    def cost(self, chain: Ints, shares: Floats, price: MeasurementCost) -> tuple[Floats, Floats]:
         """Mean variance of chains (one in each row), and minus its slope in each share.
 
         With ``d_j`` the drop of energy above level j and ``lambda_j`` the summed rates up to it,
@@ -288,11 +292,11 @@ def optimal_blocks(
     size: int,
     *,
     workload: Workload,
-    price: Price,
-    relation: Relation,
+    price: MeasurementCost,
+    relation: NeighboringRelation,
     contribution: Contribution,
     total: int | None = None,
-) -> Blocks:
+) -> HierarchicalHistogram:
     """The nested blocks of least mean variance over a workload, for a budget.
 
     Heuristic: no theorem about the optimum; the variance of what is returned is exact. Laplace
@@ -309,7 +313,7 @@ def optimal_blocks(
         for n, block in zip(padded, fits.tolist(), strict=True)
     ]
     known = energies(workload, size, padded) if total is not None else np.zeros(len(padded))
-    found = Candidates(
+    found = BlockCandidates(
         sizes=fits,
         energies=energies(workload, size, fits.tolist()),
         tops=known,
@@ -318,10 +322,10 @@ def optimal_blocks(
     )
     chain, shares = _searched(found, price) if price.family == "laplace" else _all(found, price)
     sizes = tuple(int(block) for block in fits[chain])
-    return Blocks(size=size, sizes=sizes, shares=rounded_shares(shares), total=total)
+    return HierarchicalHistogram(size=size, sizes=sizes, shares=rounded_shares(shares), total=total)
 
 
-def _searched(found: Candidates, price: Price) -> tuple[Ints, Floats]:
+def _searched(found: BlockCandidates, price: MeasurementCost) -> tuple[Ints, Floats]:
     """The best small set of levels."""
     many = len(found.sizes)
     most = 4 if found.sizes[-1] <= _MANY_CELLS else 5
@@ -337,7 +341,7 @@ def _searched(found: Candidates, price: Price) -> tuple[Ints, Floats]:
     return best[1], shares[0]
 
 
-def _all(found: Candidates, price: Price) -> tuple[Ints, Floats]:
+def _all(found: BlockCandidates, price: MeasurementCost) -> tuple[Ints, Floats]:
     """All levels at once; those that get (almost) nothing are left out."""
     chain = np.arange(len(found.sizes))
     shares, _ = _balanced(found, chain[None], price, steps=_LAST_STEPS)
@@ -347,7 +351,12 @@ def _all(found: Candidates, price: Price) -> tuple[Ints, Floats]:
 
 
 def _balanced(
-    found: Candidates, chains: Ints, price: Price, *, steps: int, start: Floats | None = None
+    found: BlockCandidates,
+    chains: Ints,
+    price: MeasurementCost,
+    *,
+    steps: int,
+    start: Floats | None = None,
 ) -> tuple[Floats, Floats]:
     """Shares at which every level's slope is the same, and the costs there.
 

@@ -21,13 +21,13 @@ from scipy import fft
 
 from discreet.core import _validate as check
 from discreet.core.errors import InvalidArgument, OutOfDomain, Unsupported
-from discreet.core.relation import Relation, trusted
+from discreet.core.relation import NeighboringRelation, trusted
 from discreet.noise.distribution import Floats as Floats_roots
 from discreet.noise.distribution import Ints as Ints_roots
 from discreet.noise.distribution import floats
-from discreet.query.budget import Move
+from discreet.query.budget import BudgetChange
 from discreet.ranges.strategies.base import LARGEST_COUNT, Contribution, Terms, matrix_move
-from discreet.ranges.workload import Lengths, Listed, Workload, length, mean_squares
+from discreet.ranges.workload import LengthWorkload, ListedWorkload, Workload, length, mean_squares
 
 # ── Toeplitz ─────────────────────────────────────────────────────────────────────────────────────
 # The square root of the prefix matrix: coefficients, exact products, norms and variances.
@@ -181,7 +181,7 @@ _MOST_LISTED = 1 << 24
 
 
 @dataclass(frozen=True, kw_only=True)
-class Roots:
+class SquareRootStrategy:
     """A Toeplitz square root on integers, its columns scaled if ``normalised``."""
 
     size: int
@@ -213,7 +213,9 @@ class Roots:
         row = int(self.column.sum()) * int(self.factors.max())
         return min(LARGEST_COUNT, (1 << 61) // row)
 
-    def moves(self, contribution: Contribution, relation: Relation) -> tuple[Move, ...]:
+    def moves(
+        self, contribution: Contribution, relation: NeighboringRelation
+    ) -> tuple[BudgetChange, ...]:
         """How far ``C (d x)`` moves.
 
         Theorem: one row moves it by the longest column in L2, one row replaced by at most sqrt(2)
@@ -227,11 +229,11 @@ class Roots:
         # Factors have 12 bits and a norm's growth, squares 35 bits and its logarithm: within 63.
         longest = int((np.square(self.factors) * squares).max())
         tallest = int((self.factors * ones).max())
-        times = 2 if trusted(relation) is Relation.REPLACE_ONE else 1
+        times = 2 if trusted(relation) is NeighboringRelation.REPLACE_ONE else 1
         rows = contribution.rows
         # x and y of `rows` rows each have positive images: the squares add up, not the lengths.
         move = matrix_move(contribution, l1=times * tallest, l2_squared=longest)
-        return (Move(l1=move.l1, l2_squared=times * rows**2 * longest),)
+        return (BudgetChange(l1=move.l1, l2_squared=times * rows**2 * longest),)
 
     def measure(self, counts: Ints_roots) -> tuple[Ints_roots, ...]:
         kept = np.minimum(counts, self.largest_count)
@@ -264,12 +266,12 @@ class Roots:
 
     def can_mean(self, workload: Workload) -> bool:
         """Whether a mean over the workload is a matter of seconds."""
-        if self.size <= _ALL_COLUMNS or not isinstance(workload, Listed):
+        if self.size <= _ALL_COLUMNS or not isinstance(workload, ListedWorkload):
             return True
         return len(workload.starts) * self.size <= _MOST_LISTED
 
     def mean_variance(self, workload: Workload, noise: Floats_roots) -> float:
-        if isinstance(workload, Listed) and self.size > _ALL_COLUMNS:
+        if isinstance(workload, ListedWorkload) and self.size > _ALL_COLUMNS:
             a, b, weights = workload.arrays(self.size)  # nothing is smooth here: one by one
             return float(weights @ self.variance(a, b, noise))
         return float(self._means([workload])[0] * noise[0])
@@ -354,7 +356,7 @@ class Roots:
 
 def _kinked(workload: Workload, size: int) -> bool:
     """Whether ranges of some lengths only are asked: then the curve has corners."""
-    return isinstance(workload, Lengths) and workload.bounds(size) != (1, size)
+    return isinstance(workload, LengthWorkload) and workload.bounds(size) != (1, size)
 
 
 @lru_cache(maxsize=2)

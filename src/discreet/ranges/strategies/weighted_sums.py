@@ -16,9 +16,9 @@ import scipy
 
 from discreet.core import _validate as check
 from discreet.core.errors import InvalidArgument, Unsupported
-from discreet.core.relation import Relation, trusted
+from discreet.core.relation import NeighboringRelation, trusted
 from discreet.noise.distribution import Floats, Ints, floats
-from discreet.query.budget import Move
+from discreet.query.budget import BudgetChange
 from discreet.ranges.strategies.base import LARGEST_COUNT, Contribution, Terms, matrix_move
 from discreet.ranges.strategies.square_root import on_grid
 from discreet.ranges.workload import Workload, block_energies, block_gram, energy
@@ -36,7 +36,7 @@ _MOST = 1 << 21
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Sums:
+class WeightedSums:
     """Noisy weighted cells, weighted blocks, and ``matrix`` times the sums over larger blocks."""
 
     size: int
@@ -82,7 +82,9 @@ class Sums:
         """There is one group."""
         return (Fraction(1),)
 
-    def moves(self, contribution: Contribution, relation: Relation) -> tuple[Move, ...]:
+    def moves(
+        self, contribution: Contribution, relation: NeighboringRelation
+    ) -> tuple[BudgetChange, ...]:
         """How far the measurements move.
 
         Theorem: with ``l`` and ``q`` the sums of a block's weights and of their squares, and ``c``
@@ -97,7 +99,7 @@ class Sums:
         low, squares = self.weights.sum(axis=0), np.square(self.weights).sum(axis=0)
         l1 = int((low + self.matrix.sum(axis=0)).max())
         l2 = int((squares + np.square(self.matrix).sum(axis=0)).max())
-        if trusted(relation) is Relation.REPLACE_ONE:
+        if trusted(relation) is NeighboringRelation.REPLACE_ONE:
             for c in range(self.blocks):
                 apart = self.matrix - self.matrix[:, c : c + 1]
                 far = low + low[c] + np.abs(apart).sum(axis=0)
@@ -313,11 +315,11 @@ def covered(workload: Workload, size: int, chain: tuple[int, ...]) -> tuple[Floa
     return gram, found
 
 
-def read(content: dict[str, Any]) -> Sums:
+def read(content: dict[str, Any]) -> WeightedSums:
     """The inverse of ``content``."""
     sizes, block = tuple(content["sizes"]), content["block"]
     columns = -(-content["size"] // block)
-    return Sums(
+    return WeightedSums(
         size=content["size"],
         sizes=sizes,
         block=block,
@@ -353,7 +355,7 @@ _OWN, _ANY = 0.5, 0.2
 
 def optimal_sums(
     size: int, *, workload: Workload, rows: int | None = None, block: int | None = None
-) -> Sums:
+) -> WeightedSums:
     """A good matrix for Laplace noise: the cells, and some sums over blocks, all weighted.
 
     Heuristic: no theorem about the optimum; the variance of what is returned is exact.
@@ -367,7 +369,7 @@ def optimal_sums(
     blocks = -(-size // wide)
     few = max(1, blocks // 16) if wide == 1 else min(_MOST_ROWS, blocks)
     gram, energies = covered(workload, size, (*sizes, wide))
-    problem = Problem(
+    problem = WeightProblem(
         gram=gram / wide,
         drops=-np.diff(energies, axis=0),
         sizes=sizes,
@@ -385,7 +387,7 @@ def _block(size: int) -> int:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Problem:
+class WeightProblem:
     """Mean variance as a function of the weights, for noise of variance one."""
 
     gram: Floats
@@ -453,10 +455,10 @@ class Problem:
         return float(found.fun), floats(found.x)
 
 
-def _made(problem: Problem, size: int, x: Floats) -> Sums:
+def _made(problem: WeightProblem, size: int, x: Floats) -> WeightedSums:
     t, theta, d = problem.split(x)
     weights = on_grid(t[:, None] / d, bits=_BITS)
-    return Sums(
+    return WeightedSums(
         size=size,
         sizes=problem.sizes,
         block=problem.block,

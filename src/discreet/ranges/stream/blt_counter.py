@@ -20,10 +20,10 @@ import numpy as np
 
 from discreet.core import _validate as check
 from discreet.core.errors import InvalidArgument
-from discreet.mechanisms.additive import Additive
+from discreet.mechanisms.additive import AdditiveMechanism
 from discreet.noise.distribution import Floats, Ints
-from discreet.noise.random_source import Bits
-from discreet.ranges.stream.tree_counter import LARGEST_COUNT, Fed
+from discreet.noise.random_source import RandomSource
+from discreet.ranges.stream.tree_counter import LARGEST_COUNT, StreamUpdate
 
 # ── Blt table ────────────────────────────────────────────────────────────────────────────────────
 # Parameters of buffered Toeplitz matrices for horizons of 4, 8, ..., 2**27 steps.
@@ -150,7 +150,7 @@ LONGEST = 1 << 27
 
 
 @dataclass(frozen=True, slots=True)
-class Blt:
+class BLT:
     """The parameters: 0 < omega_i, 0 < theta_i < 1, all theta different."""
 
     omega: tuple[float, ...]
@@ -211,7 +211,7 @@ def _series(ratio: Floats, size: Ints) -> Floats:
     return np.where(one, size, found / np.where(one, 1.0, 1 - ratio))
 
 
-def best_blt(horizon: int) -> Blt:
+def best_blt(horizon: int) -> BLT:
     """Parameters whose largest error over ``horizon`` steps is nearly the least.
 
     Heuristic: no theorem is needed, any parameters are private; the error is told from those used.
@@ -220,7 +220,7 @@ def best_blt(horizon: int) -> Blt:
     if size > LONGEST:
         raise InvalidArgument(f"horizon must be at most {LONGEST} steps, got {size}.")
     omega, gaps = PARAMETERS[max(0, (size - 1).bit_length() - 2)]
-    return Blt(omega, tuple(1 - gap for gap in gaps))
+    return BLT(omega, tuple(1 - gap for gap in gaps))
 
 
 # ── Stream blt ───────────────────────────────────────────────────────────────────────────────────
@@ -237,10 +237,10 @@ _ROOM = 1 << 36
 
 
 @dataclass(frozen=True)
-class Fixed:
+class FixedPoint:
     """The matrix of one epoch in integers, and how far one event moves its product."""
 
-    blt: Blt
+    blt: BLT
     horizon: int
 
     @property
@@ -337,7 +337,7 @@ class Fixed:
 
 
 @dataclass(frozen=True, slots=True)
-class BltState:
+class BLTState:
     """All that is held between steps. Private: exact counts of the chunk, and exact buffers."""
 
     step: int
@@ -358,7 +358,7 @@ class BltState:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BltCounter:
+class BLTCounter:
     """One epoch of a stream, counted with Gaussian noise.
 
     Theorem: all outputs of the epoch are a function of ``F(x) + z``, rounded Gaussian noise on
@@ -369,8 +369,8 @@ class BltCounter:
     Needs: counts of steps as integers, none above ``most``; each step fed once.
     """
 
-    fixed: Fixed
-    noise: Additive
+    fixed: FixedPoint
+    noise: AdditiveMechanism
 
     @property
     def horizon(self) -> int:
@@ -391,10 +391,10 @@ class BltCounter:
             tables.update(np.ascontiguousarray(table).astype("<i8").tobytes())
         return f"buffers, {made.horizon} steps, {tables.hexdigest()}"
 
-    def start(self, lanes: int) -> BltState:
+    def start(self, lanes: int) -> BLTState:
         """Before the first step."""
         number = len(self.fixed.blt.theta)
-        return BltState(
+        return BLTState(
             step=0,
             total=np.zeros(lanes, dtype=np.int64),
             counts=np.empty((0, lanes), dtype=np.int64),
@@ -411,7 +411,9 @@ class BltCounter:
             unit = self.fixed.blt.variance(t)
         return unit * math.ldexp(self.noise.std, -BITS) ** 2
 
-    def feed(self, state: BltState, counts: Ints, bits: Bits) -> tuple[BltState, Fed]:
+    def feed(
+        self, state: BLTState, counts: Ints, bits: RandomSource
+    ) -> tuple[BLTState, StreamUpdate]:
         """Count some steps; the state that is given stays as it is."""
         held = len(state.counts)
         end = held + len(counts)
@@ -423,7 +425,7 @@ class BltCounter:
         estimates, read = self._invert(state.read, _chunks(released))
         prefix = _rows(estimates)[held:end]
         full = end // CHUNK
-        new = BltState(
+        new = BLTState(
             step=state.step + len(counts),
             total=state.total + counts.sum(axis=0),
             counts=_rows(x)[full * CHUNK : end].copy(),
@@ -431,9 +433,9 @@ class BltCounter:
             released=released[full * CHUNK :].copy(),
             read=read[full],
         )
-        return new, Fed(prefix=prefix, whole=np.zeros_like(exact), part=-prefix)
+        return new, StreamUpdate(prefix=prefix, whole=np.zeros_like(exact), part=-prefix)
 
-    def closing(self, state: BltState) -> tuple[Ints, Floats]:
+    def closing(self, state: BLTState) -> tuple[Ints, Floats]:
         """What is added to `Fed.whole` and `Fed.part` when the epoch is over: the last prefix."""
         last = state.read[:, -1]
         if len(state.released):
@@ -528,6 +530,6 @@ def _rows(chunks: Numbers) -> Numbers:
 
 
 @lru_cache(maxsize=64)
-def fixed(blt: Blt, horizon: int) -> Fixed:
+def fixed(blt: BLT, horizon: int) -> FixedPoint:
     """The integers of an epoch, made once."""
-    return Fixed(blt, horizon)
+    return FixedPoint(blt, horizon)

@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from discreet.core.errors import InvalidArgument, OutOfDomain, PrivacyError
-from discreet.noise.random_source import Bits
+from discreet.noise.random_source import RandomSource
 from discreet.ranges.stream.plan import StreamPlan
 from discreet.ranges.stream.state import Counts, advance, begin, pack, tally, unpack
 
@@ -35,7 +35,7 @@ from discreet.ranges.stream.state import Counts, advance, begin, pack, tally, un
 _VALUES = "CREATE TABLE held (name TEXT PRIMARY KEY, value BLOB NOT NULL) STRICT, WITHOUT ROWID"
 
 
-class Held:
+class KeyValueFile:
     """Values by name, and tables of the owner's own, in a file or (``path=None``) in memory.
 
     Errors are those of SQLite: its owner says them in words of its own, which quote no value.
@@ -147,7 +147,7 @@ class StreamFile:
         with np.load(io.BytesIO(held), allow_pickle=False) as arrays:
             return Counts(plan=self.plan, first=int(arrays["first"]), values=arrays["values"])
 
-    def feed(self, counts: ArrayLike, *, bits: Bits) -> Counts:
+    def feed(self, counts: ArrayLike, *, bits: RandomSource) -> Counts:
         """Count the next steps."""
         if self.limits_units:
             raise InvalidArgument("This stream limits units: feed events, with their units.")
@@ -159,7 +159,7 @@ class StreamFile:
         steps: ArrayLike,
         *,
         end: int,
-        bits: Bits,
+        bits: RandomSource,
         keys: ArrayLike | None = None,
         units: ArrayLike | None = None,
     ) -> Counts:
@@ -223,7 +223,9 @@ class StreamFile:
         """How the next step is counted; it must stay until the epoch is over."""
         return self.plan.counter(self.plan.epoch(step + 1)).design.encode()
 
-    def _feed(self, counts: ArrayLike, bits: Bits, *, used: Sequence[tuple[Unit, int]]) -> Counts:
+    def _feed(
+        self, counts: ArrayLike, bits: RandomSource, *, used: Sequence[tuple[Unit, int]]
+    ) -> Counts:
         """Draw, write, and only then tell."""
         state, answers = advance(self.plan, self._state, counts, bits=bits)
         file = io.BytesIO()
@@ -291,12 +293,12 @@ class StreamFile:
             yield
 
 
-def _opened(path: str | Path | None) -> Held:
+def _opened(path: str | Path | None) -> KeyValueFile:
     """Readable for its owner only; noise that was used does not stay behind in free pages."""
     if path is not None:
         with suppress(FileExistsError):
             os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
-    return Held(path, settings=("synchronous = EXTRA", "secure_delete = ON"))
+    return KeyValueFile(path, settings=("synchronous = EXTRA", "secure_delete = ON"))
 
 
 @contextmanager

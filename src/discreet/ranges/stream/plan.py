@@ -19,20 +19,26 @@ from numpy.typing import ArrayLike
 from scipy.special import ndtri
 
 from discreet.accounting.conversion import gaussian_sigma
-from discreet.accounting.guarantee import Guarantee, pure
+from discreet.accounting.guarantee import Guarantee, pure_dp
 from discreet.core import _validate as check
 from discreet.core import canonical_json as canonical
 from discreet.core import events
 from discreet.core._rational import Number, root_down
 from discreet.core.errors import InvalidArgument
-from discreet.core.relation import Relation, trusted
-from discreet.mechanisms.additive import Additive, gaussian, laplace
+from discreet.core.relation import NeighboringRelation, trusted
+from discreet.mechanisms.additive import AdditiveMechanism, gaussian, laplace
 from discreet.noise.distribution import Floats, Ints
 from discreet.noise.laplace import DiscreteLaplace
-from discreet.noise.random_source import Bits
-from discreet.query.budget import Budget, budget
-from discreet.ranges.stream.blt_counter import BltCounter, best_blt, fixed
-from discreet.ranges.stream.tree_counter import Fed, Then, TreeCounter, best_chain, half_width
+from discreet.noise.random_source import RandomSource
+from discreet.query.budget import QueryBudget, budget
+from discreet.ranges.stream.blt_counter import BLTCounter, best_blt, fixed
+from discreet.ranges.stream.tree_counter import (
+    StreamUpdate,
+    Then,
+    TreeCounter,
+    best_chain,
+    half_width,
+)
 
 FIRST_EPOCH = 256
 """Steps of the first epoch of a stream without an end; each later one doubles what was before."""
@@ -59,7 +65,7 @@ class Counter(Protocol):
     def variance(self, t: Ints, *, suffix: bool = False) -> Floats:
         """Variance of the sum up to step t, or after it."""
 
-    def feed(self, state: Any, counts: Ints, bits: Bits) -> tuple[Any, Fed]:
+    def feed(self, state: Any, counts: Ints, bits: RandomSource) -> tuple[Any, StreamUpdate]:
         """Count some steps."""
 
     def closing(self, state: Any) -> tuple[Ints, Floats]:
@@ -67,7 +73,7 @@ class Counter(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Forecast:
+class StreamForecast:
     """The error that an answer will have."""
 
     step: int
@@ -86,8 +92,8 @@ class Forecast:
 class StreamPlan:
     """A stream before it starts. See `plan_stream`."""
 
-    budget: Budget
-    relation: Relation
+    budget: QueryBudget
+    relation: NeighboringRelation
     rows_per_unit: int
     keys: tuple[str, ...] | None
     horizon: int | None
@@ -117,9 +123,11 @@ class StreamPlan:
         """
         if self.pure:
             if self.horizon is None and self.window is None:
-                return pure(check.positive("epsilon", self.budget.epsilon), relation=self.relation)
+                return pure_dp(
+                    check.positive("epsilon", self.budget.epsilon), relation=self.relation
+                )
             return _laplace(self, best_chain(self.length(0), then=_then(self)).levels).guarantee
-        return Guarantee(events.GaussianNoise(_sigma(self.budget)), self.relation)
+        return Guarantee(events.GaussianEvent(_sigma(self.budget)), self.relation)
 
     def length(self, epoch: int) -> int:
         """Steps of an epoch."""
@@ -181,10 +189,10 @@ class StreamPlan:
             found[at] = half_width(self._terms(epoch, t[at] - self.start(epoch)), inside)
         return found
 
-    def forecast(self, step: int, *, level: float = 0.95) -> Forecast:
+    def forecast(self, step: int, *, level: float = 0.95) -> StreamForecast:
         """The error of the answer after a step; nothing is read or spent."""
         at = [check.count("step", step)]
-        return Forecast(
+        return StreamForecast(
             step=step,
             std=float(self.std(at)[0]),
             level=level,
@@ -218,7 +226,7 @@ class StreamPlan:
             amounts = content["budget"].items()
             return plan_stream(
                 **{name: None if amount is None else Fraction(amount) for name, amount in amounts},
-                relation=Relation[content["relation"]],
+                relation=NeighboringRelation[content["relation"]],
                 rows_per_unit=content["rows_per_unit"],
                 keys=content["keys"],
                 horizon=content["horizon"],
@@ -269,7 +277,7 @@ def plan_stream(
     window: int | None = None,
     rows_per_unit: int = 1,
     keys: Sequence[str] | None = None,
-    relation: Relation = Relation.ADD_REMOVE,
+    relation: NeighboringRelation = NeighboringRelation.ADD_REMOVE,
 ) -> StreamPlan:
     """Plan a stream: what it costs and how good it will be, before it starts.
 
@@ -306,7 +314,7 @@ def _counter(plan: StreamPlan, length: int) -> Counter:
         return TreeCounter(chain=chain, law=noise.noise)
     made = fixed(best_blt(length), length)
     square = made.squared(
-        rows_per_unit=plan.rows_per_unit, replaced=plan.relation is Relation.REPLACE_ONE
+        rows_per_unit=plan.rows_per_unit, replaced=plan.relation is NeighboringRelation.REPLACE_ONE
     )
     # A squared distance N is that of N coordinates which move by one: no root is rounded.
     noise_on_grid = gaussian(
@@ -317,7 +325,7 @@ def _counter(plan: StreamPlan, length: int) -> Counter:
         on="integers",
         relation=plan.relation,
     )
-    return BltCounter(fixed=made, noise=noise_on_grid)
+    return BLTCounter(fixed=made, noise=noise_on_grid)
 
 
 def _then(plan: StreamPlan) -> Then:
@@ -326,16 +334,16 @@ def _then(plan: StreamPlan) -> Then:
     return "epochs" if plan.window is None else "window"
 
 
-def _laplace(plan: StreamPlan, levels: int) -> Additive:
+def _laplace(plan: StreamPlan, levels: int) -> AdditiveMechanism:
     """Noise for all blocks of an epoch: one event is in one block of each level."""
-    moved = plan.rows_per_unit * (2 if plan.relation is Relation.REPLACE_ONE else 1)
+    moved = plan.rows_per_unit * (2 if plan.relation is NeighboringRelation.REPLACE_ONE else 1)
     epsilon = check.positive("epsilon", plan.budget.epsilon)
     return laplace(
         sensitivity=moved * levels, epsilon=epsilon, on="integers", relation=plan.relation
     )
 
 
-def _sigma(budget: Budget) -> Fraction:
+def _sigma(budget: QueryBudget) -> Fraction:
     """Standard deviation of Gaussian noise for a sensitivity of 1."""
     if budget.rho is not None:
         return 1 / root_down(2 * budget.rho)

@@ -16,8 +16,8 @@ from numpy.typing import ArrayLike, NDArray
 from discreet.core import _validate as check
 from discreet.core.errors import InvalidArgument, OutOfDomain
 from discreet.noise.distribution import Floats, Ints
-from discreet.noise.random_source import Bits
-from discreet.ranges.stream.blt_counter import BltState
+from discreet.noise.random_source import RandomSource
+from discreet.ranges.stream.blt_counter import BLTState
 from discreet.ranges.stream.plan import StreamPlan
 from discreet.ranges.stream.tree_counter import LARGEST_COUNT, TreeState
 
@@ -66,7 +66,7 @@ class StreamState:
     step: int
     base: Floats
     """The last answers of the epochs that are over, added up."""
-    counter: TreeState | BltState
+    counter: TreeState | BLTState
     behind: Floats
     """With a window: the noisy counts of the last epoch after each of its steps."""
     whole: Ints
@@ -94,7 +94,7 @@ def begin(plan: StreamPlan) -> StreamState:
 
 
 def advance(
-    plan: StreamPlan, state: StreamState, counts: ArrayLike, *, bits: Bits
+    plan: StreamPlan, state: StreamState, counts: ArrayLike, *, bits: RandomSource
 ) -> tuple[StreamState, Counts]:
     """Feed the counts of the next steps: the new state, and one answer for each step.
 
@@ -125,7 +125,7 @@ def advance(
 
 
 def _advance(
-    plan: StreamPlan, state: StreamState, rows: Ints, bits: Bits
+    plan: StreamPlan, state: StreamState, rows: Ints, bits: RandomSource
 ) -> tuple[StreamState, Floats]:
     """Some steps of one epoch."""
     epoch = plan.epoch(state.step + 1)
@@ -224,7 +224,7 @@ def pack(state: StreamState) -> bytes:
     match state.counter:
         case TreeState(noise=noise):
             arrays |= {f"noise{level}": group for level, group in enumerate(noise)}
-        case BltState(counts=counts, buffers=buffers, released=released, read=read):
+        case BLTState(counts=counts, buffers=buffers, released=released, read=read):
             arrays |= {"counts": counts, "buffers": buffers, "released": released, "read": read}
     file = io.BytesIO()
     np.savez(file, **arrays)
@@ -236,9 +236,9 @@ def unpack(data: bytes) -> StreamState:
     with np.load(io.BytesIO(data), allow_pickle=False) as held:
         if int(held["version"]) != _VERSION:
             raise InvalidArgument("The state is of another version.")
-        inner: TreeState | BltState
+        inner: TreeState | BLTState
         if "read" in held:
-            inner = BltState(
+            inner = BLTState(
                 step=int(held["inner_step"]),
                 total=held["total"],
                 **{name: held[name] for name in ("counts", "buffers", "released", "read")},

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from discreet.core import _validate as check
 from discreet.noise.distribution import Floats, Ints
 from discreet.noise.laplace import DiscreteLaplace
-from discreet.noise.random_source import Bits
+from discreet.noise.random_source import RandomSource
 
 # ── Stream error ─────────────────────────────────────────────────────────────────────────────────
 # How far a sum of independent Laplace terms goes: quantiles from the characteristic function.
@@ -81,7 +81,7 @@ LARGEST_COUNT = (1 << 31) - 1
 
 
 @dataclass(frozen=True, slots=True)
-class Fed:
+class StreamUpdate:
     """Answers for some steps: the noisy sum up to each, and how to make that behind it.
 
     When the epoch is over, the sum of what came after step t is ``whole + part`` with the counter's
@@ -106,7 +106,7 @@ _SAMPLE = 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Level:
+class TreeLevel:
     """Blocks of one size: those of the path's own parent, left and right of the path."""
 
     block: Ints
@@ -151,7 +151,7 @@ class Chain:
         wholes = (*self.sizes[1:], self.horizon)
         return tuple(whole // size for size, whole in zip(self.sizes, wholes, strict=True))
 
-    def path(self, t: Ints) -> list[Level]:
+    def path(self, t: Ints) -> list[TreeLevel]:
         """What lies beside the path to each t, with the gains of least squares, leaves first.
 
         Two numbers are estimated inside each block on the path: the sums before and after t. From
@@ -159,7 +159,7 @@ class Chain:
         """
         shape = np.shape(t)
         a, b, c = np.zeros(shape), np.zeros(shape), np.zeros(shape)
-        levels: list[Level] = []
+        levels: list[TreeLevel] = []
         for size, width in zip(self.sizes, self.widths, strict=True):
             inside = t % size != 0
             block = t // size
@@ -169,7 +169,9 @@ class Chain:
             top = size == self.sizes[-1]
             left = block if top else block % width
             right = np.where(top | (t % (size * width) != 0), width - left - inside, 0)
-            levels.append(Level(block=block, left=left, right=right, inside=inside, gains=gains))
+            levels.append(
+                TreeLevel(block=block, left=left, right=right, inside=inside, gains=gains)
+            )
             a, b, c = (
                 np.where(inside, a - gains[0] ** 2 * spread, 0) + left,
                 np.where(inside, b - gains[0] * gains[1] * spread, 0),
@@ -177,7 +179,7 @@ class Chain:
             )
         return levels
 
-    def weights(self, path: list[Level], *, suffix: bool = False) -> list[Weights]:
+    def weights(self, path: list[TreeLevel], *, suffix: bool = False) -> list[Weights]:
         """The coefficient of every noise in the error of the prefix, or of the suffix."""
         before, after = np.zeros(path[0].left.shape), np.zeros(path[0].left.shape)
         before, after = (before, after + 1) if suffix else (before + 1, after)
@@ -270,7 +272,9 @@ class TreeCounter:
         """Exact variance of the error after t steps; with ``suffix``, of the sum after t."""
         return self.chain.variance(t, suffix=suffix) * self.law.variance
 
-    def feed(self, state: TreeState, counts: Ints, bits: Bits) -> tuple[TreeState, Fed]:
+    def feed(
+        self, state: TreeState, counts: Ints, bits: RandomSource
+    ) -> tuple[TreeState, StreamUpdate]:
         """Count some steps.
 
         The state that is given stays as it is: if the new one is lost, so must the answers be.
@@ -280,7 +284,7 @@ class TreeCounter:
         noise, held = self._noise(state, after, bits)
         (left, before), (right, behind) = _errors(path, noise)
         exact = np.cumsum(counts, axis=0) + state.total
-        fed = Fed(prefix=(exact + left) + before, whole=right - exact, part=behind)
+        fed = StreamUpdate(prefix=(exact + left) + before, whole=right - exact, part=behind)
         return TreeState(step=after, total=exact[-1], noise=held), fed
 
     def closing(self, state: TreeState) -> tuple[Ints, Floats]:
@@ -288,7 +292,7 @@ class TreeCounter:
         return state.total, np.zeros(len(state.total))
 
     def _noise(
-        self, state: TreeState, after: int, bits: Bits
+        self, state: TreeState, after: int, bits: RandomSource
     ) -> tuple[list[tuple[int, Ints]], tuple[Ints, ...]]:
         """Noise of all blocks beside the paths of the new steps, first block's index with it."""
         lanes = len(state.total)
@@ -307,7 +311,7 @@ class TreeCounter:
 
 
 def _errors(
-    path: list[Level], noise: list[tuple[int, Ints]]
+    path: list[TreeLevel], noise: list[tuple[int, Ints]]
 ) -> tuple[tuple[Ints, Floats], tuple[Ints, Floats]]:
     """The errors of the sums before and after each t: a whole part, and one by least squares.
 

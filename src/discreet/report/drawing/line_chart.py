@@ -19,7 +19,7 @@ _LEGEND = 31
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Curve:
+class ChartCurve:
     """Points in order; ``joined`` by a line or alone."""
 
     label: str
@@ -29,7 +29,7 @@ class Curve:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Axis:
+class ChartAxis:
     """What is shown, in which unit, and whether by its logarithm."""
 
     label: str
@@ -41,7 +41,7 @@ class Axis:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Band:
+class ChartBand:
     """What lies between two curves over the same places, in grey."""
 
     x: Sequence[float]
@@ -50,19 +50,21 @@ class Band:
 
 
 def curves(
-    lines: Sequence[Curve],
+    lines: Sequence[ChartCurve],
     *,
-    x: Axis,
-    y: Axis,
+    x: ChartAxis,
+    y: ChartAxis,
     title: str,
     note: str,
-    band: Band | None = None,
+    band: ChartBand | None = None,
 ) -> str:
     """A chart of up to nine curves; what is infinite, or not positive on logs, is left out."""
-    across = Scale.of([v for line in lines for v in line.x], x, start=_LEFT, end=_LEFT + _WIDTH)
+    across = ChartScale.of(
+        [v for line in lines for v in line.x], x, start=_LEFT, end=_LEFT + _WIDTH
+    )
     heights = [v for line in lines for v in line.y]
     heights += [] if band is None else [*band.low, *band.high]
-    up = Scale.of(heights, y, start=_TOP + _HEIGHT, end=_TOP)
+    up = ChartScale.of(heights, y, start=_TOP + _HEIGHT, end=_TOP)
     width, height = _LEFT + _WIDTH + _RIGHT, _TOP + _HEIGHT + _BOTTOM
     parts = [
         (
@@ -84,7 +86,7 @@ def curves(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Scale:
+class ChartScale:
     """From values to places."""
 
     low: float
@@ -94,7 +96,9 @@ class Scale:
     log: bool
 
     @classmethod
-    def of(cls, values: Sequence[float], axis: Axis, *, start: float, end: float) -> Scale:
+    def of(
+        cls, values: Sequence[float], axis: ChartAxis, *, start: float, end: float
+    ) -> ChartScale:
         kept = [v for v in values if math.isfinite(v) and (v > 0 or not axis.log)] or [1.0]
         low, high = min(kept), max(kept)
         if axis.zero and not axis.log:
@@ -127,7 +131,7 @@ class Scale:
         return [step * k for k in range(first, last + 1)]
 
 
-def _axes(across: Scale, up: Scale, x: Axis, y: Axis) -> list[str]:
+def _axes(across: ChartScale, up: ChartScale, x: ChartAxis, y: ChartAxis) -> list[str]:
     base, right = _TOP + _HEIGHT, _LEFT + _WIDTH
     parts = [_line(_LEFT, base, right, base), _line(_LEFT, _TOP, _LEFT, base)]
     for tick, words in _told(across.ticks(), x):
@@ -154,7 +158,7 @@ def _axes(across: Scale, up: Scale, x: Axis, y: Axis) -> list[str]:
     return parts
 
 
-def _told(ticks: Sequence[float], axis: Axis) -> list[tuple[float, str]]:
+def _told(ticks: Sequence[float], axis: ChartAxis) -> list[tuple[float, str]]:
     """Ticks with what is written there; words are longer than numbers, so there are fewer."""
     if axis.words is None:
         return [(tick, number(tick)) for tick in ticks]
@@ -162,7 +166,7 @@ def _told(ticks: Sequence[float], axis: Axis) -> list[tuple[float, str]]:
     return told[:: -(-len(told) // _MOST_WORDS) or 1]
 
 
-def _between(band: Band, across: Scale, up: Scale) -> str:
+def _between(band: ChartBand, across: ChartScale, up: ChartScale) -> str:
     there = list(zip(band.x, band.high, strict=True))
     back = list(zip(band.x, band.low, strict=True))[::-1]
     path = " ".join(
@@ -173,11 +177,11 @@ def _between(band: Band, across: Scale, up: Scale) -> str:
     return f'<polygon points="{path}" fill="#ccc" stroke="none"/>'
 
 
-def _named(axis: Axis) -> str:
+def _named(axis: ChartAxis) -> str:
     return f"{axis.label} (log scale)" if axis.log else axis.label
 
 
-def _curve(line: Curve, i: int, across: Scale, up: Scale) -> list[str]:
+def _curve(line: ChartCurve, i: int, across: ChartScale, up: ChartScale) -> list[str]:
     places = [
         (px, py)
         for vx, vy in zip(line.x, line.y, strict=True)
@@ -192,7 +196,7 @@ def _curve(line: Curve, i: int, across: Scale, up: Scale) -> list[str]:
     return parts + [_mark(px, py, i) for px, py in places[::every]]
 
 
-def _legend(line: Curve, i: int, every: int) -> list[str]:
+def _legend(line: ChartCurve, i: int, every: int) -> list[str]:
     left, y = _LEFT + _WIDTH + 12, _TOP + 10 + every * i
     parts = []
     if line.joined:

@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 
 from discreet.core.errors import Unsupported
 from discreet.report.drawing import bar_chart as svg
-from discreet.report.drawing.line_chart import Axis, Band, Curve, curves, number
+from discreet.report.drawing.line_chart import ChartAxis, ChartBand, ChartCurve, curves, number
 
 # ── Figures ──────────────────────────────────────────────────────────────────────────────────────
 # Released numbers as pictures: labelled, with error bars, readable in black and white.
@@ -82,7 +82,7 @@ _LINE = 110
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Bars:
+class BarPanel:
     """Horizontal bars with whiskers from ``low`` to ``high`` where these are known."""
 
     labels: Sequence[str]
@@ -153,15 +153,15 @@ class Bars:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Lines:
+class LinePanel:
     """Up to nine curves, and a grey band."""
 
-    lines: Sequence[Curve]
-    x: Axis
-    y: Axis
+    lines: Sequence[ChartCurve]
+    x: ChartAxis
+    y: ChartAxis
     title: str
     note: str
-    band: Band | None = None
+    band: ChartBand | None = None
 
     @property
     def tall(self) -> float:
@@ -209,7 +209,7 @@ class Lines:
         axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), frameon=False, fontsize=8)
 
 
-Panel: TypeAlias = Bars | Lines
+Panel: TypeAlias = BarPanel | LinePanel
 
 
 def save(panels: Sequence[Panel], path: Path) -> Path:
@@ -267,5 +267,5 @@ def plain(text: str) -> str:
     return text.replace("$", r"\$")
 
 
-def _named(axis: Axis) -> str:
+def _named(axis: ChartAxis) -> str:
     return f"{axis.label} (log scale)" if axis.log else axis.label

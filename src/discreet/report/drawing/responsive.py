@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from html import escape
 
 from discreet.report.drawing import bar_chart as svg
-from discreet.report.drawing.line_chart import Axis, Band, Curve, Scale
-from discreet.report.drawing.panel import Bars, Lines, Panel, printable
+from discreet.report.drawing.line_chart import ChartAxis, ChartBand, ChartCurve, ChartScale
+from discreet.report.drawing.panel import BarPanel, LinePanel, Panel, printable
 
 _MOST = 40
 _TALL = 220
@@ -23,7 +23,7 @@ _SERIES = 6
 
 def drawn(panel: Panel) -> str:
     """A panel as HTML with SVG inside; everything is escaped."""
-    return _bars(panel) if isinstance(panel, Bars) else _lines(panel)
+    return _bars(panel) if isinstance(panel, BarPanel) else _lines(panel)
 
 
 def meter(parts: Sequence[tuple[str, float]], *, words: str) -> str:
@@ -49,14 +49,14 @@ def number(value: float) -> str:
 # ── bars ──────────────────────────────────────────────────────────────────────────────────────
 
 
-def _bars(panel: Bars) -> str:
+def _bars(panel: BarPanel) -> str:
     many = min(len(panel.labels), _MOST)
     ends = (*panel.low[:many], *panel.high[:many])
     shown = [*panel.values[:many], *(end for end in ends if end is not None)] or [0.0]
     low, high = (
         svg.log_ends(shown) if panel.log else svg.plain_ends(shown if panel.dots else [*shown, 0.0])
     )
-    scale = Scale(low=low, high=high, start=0.0, end=100.0, log=panel.log)
+    scale = ChartScale(low=low, high=high, start=0.0, end=100.0, log=panel.log)
     rows = "\n".join(_bar(panel, i, scale) for i in range(many))
     left = len(panel.labels) - many
     more = f" {left:,} more are in the table." if left else ""
@@ -67,7 +67,7 @@ def _bars(panel: Bars) -> str:
     )
 
 
-def _bar(panel: Bars, i: int, scale: Scale) -> str:
+def _bar(panel: BarPanel, i: int, scale: ChartScale) -> str:
     value, low, high = panel.values[i], panel.low[i], panel.high[i]
     foot = scale.low if panel.log or panel.dots else 0.0
     at, base = _place(scale, value), _place(scale, foot)
@@ -96,7 +96,7 @@ def _bar(panel: Bars, i: int, scale: Scale) -> str:
     )
 
 
-def _place(scale: Scale, value: float) -> float:
+def _place(scale: ChartScale, value: float) -> float:
     place = scale.place(value)
     return 0.0 if place is None else min(max(place, 0.0), 100.0)
 
@@ -104,11 +104,13 @@ def _place(scale: Scale, value: float) -> float:
 # ── curves ────────────────────────────────────────────────────────────────────────────────────
 
 
-def _lines(panel: Lines) -> str:
-    across = Scale.of([v for line in panel.lines for v in line.x], panel.x, start=0.0, end=100.0)
+def _lines(panel: LinePanel) -> str:
+    across = ChartScale.of(
+        [v for line in panel.lines for v in line.x], panel.x, start=0.0, end=100.0
+    )
     heights = [v for line in panel.lines for v in line.y]
     heights += [] if panel.band is None else [*panel.band.low, *panel.band.high]
-    up = Scale.of(heights, panel.y, start=100.0, end=0.0)
+    up = ChartScale.of(heights, panel.y, start=100.0, end=0.0)
     inside = [] if panel.band is None else [_band(panel.band, across, up)]
     inside += [_path(line, i, across, up) for i, line in enumerate(panel.lines)]
     dots = [_dots(line, i, across, up) for i, line in enumerate(panel.lines)]
@@ -127,21 +129,21 @@ def _lines(panel: Lines) -> str:
     )
 
 
-def _up(up: Scale) -> str:
+def _up(up: ChartScale) -> str:
     return "".join(
         f'<text x="100%" y="{_place(up, tick):.2f}%" dy="4" text-anchor="end">{number(tick)}</text>'
         for tick in up.ticks()
     )
 
 
-def _grid(up: Scale) -> str:
+def _grid(up: ChartScale) -> str:
     return "".join(
         f'<line class="grid" x1="0" x2="100%" y1="{y:.2f}%" y2="{y:.2f}%"/>'
         for y in (_place(up, tick) for tick in up.ticks())
     )
 
 
-def _across(across: Scale, axis: Axis) -> str:
+def _across(across: ChartScale, axis: ChartAxis) -> str:
     told = [(t, number(t) if axis.words is None else axis.words(t)) for t in across.ticks()]
     told = [(t, words) for t, words in told if words]
     # A phone has room for five words.
@@ -157,7 +159,7 @@ def _anchor(place: float) -> str:
 
 
 def _points(
-    x: Sequence[float], y: Sequence[float], across: Scale, up: Scale
+    x: Sequence[float], y: Sequence[float], across: ChartScale, up: ChartScale
 ) -> list[tuple[float, float]]:
     return [
         (px, py)
@@ -171,20 +173,20 @@ def _joined(points: Sequence[tuple[float, float]]) -> str:
     return " ".join(f"{x * share:.1f},{y * share:.1f}" for x, y in points)
 
 
-def _path(line: Curve, i: int, across: Scale, up: Scale) -> str:
+def _path(line: ChartCurve, i: int, across: ChartScale, up: ChartScale) -> str:
     points = _points(line.x, line.y, across, up)
     if not line.joined or len(points) < 2:
         return ""
     return f'<polyline class="line s{i % _SERIES + 1}" points="{_joined(points)}"/>'
 
 
-def _band(band: Band, across: Scale, up: Scale) -> str:
+def _band(band: ChartBand, across: ChartScale, up: ChartScale) -> str:
     there = _points(band.x, band.high, across, up)
     back = _points(band.x, band.low, across, up)[::-1]
     return f'<polygon class="band" points="{_joined([*there, *back])}"/>'
 
 
-def _dots(line: Curve, i: int, across: Scale, up: Scale) -> str:
+def _dots(line: ChartCurve, i: int, across: ChartScale, up: ChartScale) -> str:
     points = _points(line.x, line.y, across, up)
     if line.joined and len(points) > 12:
         return ""  # the line itself is enough
@@ -195,7 +197,7 @@ def _dots(line: Curve, i: int, across: Scale, up: Scale) -> str:
     )
 
 
-def _legend(line: Curve, i: int) -> str:
+def _legend(line: ChartCurve, i: int) -> str:
     kind = f"s{i % _SERIES + 1}"
     mark = (
         f'<line class="line {kind}" x1="0" x2="24" y1="6" y2="6"/>'
@@ -208,5 +210,5 @@ def _legend(line: Curve, i: int) -> str:
     )
 
 
-def _named(axis: Axis) -> str:
+def _named(axis: ChartAxis) -> str:
     return f"{axis.label} (log scale)" if axis.log else axis.label

@@ -13,7 +13,7 @@ from discreet.server.middleware.errors import Busy
 _Kept = TypeVar("_Kept")
 
 
-class Turns:
+class ConcurrencyLimit:
     """One at a time; few wait, for a while, so that threads are left for everybody else."""
 
     def __init__(self, busy: str, *, waiting: int, seconds: float = 20.0) -> None:
@@ -42,7 +42,7 @@ class Turns:
             self._room.release()
 
 
-class Memory(Generic[_Kept]):
+class BoundedCache(Generic[_Kept]):
     """What was used last, as much of it as has room: things count by their weight."""
 
     def __init__(self, *, most: int) -> None:

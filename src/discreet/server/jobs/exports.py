@@ -11,19 +11,19 @@ from discreet.report import release_report as page
 from discreet.report.range_section import shown
 from discreet.server import plans as planning
 from discreet.server.config import TableConfig
-from discreet.server.jobs.release_jobs import Row
-from discreet.server.schemas import Download, Job, Result
-from discreet.tables.range_release import AnyRanges, ChargedGrid, ChargedRanges
+from discreet.server.jobs.release_jobs import JobRow
+from discreet.server.schemas import DownloadInfo, JobInfo, ResultInfo
+from discreet.tables.range_release import AnyRanges, ChargedGridRelease, ChargedRangeRelease
 from discreet.tables.release import Release
 
 Kind: TypeAlias = Literal["json", "csv", "html"]
 _TYPES = {"json": "application/json", "csv": "text/csv", "html": "text/html"}
 
 
-def job(row: Row, *, stage: str | None) -> Job:
+def job(row: JobRow, *, stage: str | None) -> JobInfo:
     """A job for its owner."""
     words = {"queued": "waiting for its turn", "running": stage or "running"}
-    return Job(
+    return JobInfo(
         id=row.id,
         request_id=row.request,
         table=row.subject,
@@ -42,25 +42,25 @@ def job(row: Row, *, stage: str | None) -> Job:
     )
 
 
-def _result(text: str) -> Result:
+def _result(text: str) -> ResultInfo:
     content = json.loads(text)
-    return Result(releases=tuple(content["releases"]), ranges=tuple(content["ranges"]))
+    return ResultInfo(releases=tuple(content["releases"]), ranges=tuple(content["ranges"]))
 
 
-def objects(row: Row) -> tuple[list[Release], list[AnyRanges]]:
+def objects(row: JobRow) -> tuple[list[Release], list[AnyRanges]]:
     """The released numbers, read and checked."""
     content = json.loads(row.result or "{}")
     releases = [Release.from_json(json.dumps(one)) for one in content["releases"]]
     return releases, [_ranges(one) for one in content["ranges"]]
 
 
-def download(row: Row, table: TableConfig, kind: Kind) -> Download:
+def download(row: JobRow, table: TableConfig, kind: Kind) -> DownloadInfo:
     """A file; what a spreadsheet would take for a formula is disarmed in the CSV."""
     if kind not in _TYPES:
         raise InvalidArgument(f"format must be one of {', '.join(_TYPES)}.")
     found = planning.question(table, json.loads(row.asked))
     releases, ranges = objects(row)
-    report = page.Report(
+    report = page.ReleaseReport(
         title=row.title,
         releases=tuple(releases),
         guarantee=[*releases, *ranges][0].receipt.guarantee,  # as it was charged
@@ -75,14 +75,14 @@ def download(row: Row, table: TableConfig, kind: Kind) -> Download:
     else:
         text = page.as_html(report) if kind == "html" else row.result or ""
     name = f"{row.subject}-{row.id[:8]}.{kind}"
-    return Download(name=name, media_type=_TYPES[kind], text=text)
+    return DownloadInfo(name=name, media_type=_TYPES[kind], text=text)
 
 
 def _ranges(content: dict[str, Any]) -> AnyRanges:
     text = json.dumps(content)
     if "discreet_grid" in content:
-        return ChargedGrid.from_json(text)
-    return ChargedRanges.from_json(text)
+        return ChargedGridRelease.from_json(text)
+    return ChargedRangeRelease.from_json(text)
 
 
 def _time(milliseconds: int) -> str:

@@ -18,7 +18,7 @@ from typing import Any, cast
 from discreet.core.errors import InvalidArgument
 from discreet.ledger.account import Receipt
 from discreet.ledger.store import Session, Store, Value
-from discreet.server.config import Rates
+from discreet.server.config import RateConfig
 from discreet.server.middleware.errors import Busy, Conflict
 from discreet.server.schemas import State
 from discreet.server.store import now
@@ -33,7 +33,7 @@ _COLUMNS = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
+class JobRow:
     """A job as it stands."""
 
     id: str
@@ -65,7 +65,7 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Order:
+class JobOrder:
     """What is asked for, by whom, and who pays."""
 
     person: str
@@ -82,19 +82,19 @@ class Order:
         return hashlib.sha256(f"{self.table}\n{self.statistics}".encode()).hexdigest()
 
 
-class Queue:
+class JobQueue:
     """The jobs of a store; workers share it."""
 
-    def __init__(self, store: Store, rates: Rates) -> None:
+    def __init__(self, store: Store, rates: RateConfig) -> None:
         self._store = store
         self._rates = rates
 
-    def find(self, person: str, request_id: str) -> Row | None:
+    def find(self, person: str, request_id: str) -> JobRow | None:
         """The job of a request, if there is one."""
         with self._store.read() as session:
             return _by_request(session, person, request_id)
 
-    def submit(self, order: Order) -> Row:
+    def submit(self, order: JobOrder) -> JobRow:
         """A job for a request; the same request again is the same job."""
         check_request(order.request_id)
         with self._store.write() as session:
@@ -111,7 +111,7 @@ class Queue:
             )
         return known
 
-    def get(self, number: str) -> Row | None:
+    def get(self, number: str) -> JobRow | None:
         """A job by its number."""
         if not number.isalnum():  # no number of ours; PostgreSQL takes no NUL in a text
             return None
@@ -119,7 +119,7 @@ class Queue:
             rows = session.run(f"SELECT {_COLUMNS} FROM jobs WHERE id = ?", number)  # noqa: S608
         return _row(rows[0]) if rows else None
 
-    def listed(self, person: str | None, *, most: int = 200) -> Sequence[Row]:
+    def listed(self, person: str | None, *, most: int = 200) -> Sequence[JobRow]:
         """The jobs of a person, or of everybody, newest first; without their results."""
         columns = _COLUMNS.replace("result", "NULL")
         text = f"SELECT {columns} FROM jobs "  # noqa: S608 - our own words
@@ -139,7 +139,7 @@ class Queue:
 
     # ── for runners ──────────────────────────────────────────────────────────
 
-    def claim(self) -> Row | None:
+    def claim(self) -> JobRow | None:
         """The oldest job that nobody works on, now leased to the caller; None if there is none."""
         with self._store.read() as session:  # most looks find nothing: no write lock for those
             if not session.run("SELECT 1 FROM jobs WHERE settled = 0 AND lease < ? LIMIT 1", now()):
@@ -169,24 +169,24 @@ class Queue:
             for claim in claims:
                 session.run("UPDATE jobs SET lease = ? WHERE claim = ?", self._lease(), claim)
 
-    def publish(self, job: Row, result: str, receipt: Receipt) -> bool:
+    def publish(self, job: JobRow, result: str, receipt: Receipt) -> bool:
         """Store the answer, if the caller still holds the lease: from here on it is the answer."""
         return self._end(job, "done", result=result, receipt=receipt)
 
     def refuse(
-        self, job: Row, state: State, *, problem: str, error: str, receipt: Receipt | None = None
+        self, job: JobRow, state: State, *, problem: str, error: str, receipt: Receipt | None = None
     ) -> bool:
         """Store why there will be no answer."""
         return self._end(job, state, problem=problem, error=error, receipt=receipt)
 
-    def settled(self, job: Row) -> None:
+    def settled(self, job: JobRow) -> None:
         """The ledger knows what became of it: nobody need look at the job again."""
         with self._store.write() as session:
             session.run("UPDATE jobs SET settled = 1 WHERE id = ?", job.id)
 
     def _end(
         self,
-        job: Row,
+        job: JobRow,
         state: State,
         *,
         result: str | None = None,
@@ -233,7 +233,7 @@ def _waiting(session: Session, person: str | None = None) -> int:
     return int(session.run(f"{text} AND person = ?", person)[0][0])
 
 
-def _insert(session: Session, order: Order) -> None:
+def _insert(session: Session, order: JobOrder) -> None:
     values: dict[str, Value] = {
         "id": secrets.token_hex(16),
         "person": order.person,
@@ -264,7 +264,7 @@ def _line(text: str) -> str:
     return clean if len(clean) <= _LONGEST else clean[: _LONGEST - 3] + "..."
 
 
-def _by_request(session: Session, person: str, request_id: str) -> Row | None:
+def _by_request(session: Session, person: str, request_id: str) -> JobRow | None:
     rows = session.run(
         f"SELECT {_COLUMNS} FROM jobs WHERE person = ? AND request = ?",  # noqa: S608 - our words
         *(person, request_id),
@@ -272,8 +272,8 @@ def _by_request(session: Session, person: str, request_id: str) -> Row | None:
     return _row(rows[0]) if rows else None
 
 
-def _row(values: Sequence[Any]) -> Row:
+def _row(values: Sequence[Any]) -> JobRow:
     found: Mapping[str, Any] = dict(zip(_COLUMNS.split(", "), values, strict=True))
-    return Row(
+    return JobRow(
         **{**found, "settled": bool(found["settled"]), "state": cast("State", found["state"])}
     )

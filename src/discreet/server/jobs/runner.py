@@ -16,10 +16,10 @@ from discreet.ledger.account import Reservation
 from discreet.ledger.store import StoreFailure
 from discreet.server import plans as planning
 from discreet.server.config import Config, TableConfig
-from discreet.server.jobs.release_jobs import MOST_ATTEMPTS, Queue, Row
-from discreet.server.ledger_view import Budgets
+from discreet.server.jobs.release_jobs import MOST_ATTEMPTS, JobQueue, JobRow
+from discreet.server.ledger_view import UserBudgets
 from discreet.server.middleware.errors import problem_of
-from discreet.server.table_registry import Opener
+from discreet.server.table_registry import TableOpener
 from discreet.tables._execute import answer_held, hold
 from discreet.tables.release import Release, read_receipt
 from discreet.tables.table import Table
@@ -31,15 +31,15 @@ _CLOSED = "The data of this table cannot be opened: ask the owner."
 _FAILED = "The release failed; what was reserved for it stays spent. Ask the owner."
 
 
-class Runner:
+class JobRunner:
     """The threads of one worker that carry out jobs, and one that keeps their leases."""
 
     def __init__(
         self,
         config: Config,
-        queue: Queue,
-        budgets: Budgets,
-        opener: Opener,
+        queue: JobQueue,
+        budgets: UserBudgets,
+        opener: TableOpener,
         *,
         note: Callable[[str, BaseException], None],
     ) -> None:
@@ -137,7 +137,7 @@ class Runner:
             with suppress(StoreFailure):
                 self._queue.keep(tuple(self._claims))
 
-    def _run(self, job: Row) -> None:
+    def _run(self, job: JobRow) -> None:
         claim = job.claim or ""
         self._claims.add(claim)
         try:
@@ -152,7 +152,7 @@ class Runner:
             self._stages.pop(job.id, None)
             self._told(job.id)
 
-    def _carry_out(self, job: Row) -> None:
+    def _carry_out(self, job: JobRow) -> None:
         held: Reservation | None = None
         try:
             table = self._config.tables[job.subject]
@@ -191,25 +191,25 @@ class Runner:
             self._note(f"table {table.name}", error)
             raise Unsupported(_CLOSED) from None
 
-    def _fail(self, job: Row, held: Reservation | None, problem: str, words: str) -> None:
+    def _fail(self, job: JobRow, held: Reservation | None, problem: str, words: str) -> None:
         receipt = None if held is None else held.receipt
         if self._queue.refuse(job, "failed", problem=problem, error=words, receipt=receipt):
             self._told(job.id)
             if held is not None:
                 self._settled(job, held, "failed")
 
-    def _give_up(self, job: Row) -> None:
+    def _give_up(self, job: JobRow) -> None:
         """A job whose workers died again and again; its reservation, if any, stays open."""
         self._queue.refuse(job, "failed", problem="failure", error=_FAILED)
 
-    def _settle(self, job: Row) -> None:
+    def _settle(self, job: JobRow) -> None:
         """The worker died between the answer and the note about it."""
         if job.receipt is not None:
             receipt = read_receipt(json.loads(job.receipt))
             held = Reservation(self._budgets.account(job.account), receipt)
             self._settled(job, held, "released" if job.state == "done" else "failed")
 
-    def _settled(self, job: Row, held: Reservation, outcome: str) -> None:
+    def _settled(self, job: JobRow, held: Reservation, outcome: str) -> None:
         with suppress(InvalidArgument):  # it was settled before the worker died
             held.settle("released" if outcome == "released" else "failed")
         self._queue.settled(job)

@@ -23,11 +23,11 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from discreet.server.config import Config, is_loopback
 from discreet.server.middleware import monitoring as log
-from discreet.server.middleware.errors import Problem, SignInNeeded
-from discreet.server.middleware.monitoring import METHODS, Metrics
-from discreet.server.middleware.rate_limit import Rate
+from discreet.server.middleware.errors import ProblemDetail, SignInNeeded
+from discreet.server.middleware.monitoring import METHODS, ServerMetrics
+from discreet.server.middleware.rate_limit import RateLimit
 from discreet.server.service import Service
-from discreet.server.users import Person
+from discreet.server.users import User
 
 COOKIE = "discreet_session"
 _SAFE = ("GET", "HEAD", "OPTIONS")
@@ -53,9 +53,9 @@ def service_of(request: Request) -> Service:
     return found
 
 
-def caller(request: Request) -> Person:
+def caller(request: Request) -> User:
     """Who asks; SignInNeeded if nobody is signed in."""
-    found: Person | None = getattr(request.state, "who", None)
+    found: User | None = getattr(request.state, "who", None)
     if found is None:
         raise SignInNeeded("Sign in with a token.")
     return found
@@ -66,31 +66,31 @@ def csrf_of(request: Request) -> str:
     return str(getattr(request.state, "csrf", ""))
 
 
-Who = Annotated[Person, Depends(caller)]
+Who = Annotated[User, Depends(caller)]
 Serving = Annotated[Service, Depends(service_of)]
 
 
-class _Refused(Exception):
+class _RequestRefused(Exception):
     """An answer without asking the application."""
 
     def __init__(self, status: int, code: str, detail: str, *, wait: int | None = None) -> None:
         super().__init__(detail)
-        self.problem = Problem(status=status, problem=code, detail=detail)
+        self.problem = ProblemDetail(status=status, problem=code, detail=detail)
         self.wait = wait
 
 
-class Guard:
+class AuthMiddleware:
     """The layer around the application."""
 
-    def __init__(self, app: ASGIApp, *, service: Service, metrics: Metrics) -> None:
+    def __init__(self, app: ASGIApp, *, service: Service, metrics: ServerMetrics) -> None:
         self._app = app
         self._service = service
         self._config: Config = service.config
         self._metrics = metrics
-        self._rate = Rate(
+        self._rate = RateLimit(
             per_second=self._config.rates.requests_per_second, burst=self._config.rates.burst
         )
-        self._strangers = Rate(per_second=1, burst=self._config.rates.burst)
+        self._strangers = RateLimit(per_second=1, burst=self._config.rates.burst)
         self._lookups: CapacityLimiter | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -113,16 +113,18 @@ class Guard:
         self._metrics.begin()
         try:
             await self._within(scope, receive, answer)
-        except _Refused as refusal:
+        except _RequestRefused as refusal:
             await _send(answer, refusal.problem, wait=refusal.wait)
         except Exception as error:  # noqa: BLE001 - a server never shows its inside
             log.failure(f"request={number}", error)
             if "status" not in seen:
-                problem = Problem(status=500, problem="failure", detail="Something went wrong.")
+                problem = ProblemDetail(
+                    status=500, problem="failure", detail="Something went wrong."
+                )
                 await _send(answer, problem)
         finally:
             spent = time.perf_counter() - began
-            who: Person | None = scope["state"].get("who")
+            who: User | None = scope["state"].get("who")
             route = _template(scope)
             status = seen.get("status", 499)
             self._metrics.end(scope["method"], route, status, spent)
@@ -138,7 +140,9 @@ class Guard:
     async def _within(self, scope: Scope, receive: Receive, send: Send) -> None:
         headers = {name.lower(): value for name, value in scope["headers"]}
         if any(_twice(scope, name) for name in (b"authorization", b"host", b"x-csrf-token")):
-            raise _Refused(400, "ambiguous", "A header that decides something is there twice.")
+            raise _RequestRefused(
+                400, "ambiguous", "A header that decides something is there twice."
+            )
         self._check_host(scope, headers)
         bearer = await self._recognise(scope, headers)
         body = await self._body(headers, receive)
@@ -154,12 +158,12 @@ class Guard:
             return
         if self._config.proxy and self._config.certificate is None and scope["scheme"] != "https":
             # Only the word of a declared proxy changes the scheme of a plain connection.
-            raise _Refused(403, "not-encrypted", "Come through the proxy, encrypted.")
+            raise _RequestRefused(403, "not-encrypted", "Come through the proxy, encrypted.")
         host = _host(headers.get(b"host", b"").decode("latin-1"))
         known = {self._config.host, *self._config.hosts}
         if host in known or (self._config.loopback and is_loopback(host)):
             return
-        raise _Refused(421, "wrong-host", "This server has another name.")
+        raise _RequestRefused(421, "wrong-host", "This server has another name.")
 
     async def _recognise(self, scope: Scope, headers: Mapping[bytes, bytes]) -> bool:
         """Set who asks; whether it was by a token that no browser sends by itself."""
@@ -173,7 +177,9 @@ class Guard:
                 who = await self._aside(people.by_token, token.strip())
             if who is None:
                 self._take(self._strangers, client)
-                raise _Refused(401, "sign-in-needed", "The token is unknown, too old or revoked.")
+                raise _RequestRefused(
+                    401, "sign-in-needed", "The token is unknown, too old or revoked."
+                )
             scope["state"]["who"] = who
             self._take(self._rate, who.key)
             return True
@@ -188,15 +194,15 @@ class Guard:
             self._take(self._strangers, client)
         return False
 
-    def _take(self, rate: Rate, key: str) -> None:
+    def _take(self, rate: RateLimit, key: str) -> None:
         wait = rate.take(key)
         if wait:
-            raise _Refused(429, "busy", "Too many requests; nothing was spent.", wait=wait)
+            raise _RequestRefused(429, "busy", "Too many requests; nothing was spent.", wait=wait)
 
     async def _body(self, headers: Mapping[bytes, bytes], receive: Receive) -> bytes:
         most = self._config.rates.body_bytes
         length = headers.get(b"content-length", b"0")
-        too_large = _Refused(413, "too-large", f"A request may have {most} bytes at most.")
+        too_large = _RequestRefused(413, "too-large", f"A request may have {most} bytes at most.")
         if not length.isdigit() or int(length) > most:
             raise too_large
         parts: list[bytes] = []
@@ -207,19 +213,19 @@ class Guard:
                 while more:
                     message = await receive()
                     if message["type"] == "http.disconnect":
-                        raise _Refused(400, "gone", "The client is gone.")
+                        raise _RequestRefused(400, "gone", "The client is gone.")
                     parts.append(message.get("body", b""))
                     size += len(parts[-1])
                     if size > most:
                         raise too_large
                     more = message.get("more_body", False)
         except TimeoutError:
-            raise _Refused(408, "too-slow", "The request took too long to arrive.") from None
+            raise _RequestRefused(408, "too-slow", "The request took too long to arrive.") from None
         return b"".join(parts)
 
     def _check_forgery(self, scope: Scope, headers: Mapping[bytes, bytes], body: bytes) -> None:
         """An unsafe request of a browser must come from our own pages."""
-        refusal = _Refused(403, "forgery", "This did not come from a page of this server.")
+        refusal = _RequestRefused(403, "forgery", "This did not come from a page of this server.")
         site = headers.get(b"sec-fetch-site", b"same-origin")
         if site not in (b"same-origin", b"none"):
             raise refusal
@@ -268,7 +274,7 @@ def _replay(body: bytes, receive: Receive) -> Receive:
     return again
 
 
-async def _send(send: Send, problem: Problem, *, wait: int | None = None) -> None:
+async def _send(send: Send, problem: ProblemDetail, *, wait: int | None = None) -> None:
     body = json.dumps({"problem": problem.problem, "detail": problem.detail}).encode()
     headers = [
         (b"content-type", b"application/json"),

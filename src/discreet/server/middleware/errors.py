@@ -39,7 +39,7 @@ class Busy(PrivacyError):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Problem:
+class ProblemDetail:
     """What a caller is told."""
 
     status: int
@@ -83,10 +83,10 @@ def understood(what: str) -> Iterator[None]:
         raise InvalidArgument(f"{what}: cannot be understood; check types and sizes.") from None
 
 
-def problem_of(error: PrivacyError) -> Problem:
+def problem_of(error: PrivacyError) -> ProblemDetail:
     """The package's own errors never quote a private value, so their words may be sent."""
     for kind, status, code in _KNOWN:
         if isinstance(error, kind):
             detail = "The store does not answer." if status == 503 else str(error)
-            return Problem(status=status, problem=code, detail=detail)
-    return Problem(status=500, problem="failure", detail="Something went wrong.")
+            return ProblemDetail(status=status, problem=code, detail=detail)
+    return ProblemDetail(status=500, problem="failure", detail="Something went wrong.")

@@ -44,7 +44,7 @@ METHODS = ("GET", "POST", "PUT", "DELETE", "HEAD")
 _SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
 
 
-class Metrics:
+class ServerMetrics:
     """What one worker has seen since it began."""
 
     def __init__(self) -> None:

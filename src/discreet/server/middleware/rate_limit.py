@@ -9,7 +9,7 @@ import time
 _MOST = 10_000
 
 
-class Rate:
+class RateLimit:
     """So many requests a second, and so many at once."""
 
     def __init__(self, *, per_second: float, burst: int) -> None:

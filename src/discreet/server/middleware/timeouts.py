@@ -16,7 +16,7 @@ _FULL = (
 )
 
 
-class Impatient(H11Protocol):
+class TimeoutMiddleware(H11Protocol):
     """HTTP whose headers must arrive in time; the body is the guard's."""
 
     seconds: ClassVar[float] = 10.0

@@ -7,53 +7,53 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 from discreet.report.drawing import responsive as fluid
-from discreet.report.drawing.line_chart import Axis, Curve
-from discreet.report.drawing.panel import Bars, Lines
+from discreet.report.drawing.line_chart import ChartAxis, ChartCurve
+from discreet.report.drawing.panel import BarPanel, LinePanel
 from discreet.report.plot import panel
 from discreet.report.range_section import cumulative
 from discreet.server.schemas import (
-    AccountShown,
-    BudgetShown,
-    ConsentLevel,
-    LeakageShown,
-    Planned,
-    Point,
-    RangesPlanned,
-    StatisticPlanned,
+    AccountInfo,
+    BudgetInfo,
+    ErrorPoint,
+    LeakageInfo,
+    PlanInfo,
+    PrivacyLevelInfo,
+    RangePlanInfo,
+    StatisticPlanInfo,
 )
-from discreet.tables.range_release import AnyRanges, ChargedRanges
+from discreet.tables.range_release import AnyRanges, ChargedRangeRelease
 from discreet.tables.release import Release
 
 _MOST_LINES = 6
 _DAY_S = 86_400
 
 
-def curve(points: Sequence[Point], *, now: Point, measure: str, unit: str) -> str:
+def curve(points: Sequence[ErrorPoint], *, now: ErrorPoint, measure: str, unit: str) -> str:
     """The error against the amount, with what is asked for."""
     known = [(p.amount, p.width) for p in points if p.width is not None and p.width > 0]
     if len(known) < 2:
         return ""
-    lines = [Curve(label="error", x=[x for x, _ in known], y=[y for _, y in known])]
+    lines = [ChartCurve(label="error", x=[x for x, _ in known], y=[y for _, y in known])]
     if now.width:
-        lines.append(Curve(label="as asked", x=[now.amount], y=[now.width], joined=False))
+        lines.append(ChartCurve(label="as asked", x=[now.amount], y=[now.width], joined=False))
     return fluid.drawn(
-        Lines(
+        LinePanel(
             lines=lines,
-            x=Axis(label=measure, log=True),
-            y=Axis(label=unit, log=True),
+            x=ChartAxis(label=measure, log=True),
+            y=ChartAxis(label=unit, log=True),
             title=f"What another {measure} would give",
             note="Computed from the declared columns alone; no row was read.",
         )
     )
 
 
-def alternatives(one: StatisticPlanned) -> str:
+def alternatives(one: StatisticPlanInfo) -> str:
     """Other mechanisms at the same price."""
     known = [(a, a.width) for a in one.alternatives if a.width is not None]
     if len(known) < 2:
         return ""
     return fluid.drawn(
-        Bars(
+        BarPanel(
             labels=[f"{a.name} (as asked)" if a.chosen else a.name for a, _ in known],
             values=[width for _, width in known],
             low=[None] * len(known),
@@ -65,11 +65,11 @@ def alternatives(one: StatisticPlanned) -> str:
     )
 
 
-def structures(one: RangesPlanned) -> str:
+def structures(one: RangePlanInfo) -> str:
     """Range structures: their errors by the size of a range."""
     best = one.structures[:_MOST_LINES]
     bars = fluid.drawn(
-        Bars(
+        BarPanel(
             labels=[s.name for s in one.structures],
             values=[s.rmse for s in one.structures],
             low=[None] * len(one.structures),
@@ -81,10 +81,10 @@ def structures(one: RangesPlanned) -> str:
     )
     places = [float(i) for i in range(len(one.shown))]
     lines = fluid.drawn(
-        Lines(
-            lines=[Curve(label=s.name, x=places, y=list(s.errors)) for s in best],
-            x=Axis(label="size of the range", words=lambda tick: _word(one.shown, tick)),
-            y=Axis(label="standard error", log=True),
+        LinePanel(
+            lines=[ChartCurve(label=s.name, x=places, y=list(s.errors)) for s in best],
+            x=ChartAxis(label="size of the range", words=lambda tick: _word(one.shown, tick)),
+            y=ChartAxis(label="standard error", log=True),
             title="Error by the size of a range",
             note="A structure that is good for single values may be bad for wide ranges.",
         )
@@ -92,7 +92,7 @@ def structures(one: RangesPlanned) -> str:
     return bars + (lines if len(places) > 1 else "")
 
 
-def budget_meter(budget: BudgetShown, *, now: float | None = None) -> str:
+def budget_meter(budget: BudgetInfo, *, now: float | None = None) -> str:
     """What is spent, what this would take, what is left."""
     # Squares of mu add up, so a share of the limit is one of squares.
     power = 2 if budget.currency == "mu" else 1
@@ -106,7 +106,7 @@ def budget_meter(budget: BudgetShown, *, now: float | None = None) -> str:
     return fluid.meter(parts, words=words)
 
 
-def over_time(accounts: Sequence[AccountShown]) -> str:
+def over_time(accounts: Sequence[AccountInfo]) -> str:
     """What is left of each account, as a share of its limit."""
     now = datetime.now(UTC).timestamp()
     lines = []
@@ -122,34 +122,36 @@ def over_time(accounts: Sequence[AccountShown]) -> str:
             y += [last if x[2:] else left, left]
             last = left
         if x:
-            lines.append(Curve(label=one.budget.account, x=[*x, max(now, x[-1])], y=[*y, last]))
+            lines.append(
+                ChartCurve(label=one.budget.account, x=[*x, max(now, x[-1])], y=[*y, last])
+            )
     if not lines:
         return ""
     left_out = len(accounts) - _MOST_LINES
     first = min(line.x[0] for line in lines)
     return fluid.drawn(
-        Lines(
+        LinePanel(
             lines=lines,
-            x=Axis(
+            x=ChartAxis(
                 label="time (UTC)",
                 words=lambda tick: _moment(tick, span=now - first),
                 zero=False,
             ),
-            y=Axis(label="left, % of the limit"),
+            y=ChartAxis(label="left, % of the limit"),
             title="Budget over time",
             note=f"{left_out} more accounts are in the table." if left_out > 0 else "",
         )
     )
 
 
-def spenders(accounts: Sequence[AccountShown]) -> str:
+def spenders(accounts: Sequence[AccountInfo]) -> str:
     """Who spent what."""
     shares = [
         (one.budget.account, 100 * (1 - one.budget.remaining / one.budget.limit))
         for one in accounts
     ]
     return fluid.drawn(
-        Bars(
+        BarPanel(
             labels=[name for name, _ in shares],
             values=[share for _, share in shares],
             low=[None] * len(shares),
@@ -161,29 +163,29 @@ def spenders(accounts: Sequence[AccountShown]) -> str:
     )
 
 
-def leaks(found: LeakageShown) -> str:
+def leaks(found: LeakageInfo) -> str:
     """What the value of each time leaks, and what noise would do."""
     places = [float(i) for i in range(len(found.over_time))]
     names = [one.time for one in found.over_time]
     lines = fluid.drawn(
-        Lines(
+        LinePanel(
             lines=[
-                Curve(label="leaks", x=places, y=[one.leaks for one in found.over_time]),
-                Curve(
+                ChartCurve(label="leaks", x=places, y=[one.leaks for one in found.over_time]),
+                ChartCurve(
                     label="promised by the noise",
                     x=places,
                     y=[one.promised for one in found.over_time],
                 ),
             ],
-            x=Axis(label="time", words=lambda tick: _word(names, tick)),
-            y=Axis(label=f"epsilon of one value, delta {found.delta:g}"),
+            x=ChartAxis(label="time", words=lambda tick: _word(names, tick)),
+            y=ChartAxis(label=f"epsilon of one value, delta {found.delta:g}"),
             title="What one value leaks, by its time",
             note="Promised: if nothing depended on anything. Leaks: under the model.",
         )
     )
     none = [None] * len(found.noise)
     bars = fluid.drawn(
-        Bars(
+        BarPanel(
             labels=[one.noise for one in found.noise],
             values=[one.error for one in found.noise],
             low=none,
@@ -196,11 +198,11 @@ def leaks(found: LeakageShown) -> str:
     return lines + bars
 
 
-def consent(level: ConsentLevel) -> str:
+def consent(level: PrivacyLevelInfo) -> str:
     """How the members of a level have spent."""
     tenths = [f"{10 * i} to {10 * (i + 1)} %" for i in range(len(level.counts))]
     return fluid.drawn(
-        Bars(
+        BarPanel(
             labels=tenths,
             values=[float(count) for count in level.counts],
             low=[None] * len(tenths),
@@ -223,12 +225,12 @@ def result(release: Release) -> str:
 
 def ranges(release: AnyRanges) -> str:
     """How many there are up to each cell; of rectangles there is no picture."""
-    if not isinstance(release, ChargedRanges):
+    if not isinstance(release, ChargedRangeRelease):
         return ""
     return fluid.drawn(cumulative(release))
 
 
-def cost_words(planned: Planned) -> str:
+def cost_words(planned: PlanInfo) -> str:
     """What a plan costs, in the currency of the account."""
     if planned.cost is None or planned.budget is None:
         return planned.worth

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from discreet.core.errors import InvalidArgument
-from discreet.server.schemas import ColumnShown
+from discreet.server.schemas import ColumnInfo
 
 Fields: TypeAlias = Mapping[str, Sequence[str]]
 CONDITIONS = 3
@@ -42,7 +42,7 @@ _LISTED = ("category", "boolean")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Kind:
+class StatisticKind:
     """A kind of question: its words, the columns it is of, and which fields it has."""
 
     words: str
@@ -51,21 +51,27 @@ class Kind:
     fields: tuple[str, ...] = ("by", "where")
 
 
-KINDS: Mapping[str, Kind] = {
-    "count": Kind(words="Number of rows"),
-    "units": Kind(words="Number of units (people)"),
-    "sum": Kind(words="Sum", of=_NUMBERS),
-    "mean": Kind(words="Mean", of=_NUMBERS, fields=("by", "where", "rows")),
-    "variance": Kind(words="Variance", of=_NUMBERS, fields=("by", "where", "rows")),
-    "covariance": Kind(words="Covariance", of=_NUMBERS, fields=("also", "by", "where", "rows")),
-    "median": Kind(words="Median", of=_NUMBERS, fields=("by", "where", "rows", "bins", "method")),
-    "quantiles": Kind(
+KINDS: Mapping[str, StatisticKind] = {
+    "count": StatisticKind(words="Number of rows"),
+    "units": StatisticKind(words="Number of units (people)"),
+    "sum": StatisticKind(words="Sum", of=_NUMBERS),
+    "mean": StatisticKind(words="Mean", of=_NUMBERS, fields=("by", "where", "rows")),
+    "variance": StatisticKind(words="Variance", of=_NUMBERS, fields=("by", "where", "rows")),
+    "covariance": StatisticKind(
+        words="Covariance", of=_NUMBERS, fields=("also", "by", "where", "rows")
+    ),
+    "median": StatisticKind(
+        words="Median", of=_NUMBERS, fields=("by", "where", "rows", "bins", "method")
+    ),
+    "quantiles": StatisticKind(
         words="Quantiles",
         of=_NUMBERS,
         fields=("levels", "by", "where", "rows", "bins", "method"),
     ),
-    "histogram": Kind(words="Histogram", of=(*_LISTED, *_ORDERED), fields=("edges", "where")),
-    "ranges": Kind(
+    "histogram": StatisticKind(
+        words="Histogram", of=(*_LISTED, *_ORDERED), fields=("edges", "where")
+    ),
+    "ranges": StatisticKind(
         words="All ranges",
         of=(*_ORDERED, "category"),
         fields=("other", "workload", "bins", "where"),
@@ -82,24 +88,24 @@ def first(fields: Fields, name: str, default: str = "") -> str:
     return found[0].strip()
 
 
-def kind_of(fields: Fields) -> Kind:
+def kind_of(fields: Fields) -> StatisticKind:
     """The kind that is asked for; a count, if it is none."""
     return KINDS.get(first(fields, "kind"), KINDS["count"])
 
 
-def listed(column: ColumnShown) -> tuple[str, ...]:
+def listed(column: ColumnInfo) -> tuple[str, ...]:
     """The values that a condition can choose from, if there are few."""
     if column.kind == "boolean":
         return ("true", "false")
     return tuple(map(str, column.levels)) if len(column.levels) <= _FEW else ()
 
 
-def columns_for(kind: Kind, columns: Sequence[ColumnShown]) -> list[ColumnShown]:
+def columns_for(kind: StatisticKind, columns: Sequence[ColumnInfo]) -> list[ColumnInfo]:
     """The columns that such a question can be of."""
     return [column for column in columns if column.kind in kind.of]
 
 
-def question(fields: Fields, columns: Sequence[ColumnShown]) -> dict[str, Any]:
+def question(fields: Fields, columns: Sequence[ColumnInfo]) -> dict[str, Any]:
     """The question of a form; errors name the field."""
     name = first(fields, "kind")
     if name not in KINDS:
@@ -170,7 +176,7 @@ def _conditions(given: object) -> str:
     return " and ".join(found)
 
 
-def group_counts(asked: Mapping[str, Any], columns: Sequence[ColumnShown]) -> list[int]:
+def group_counts(asked: Mapping[str, Any], columns: Sequence[ColumnInfo]) -> list[int]:
     """How many groups there are by each of its columns."""
     levels = {column.name: len(column.levels) or 2 for column in columns}  # true and false are two
     return [
@@ -178,7 +184,7 @@ def group_counts(asked: Mapping[str, Any], columns: Sequence[ColumnShown]) -> li
     ]
 
 
-def _of(fields: Fields, kind: Kind, columns: Mapping[str, ColumnShown]) -> str | list[str]:
+def _of(fields: Fields, kind: StatisticKind, columns: Mapping[str, ColumnInfo]) -> str | list[str]:
     one = _column(fields, "of", columns)
     if "also" in kind.fields:
         return [one, _column(fields, "also", columns)]
@@ -187,14 +193,14 @@ def _of(fields: Fields, kind: Kind, columns: Mapping[str, ColumnShown]) -> str |
     return one
 
 
-def _column(fields: Fields, field: str, columns: Mapping[str, ColumnShown]) -> str:
+def _column(fields: Fields, field: str, columns: Mapping[str, ColumnInfo]) -> str:
     name = first(fields, field)
     if name not in columns:
         raise InvalidArgument(f"{field}: choose a column.")
     return name
 
 
-def _by(fields: Fields, columns: Mapping[str, ColumnShown]) -> list[Any]:
+def _by(fields: Fields, columns: Mapping[str, ColumnInfo]) -> list[Any]:
     found: list[Any] = [name for name in fields.get("by", ()) if name in columns]
     if cut := first(fields, "cut"):
         name = _column(fields, "cut", columns)
@@ -205,7 +211,7 @@ def _by(fields: Fields, columns: Mapping[str, ColumnShown]) -> list[Any]:
     return found
 
 
-def _where(fields: Fields, columns: Mapping[str, ColumnShown]) -> list[dict[str, Any]]:
+def _where(fields: Fields, columns: Mapping[str, ColumnInfo]) -> list[dict[str, Any]]:
     found = []
     for i in range(1, CONDITIONS + 1):
         name, test = first(fields, f"where_column_{i}"), first(fields, f"where_test_{i}", "is")
@@ -224,7 +230,7 @@ def _where(fields: Fields, columns: Mapping[str, ColumnShown]) -> list[dict[str,
     return found
 
 
-def _edges(fields: Fields, columns: Mapping[str, ColumnShown]) -> list[Any] | None:
+def _edges(fields: Fields, columns: Mapping[str, ColumnInfo]) -> list[Any] | None:
     name = first(fields, "of")
     text = first(fields, "edges")
     if not text or name not in columns or columns[name].kind in _LISTED:
@@ -232,7 +238,7 @@ def _edges(fields: Fields, columns: Mapping[str, ColumnShown]) -> list[Any] | No
     return _list(text, columns[name], "edges")
 
 
-def _bins(fields: Fields, columns: Mapping[str, ColumnShown]) -> int | dict[str, int] | None:
+def _bins(fields: Fields, columns: Mapping[str, ColumnInfo]) -> int | dict[str, int] | None:
     text = first(fields, "bins")
     if not text:
         return None
@@ -246,18 +252,18 @@ def _bins(fields: Fields, columns: Mapping[str, ColumnShown]) -> int | dict[str,
     return (real or None) if other else bins
 
 
-def _levels(fields: Fields, _: Mapping[str, ColumnShown]) -> list[float]:
+def _levels(fields: Fields, _: Mapping[str, ColumnInfo]) -> list[float]:
     texts = _texts(first(fields, "levels", "0.25, 0.5, 0.75"))
     return [number(text, "levels") for text in texts]
 
 
-def _rows(fields: Fields, _: Mapping[str, ColumnShown]) -> int | None:
+def _rows(fields: Fields, _: Mapping[str, ColumnInfo]) -> int | None:
     text = first(fields, "rows")
     return whole(text, "rows") if text else None
 
 
 def _choice(field: str, allowed: Mapping[str, str]) -> Callable[..., str | None]:
-    def read(fields: Fields, _: Mapping[str, ColumnShown]) -> str | None:
+    def read(fields: Fields, _: Mapping[str, ColumnInfo]) -> str | None:
         text = first(fields, field)
         if text and text not in allowed:
             raise InvalidArgument(f"{field} must be one of {', '.join(filter(None, allowed))}.")
@@ -266,7 +272,7 @@ def _choice(field: str, allowed: Mapping[str, str]) -> Callable[..., str | None]
     return read
 
 
-_READ: Mapping[str, Callable[[Fields, Mapping[str, ColumnShown]], Any]] = {
+_READ: Mapping[str, Callable[[Fields, Mapping[str, ColumnInfo]], Any]] = {
     "by": _by,
     "where": _where,
     "edges": _edges,
@@ -291,7 +297,7 @@ def _amount(fields: Fields) -> dict[str, float]:
     return {measure: number(first(fields, "amount"), measure), **also}
 
 
-def typed(text: str, column: ColumnShown, where: str) -> Any:
+def typed(text: str, column: ColumnInfo, where: str) -> Any:
     """What was typed as a value of a column."""
     match column.kind:
         case "integer":
@@ -311,7 +317,7 @@ def typed(text: str, column: ColumnShown, where: str) -> Any:
             return text
 
 
-def _list(text: str, column: ColumnShown, where: str) -> list[Any]:
+def _list(text: str, column: ColumnInfo, where: str) -> list[Any]:
     return [typed(one, column, where) for one in _texts(text)]
 
 

@@ -14,7 +14,7 @@ from discreet.server.middleware.auth import Serving, Who
 from discreet.server.middleware.errors import NotFound
 from discreet.server.pages import charts
 from discreet.server.pages.render import page
-from discreet.tables.range_release import AnyRanges, ChargedRanges
+from discreet.tables.range_release import AnyRanges, ChargedRangeRelease
 from discreet.tables.release import Release, worth
 
 router = APIRouter()
@@ -71,6 +71,6 @@ def _result(release: Release) -> dict[str, Any]:
 
 
 def _ranges(release: AnyRanges) -> dict[str, Any]:
-    one = isinstance(release, ChargedRanges)
+    one = isinstance(release, ChargedRangeRelease)
     whole = (release.total, *release.interval()) if one else None
     return {"release": release, "picture": charts.ranges(release), "whole": whole}

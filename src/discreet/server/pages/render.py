@@ -14,8 +14,8 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from discreet.report.drawing.responsive import number
 from discreet.server.middleware.auth import csrf_of
-from discreet.server.middleware.errors import Problem
-from discreet.server.users import Person, Role
+from discreet.server.middleware.errors import ProblemDetail
+from discreet.server.users import Role, User
 
 STATIC = files("discreet.server") / "static"
 _EVERY: tuple[Role, ...] = ("owner", "analyst", "auditor")
@@ -56,7 +56,7 @@ Form = Annotated[dict[str, list[str]], Depends(_fields)]
 
 def page(request: Request, template: str, *, status: int = 200, **context: Any) -> HTMLResponse:
     """A page in its frame."""
-    who: Person | None = getattr(request.state, "who", None)
+    who: User | None = getattr(request.state, "who", None)
     frame = {
         "who": who,
         "csrf": csrf_of(request),
@@ -72,7 +72,7 @@ def menu(role: Role) -> list[tuple[str, str]]:
     return [(path, words) for path, words, roles in _MENU if role in roles]
 
 
-def problem_page(request: Request, problem: Problem) -> HTMLResponse:
+def problem_page(request: Request, problem: ProblemDetail) -> HTMLResponse:
     """A refusal for people; the login page, if nobody is logged in."""
     if getattr(request.state, "who", None) is None:
         return page(request, "login.html", status=problem.status, problem="")

@@ -16,9 +16,9 @@ from discreet.server.pages import charts
 from discreet.server.pages import query_form as builder
 from discreet.server.pages.query_form import Fields
 from discreet.server.pages.render import Form, menu, page, rough
-from discreet.server.schemas import Planned, Point, TableShown
+from discreet.server.schemas import ErrorPoint, PlanInfo, TableInfo
 from discreet.server.service import Service
-from discreet.server.users import Person
+from discreet.server.users import User
 
 router = APIRouter()
 
@@ -99,7 +99,7 @@ def release(who: Who, service: Serving, name: str, form: Form) -> Response:
     return RedirectResponse(f"/releases/{job.id}", status_code=303)
 
 
-def _question(form: Fields, table: TableShown) -> dict[str, Any]:
+def _question(form: Fields, table: TableInfo) -> dict[str, Any]:
     """What a form asks; for a target, with a guess of the rows if there is none: alike groups."""
     asked = builder.question(form, table.columns)
     needed = "rows" in builder.kind_of(form).fields and "rows" not in asked
@@ -109,7 +109,7 @@ def _question(form: Fields, table: TableShown) -> dict[str, Any]:
     return {**asked, "rows": max(1, table.rows // groups)}
 
 
-def _edited(form: Fields, table: TableShown) -> Fields:
+def _edited(form: Fields, table: TableInfo) -> Fields:
     """The form with a question added to those that are kept, or one of these left out."""
     drop = builder.first(form, "drop")
     try:
@@ -125,7 +125,7 @@ def _edited(form: Fields, table: TableShown) -> Fields:
     return form
 
 
-def _aimed(form: Fields, who: Person, service: Service, table: TableShown) -> Fields:
+def _aimed(form: Fields, who: User, service: Service, table: TableInfo) -> Fields:
     """Whoever turns from a price to an error begins with the error of the price."""
     if builder.first(form, "aim") != "within" or builder.first(form, "within"):
         return form
@@ -148,7 +148,7 @@ def _back(form: Fields) -> Fields:
 
 
 def _planned(
-    request: Request, who: Person, service: Service, table: TableShown, form: Fields
+    request: Request, who: User, service: Service, table: TableInfo, form: Fields
 ) -> HTMLResponse:
     kind = builder.kind_of(form)
     measure = builder.first(form, "measure", "epsilon")
@@ -192,7 +192,7 @@ def _planned(
     )
 
 
-def _chosen(form: Fields, table: TableShown) -> Fields:
+def _chosen(form: Fields, table: TableInfo) -> Fields:
     """The form with the first column that fits, where the list of columns has just changed."""
     columns = [c.name for c in builder.columns_for(builder.kind_of(form), table.columns)]
     made = dict(form)
@@ -202,7 +202,7 @@ def _chosen(form: Fields, table: TableShown) -> Fields:
     return made
 
 
-def _shown(planned: Planned, *, ranges: bool) -> dict[str, Any]:
+def _shown(planned: PlanInfo, *, ranges: bool) -> dict[str, Any]:
     if ranges:
         one = planned.ranges[-1]
         pictures = [charts.structures(one)]
@@ -210,7 +210,7 @@ def _shown(planned: Planned, *, ranges: bool) -> dict[str, Any]:
         last = planned.statistics[-1]
         measure = "rho" if "rho" in last.amount else "epsilon"
         unit = "error, ±" if last.step is None else "error in rank, share of rows"
-        now = Point(amount=last.amount.get(measure, 0.0), std=last.std, width=last.width)
+        now = ErrorPoint(amount=last.amount.get(measure, 0.0), std=last.std, width=last.width)
         curve = charts.curve(last.curve, now=now, measure=measure, unit=unit)
         pictures = [curve, charts.alternatives(last)]
     return {
@@ -225,14 +225,14 @@ def _shown(planned: Planned, *, ranges: bool) -> dict[str, Any]:
     }
 
 
-def _unit(planned: Planned) -> str:
+def _unit(planned: PlanInfo) -> str:
     """What the price is counted in."""
     if planned.budget is None or planned.budget.delta is None:
         return "epsilon" if planned.budget is None else planned.budget.currency
     return f"epsilon, at delta {planned.budget.delta:g}"
 
 
-def _width(planned: Planned, *, ranges: bool) -> str:
+def _width(planned: PlanInfo, *, ranges: bool) -> str:
     """The error of what the form asks, in a few letters."""
     if ranges:
         width = planned.ranges[-1].width
@@ -243,7 +243,7 @@ def _width(planned: Planned, *, ranges: bool) -> str:
     return f"±{rough(last.width)}" if last.step is None else f"±{100 * last.width:.3g} % in rank"
 
 
-def _meter(planned: Planned) -> str:
+def _meter(planned: PlanInfo) -> str:
     if planned.budget is None:
         return ""
     return charts.budget_meter(planned.budget, now=planned.cost)

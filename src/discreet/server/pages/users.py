@@ -13,7 +13,7 @@ from discreet.server.middleware.errors import Forbidden
 from discreet.server.pages.query_form import first, number, whole
 from discreet.server.pages.render import Form, page
 from discreet.server.service import Service
-from discreet.server.users import SESSION_LIFE, Person
+from discreet.server.users import SESSION_LIFE, User
 
 # ── Login ────────────────────────────────────────────────────────────────────────────────────────
 # In and out: a token is pasted once, and the browser gets a session.
@@ -111,7 +111,7 @@ def limit(request: Request, who: Who, service: Serving, form: Form) -> Response:
 
 
 def _page(
-    request: Request, who: Person, service: Service, *, status: int = 200, **context: Any
+    request: Request, who: User, service: Service, *, status: int = 200, **context: Any
 ) -> HTMLResponse:
     empty: dict[str, Any] = {"token": None, "problem": "", "given": {}}
     return page(
