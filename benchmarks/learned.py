@@ -87,7 +87,7 @@ def _error(mechanism: Mechanism, box: Box, said: np.ndarray[Any, Any]) -> float:
 
 
 def _release(mechanism: Any) -> Any:
-    return lambda x, bits: float(mechanism.release(x, bits=bits))
+    return lambda x, bits: float(mechanism.release(x, rng=bits))
 
 
 def summary(found: list[Cell]) -> str:

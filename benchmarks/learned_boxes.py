@@ -54,10 +54,10 @@ class Plain(Mechanism):
         """That of the noise."""
         return self.noise.std
 
-    def release(self, value: Any, *, bits: RandomSource | None = None) -> float:
+    def release(self, value: Any, *, rng: RandomSource | None = None) -> float:
         """The function's value, within its range, with noise, within its range again."""
         said = min(max(float(self.function(value)), self.low), self.high)
-        return min(max(float(np.asarray(self.noise.release(said, bits=bits))), self.low), self.high)
+        return min(max(float(np.asarray(self.noise.release(said, rng=rng))), self.low), self.high)
 
     def certify(self) -> Certificate:
         """That of the noise."""
@@ -99,7 +99,7 @@ class Box:
         if self.statistic != "max":
             extra: dict[str, Any] = {"trim": TRIM} if self.statistic == "trimmed_mean" else {}
             found["smooth sensitivity"] = smooth_sensitivity(
-                self.statistic, lower=low, upper=high, rows=ROWS, epsilon=epsilon, **extra
+                self.statistic, lower=low, upper=high, public_rows=ROWS, epsilon=epsilon, **extra
             )
         found["sample and aggregate"] = sample_and_aggregate(
             self.function,
@@ -115,7 +115,7 @@ class Box:
         noise = laplace(
             sensitivity=Fraction(self.sensitivity),
             epsilon=epsilon,
-            on="reals",
+            domain="reals",
             relation=NeighboringRelation.REPLACE_ONE,
         )
         low, high = self.output

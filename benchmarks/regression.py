@@ -94,7 +94,7 @@ def _cell(case: Case) -> Cell:
     held = np.load(CACHE / "data" / f"regression-{given}-{number}.npz")
     epsilon = float(case.params["epsilon"])
     train, features = int(held["train"][0].sum()), held["x"].shape[1]
-    chosen = choose_method(rows=train, features=features, epsilon=epsilon, delta=DELTA)
+    chosen = choose_method(expected_rows=train, features=features, epsilon=epsilon, delta=DELTA)
     return Cell(
         table=case.name.split(", ")[1],
         rows=train,

@@ -46,14 +46,14 @@ workers = {workers}
 [[table]]
 name = "visits"
 source = "visits.parquet"
-unit = "person"
-rows_per_unit = 4
+privacy_unit = "person"
+max_rows_per_unit = 4
 rows = {rows}
 limit = {{ epsilon = 1000000 }}
 analyst_limit = {{ epsilon = 10000 }}
 [table.columns]
 age = {{ kind = "integer", lower = 0, upper = 100 }}
-place = {{ kind = "category", levels = [1, 2, 3, 4, 5, 6, 7, 8], other = false }}
+place = {{ kind = "category", categories = [1, 2, 3, 4, 5, 6, 7, 8], include_other = false }}
 cost = {{ kind = "real", lower = 0, upper = 1024, grid = 0.25 }}
 """
 _QUESTIONS: tuple[dict[str, Any], ...] = (

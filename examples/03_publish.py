@@ -21,21 +21,21 @@ for visit in range(4_000):
 ledger = discreet.Ledger(f"sqlite:///{home}/budget.db")
 people = discreet.table(
     home / "people.csv",
-    unit="person",
-    rows_per_unit=2,
+    privacy_unit="person",
+    max_rows_per_unit=2,
     columns={
         "age": discreet.integer(lower=0, upper=120),
-        "sex": discreet.category(["f", "m"], other=False),
-        "income": discreet.real(lower=0, upper=100_000, grid=0.25),
+        "sex": discreet.category(["f", "m"], include_other=False),
+        "income": discreet.real(lower=0, upper=100_000, granularity=0.25),
     },
     account=ledger.account("survey", limit=discreet.approx_dp(2, 1e-6)),
 )
 
 # %% What will it be worth? Nothing is read or spent for this.
-print(people.forecast(ask.mean("income", by="sex"), epsilon=0.5, rows=2_000), "\n")
+print(people.forecast(ask.mean("income", by="sex"), epsilon=0.5, expected_rows=2_000), "\n")
 
 # %% Every answer is charged before a row is read.
-print(people.units(where=col("age") >= 18, epsilon=0.2), "\n")
+print(people.count_units(where=col("age") >= 18, epsilon=0.2), "\n")
 print(people.histogram("age", edges=[18, 35, 65], epsilon=0.3), "\n")
 for release in people.release([ask.count(by="sex"), ask.mean("income", by="sex")], epsilon=0.6):
     print(release, "\n")

@@ -23,19 +23,19 @@ for visit in range(8_000):
 ledger = discreet.Ledger(f"sqlite:///{home}/budget.db")
 visits = discreet.table(
     home / "visits.csv",
-    unit="person",
-    rows_per_unit=4,
+    privacy_unit="person",
+    max_rows_per_unit=4,
     columns={"city": discreet.text(), "cost": discreet.integer(lower=0, upper=100)},
     account=ledger.account("visits", limit=discreet.approx_dp(4, 1e-5)),
 )
 
 # %% A city that one person alone visited is shown with probability 1e-6 at most.
-found = visits.discover("city", groups_per_unit=4, epsilon=1, delta=1e-6)
+found = visits.discover_keys("city", max_groups_per_unit=4, epsilon=1, delta=1e-6)
 print(found, "\n")
 print(found.mechanism, "\n")
 
 # %% What was released is public: ask about these cities, and about all others together.
-keys = discreet.keys(found, other=True)
+keys = discreet.keys(found, include_other=True)
 for release in visits.release(
     [ask.count(by="city", keys=keys), ask.mean("cost", by="city", keys=keys)], epsilon=2
 ):

@@ -9,8 +9,8 @@ import duckdb
 import discreet
 
 COLUMNS = {
-    "ward": discreet.category(["A", "B", "C"], other=False),
-    "hours": discreet.real(lower=0, upper=24, grid=0.25),
+    "ward": discreet.category(["A", "B", "C"], include_other=False),
+    "hours": discreet.real(lower=0, upper=24, granularity=0.25),
 }
 
 
@@ -30,13 +30,13 @@ def main() -> None:
                 path,
                 engine="spark",
                 spark="local[2]",
-                unit="person",
-                rows_per_unit=3,
+                privacy_unit="person",
+                max_rows_per_unit=3,
                 columns=COLUMNS,
                 account=ledger.account("visits", limit=discreet.pure_dp(2)),
             )
             print(visits.sum("hours", by="ward", epsilon=1))
-            print(visits.units(epsilon=0.5))
+            print(visits.count_units(epsilon=0.5))
         except discreet.Unsupported as reason:
             print(f"This example needs Spark. {reason}")
             return

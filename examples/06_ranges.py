@@ -10,7 +10,7 @@ season = 300 + 120 * np.sin(np.arange(days.size) / 58)
 visits = np.random.default_rng(1).poisson(season)  # made up
 
 # %% Which structure is best? Nothing is read or spent for this.
-plan = plan_ranges(days, "all", epsilon=0.5, rows=100_000)
+plan = plan_ranges(days, "all", epsilon=0.5, expected_rows=100_000)
 print(plan, "\n")
 
 # %% Noise is drawn once.
@@ -25,7 +25,7 @@ for first, last in [("2023-03-01", "2023-05-31"), ("2023-07-14", "2023-07-14")]:
     print(f"   (in truth {truth:,}: only an example may say so)")
 median = release.quantile(0.5)
 print(f"half of all visits by {median.label} ({median.low} .. {median.high})")
-print("surely more than 400 visits on", len(release.heavy(400)), "days")
+print("surely more than 400 visits on", len(release.cells_above(400)), "days")
 
 # %% What was published answers on its own.
 again = RangeRelease.from_json(release.to_json())

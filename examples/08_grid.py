@@ -14,7 +14,7 @@ chances = np.outer(season / season.sum(), share)
 visits = source.multinomial(100_000, chances.ravel()).reshape(chances.shape)  # made up
 
 # %% Which structure is best? Nothing is read or spent for this.
-plan = ranges.plan_grid([days, regions], "all", epsilon=1, rows=100_000)
+plan = ranges.plan_grid([days, regions], "all", epsilon=1, expected_rows=100_000)
 print(plan, "\n")
 
 # %% Noise is drawn once.
@@ -26,7 +26,7 @@ spring, south = ("2023-03-01", "2023-05-31"), ("region 31", "region 50")
 low, high = release.interval(spring, south)
 print(f"spring in the south: {release.answer(spring, south):,.0f} ({low:,.0f} .. {high:,.0f})")
 print(f"   (in truth {visits[59:151, 30:].sum():,}: only an example may say so)")
-totals = release.margin(1)
+totals = release.marginal(1)
 largest = int(np.argmax(totals.values))
 print(
     f"largest: {totals.labels[largest]}, {totals.values[largest]:,.0f} ± {totals.std[largest]:.1f}"

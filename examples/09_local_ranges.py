@@ -14,18 +14,18 @@ from discreet.local import (
 minutes = integers(0, 1023)  # how long an app was used today; clients clip
 
 # %% The plan is public and reads nothing.
-plan = plan_collection(minutes, "all", epsilon=1, clients=200_000)
+plan = plan_collection(minutes, "all", epsilon=1, expected_clients=200_000)
 print(plan, "\n")
 description = plan.best.describe()  # ship this to the clients, as JSON
 
 # %% A client: all that leaves it are these bytes.
 client = randomizer_from_json(description)
-print("a report:", client.encode(37).tobytes().hex(), "\n")
+print("a report:", client.randomize(37).tobytes().hex(), "\n")
 
 # %% Two servers, each with a part of the clients. The values are made up, and nobody sees them.
 used = np.random.default_rng(1).gamma(3, 80, size=200_000).astype(int).clip(0, 1023)
-east = Aggregator(plan.best).add(client.encode(used[:120_000]))
-west = Aggregator(plan.best).add(client.encode(used[120_000:]))
+east = Aggregator(plan.best).add(client.randomize(used[:120_000]))
+west = Aggregator(plan.best).add(client.randomize(used[120_000:]))
 west.add([b"\xff\xff\xff\xff", b"nonsense"])  # refused and counted
 both = east + west
 print(both, "\n")
@@ -42,4 +42,4 @@ median = release.quantile(0.5)
 print(f"median {median.label} minutes ({median.low} .. {median.high})\n")
 
 # %% What trusting somebody would buy.
-print(compare_trust_models(minutes, "all", epsilon=1, delta=1e-6, clients=100_000))
+print(compare_trust_models(minutes, "all", epsilon=1, delta=1e-6, expected_clients=100_000))

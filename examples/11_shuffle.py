@@ -27,7 +27,7 @@ print(crowd.explain(delta=1e-6), "\n")
 # %% Clients report, the shuffler mixes, the server adds up.
 bits = discreet.seeded_rng(1)  # an example may be repeated; a client uses system()
 for name, client in (("alone", oracle(1)), ("shuffled", oracle(local))):
-    reports = client.encode(favourites, bits=bits)
+    reports = client.randomize(favourites, rng=bits)
     mixed = reports[permutation(len(reports), bits)]
     tally = client.tally(mixed)
     estimate = client.estimate(tally.counts, tally.accepted)

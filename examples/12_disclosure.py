@@ -17,7 +17,10 @@ survey = pl.DataFrame(
     }
 )
 print(
-    "As it is:", dc.disclosure_risk(survey, quasi=["age", "postcode", "sex"]), sep="\n", end="\n\n"
+    "As it is:",
+    dc.disclosure_risk(survey, quasi_identifiers=["age", "postcode", "sex"]),
+    sep="\n",
+    end="\n\n",
 )
 
 # %% k-anonymity: one level for each column, or levels of its own for each class.
@@ -27,7 +30,9 @@ quasi = {
     "sex": dc.category_hierarchy(),
 }
 for method in ("optimal", "local"):
-    safer = dc.k_anonymize(survey, quasi=quasi, sensitive=["smokes"], k=10, method=method)
+    safer = dc.k_anonymize(
+        survey, quasi_identifiers=quasi, sensitive=["smokes"], k=10, method=method
+    )
     print(safer, "\n")
 
 # %% Answers changed at random, and estimated back.

@@ -21,8 +21,8 @@ def main() -> None:
     rare = ["".join(rng.choice(list("abcdefghij"), 6)) for _ in range(CLIENTS // 2)]
 
     # A real client leaves `bits` out and draws from its operating system.
-    east = local.Aggregator(collection).add(collection.encode(known, bits=discreet.seeded_rng(1)))
-    west = local.Aggregator(collection).add(collection.encode(rare, bits=discreet.seeded_rng(2)))
+    east = local.Aggregator(collection).add(collection.randomize(known, rng=discreet.seeded_rng(1)))
+    west = local.Aggregator(collection).add(collection.randomize(rare, rng=discreet.seeded_rng(2)))
     print(east.merge(west).estimate())
 
 

@@ -13,7 +13,7 @@ def main() -> None:
             epsilon=0.5,
             delta=1e-6,
             loss=loss,
-            on="reals",
+            domain="reals",
             relation=discreet.NeighboringRelation.REPLACE_ONE,
         )
         print(noise.explain(), end="\n\n")

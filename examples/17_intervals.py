@@ -24,10 +24,10 @@ sure = intervals.mean(**declared, epsilon=0.5, std=12, assume="nothing")
 print(sure.release(ages))
 
 # %% A share, a variance, a median, and the difference of two groups.
-print("under 25:", intervals.proportion(rows=2_000, epsilon=0.5).release(ages < 25))
+print("under 25:", intervals.proportion(public_rows=2_000, epsilon=0.5).release(ages < 25))
 print("variance:", intervals.variance(**declared, epsilon=1, std=12).release(ages))
 print("median:", intervals.quantile(0.5, **declared, epsilon=1, std=12).release(ages))
-groups = intervals.difference(lower=0, upper=110, rows=(1_200, 800), epsilon=0.5, std=12)
+groups = intervals.difference(lower=0, upper=110, public_rows=(1_200, 800), epsilon=0.5, std=12)
 print("difference:", groups.release(ages[:1_200], ages[1_200:]))
 
 
@@ -41,7 +41,7 @@ published = {"lower": 0, "upper": 1, "rows": 1_000, "epsilon": 5.01, "share": 0.
 for method in ("published", "safe"):
     plan = intervals.mean(**published, method=method)
     found = intervals.coverage(
-        plan.simulate, draw=uniform, truth=0.5, rows=1_000, level=0.95, trials=2_000
+        plan.simulate, draw=uniform, truth=0.5, rows=1_000, confidence=0.95, trials=2_000
     )
     print(f"{method}: {found}")
 

@@ -20,7 +20,7 @@ print(
         schedule=PowerSchedule(start=0.03),
         sensitivity=2,
         epsilon=1,
-        rows=5_000,
+        public_rows=5_000,
         budget="run",
         steps=steps,
     )
@@ -39,7 +39,7 @@ labels = np.where(made_up.random(20_000) < chance, "yes", "no")
 declared = {"bounds": (-1, 1), "classes": ("no", "yes"), "epsilon": 1}
 
 # %% Pure epsilon.
-model = OutputPerturbationLogisticRegression(**declared, rows=20_000).fit(rows, labels)
+model = OutputPerturbationLogisticRegression(**declared, public_rows=20_000).fit(rows, labels)
 print(f"pure: accuracy {model.score(rows, labels):.3f}, {model.guarantee_}")
 
 # %% Noise on the minimiser; noise in every step of which only the last is published.

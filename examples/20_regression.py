@@ -35,7 +35,7 @@ for statistic in model.released_:
     print("  released:", statistic)
 
 # %% Slopes with intervals that cover the noise and the sample.
-found = model.intervals(level=0.95)
+found = model.intervals(confidence=0.95)
 for name, slope, low, high in zip(
     ("age", "education", "hours"), model.coef_, found.low[0], found.high[0], strict=True
 ):

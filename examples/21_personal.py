@@ -30,7 +30,7 @@ def labels(
     """Labels that everybody's budget pays for, and the weight of a record of each level."""
     roots = {level: float(limit_rho(menu[level])) ** 0.5 for level in people}
     teachers = assign_weighting(250, people=people, sensitivities=roots)
-    plan = plan_labels(teachers, rule, menu, classes=10, answered=0.58)
+    plan = plan_labels(teachers, rule, menu, classes=10, answered_share=0.58)
     return plan.answers, {level: share / 1000 for level, share in teachers.shares.items()}
 
 
@@ -65,11 +65,15 @@ table = discreet.table(
     columns={"consent": discreet.category(list(people)), "smokes": discreet.boolean()},
     account=ledger.account("patients", limit=discreet.pure_dp(5)),
 )
-view = table.personal(budget="consent", levels={"strict": 0.02, "usual": 0.1, "open": 1})
+view = table.with_personal_budgets(
+    budget="consent", privacy_levels={"strict": 0.02, "usual": 0.1, "open": 1}
+)
 rows = {level: 100 * share for level, share in people.items()}
-for trade in view.trades(ask.mean("smokes"), rows=rows, differ=0.05):
-    print(f"nobody spends more than {trade.cap:>6}: within {trade.error:.4f} of the truth")
-print(view.mean("smokes", rows=rows, differ=0.05))
+for trade in view.trades(ask.mean("smokes"), expected_rows=rows, max_difference=0.05):
+    print(
+        f"nobody spends more than {trade.max_privacy_level:>6}: within {trade.error:.4f} of the truth"
+    )
+print(view.mean("smokes", rows=rows, max_difference=0.05))
 
 # %% One picture.
 figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.2), layout="constrained")

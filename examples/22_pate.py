@@ -35,7 +35,7 @@ usual = ConfidentGNMax(
     threshold=0.8 * teachers, sigma_threshold=0.6 * teachers, sigma_votes=0.16 * teachers
 )
 share, quality = expected_label_quality(counts, imagined.truth, usual)
-plain = plan_labels(assignment, usual, menu, classes=classes, answered=share, items=3000)
+plain = plan_labels(assignment, usual, menu, classes=classes, answered_share=share, items=3000)
 print(f"usual rule:    {plain.answers} labels, {quality:.1%} of them right")
 
 # %% A rule for the same promises whose labels are as good: there are more of them.
@@ -53,7 +53,7 @@ owners = np.arange(12_000)
 levels = np.where(owners % 2, "open", "strict")
 teacher = LogisticRegression()
 ensemble = PATEClassifier(teacher, assignment=assignment, classes=classes)
-ensemble.fit(X[private], y[private], owners=owners, levels=levels)
+ensemble.fit(X[private], y[private], owners=owners, privacy_levels=levels)
 labels = ensemble.label(X[public], plan=choice.plan)
 print(f"published {len(labels.answered)} labels, {labels.asked} items were asked")
 

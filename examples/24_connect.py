@@ -36,11 +36,11 @@ print(f"limit: {health.limit}; left: {health.remaining}")
 # %% What is public is computed here, and costs nothing.
 old = col("age") >= 50
 query = ask.mean("visits", by="plan")
-print(health.forecast(query, epsilon=0.3, rows=4_000))
-print("for an error of 0.5:", health.amount_for(query, within=0.5, rows=4_000))
+print(health.forecast(query, epsilon=0.3, expected_rows=4_000))
+print("for an error of 0.5:", health.budget_for(query, within=0.5, expected_rows=4_000))
 
 # %% What reads the data is asked of the server, charged to your account there.
-print(health.units(where=old, epsilon=0.1))
+print(health.count_units(where=old, epsilon=0.1))
 people, visits = health.release(
     [ask.count_units(name="People"), ask.mean("visits", by="plan")], epsilon=0.5, weights=[1, 4]
 )

@@ -85,6 +85,6 @@ def work(oracle, values):
     drawn = set()
     for value in values:
         bits = CountedBits(11)
-        oracle.encode(np.full(500, value), bits=bits)
+        oracle.randomize(np.full(500, value), rng=bits)
         drawn.add(bits.drawn)
     return drawn

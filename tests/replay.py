@@ -58,10 +58,10 @@ class Tape:
             calls.append(Call(mechanism, np.array(value), self.answers[place]))
             return self.answers[place]
 
-        def release(mechanism, value, *, bits=None):
+        def release(mechanism, value, *, rng=None):
             return answered(AdditiveMechanism, mechanism, value)
 
-        def choose(mechanism, scores, bits):
+        def choose(mechanism, scores, rng):
             return answered(ExponentialMechanism, mechanism, scores)
 
         with pytest.MonkeyPatch.context() as patched:

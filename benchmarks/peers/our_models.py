@@ -36,7 +36,7 @@ def adult_descent(  # noqa: PLR0913 - the public choices of a run
         delta=delta,
         bounds=(0, 1),
         classes=(0, 1),
-        rows=32_561,
+        public_rows=32_561,
         rate=Fraction(1, batches),
         steps=batches * epochs,
         clip=clip,
@@ -50,7 +50,7 @@ def adult_pure(*, file: str, epsilon: float, delta: float, fits: int) -> Callabl
     """Mean accuracy under pure epsilon, as diffprivlib's."""
     del delta
     model = OutputPerturbationLogisticRegression(
-        epsilon=epsilon, bounds=(0, 1), classes=(0, 1), rows=len(adult(file)[0])
+        epsilon=epsilon, bounds=(0, 1), classes=(0, 1), public_rows=len(adult(file)[0])
     )
     return _accuracy(model, file, fits)
 
@@ -58,7 +58,7 @@ def adult_pure(*, file: str, epsilon: float, delta: float, fits: int) -> Callabl
 def adult_untuned(*, file: str, epsilon: float, delta: float, fits: int) -> Callable[[], float]:
     """The same with nothing chosen but the budget, the bounds and the classes."""
     model = PrivateLogisticRegression(
-        epsilon=epsilon, delta=delta, bounds=(0, 1), classes=(0, 1), rows=32_561
+        epsilon=epsilon, delta=delta, bounds=(0, 1), classes=(0, 1), public_rows=32_561
     )
     return _accuracy(model, file, fits)
 
@@ -69,7 +69,7 @@ def _accuracy(
     x, y, x_test, y_test = adult(file)
     if isinstance(model, PrivateLogisticRegression):
         # The noise is found beforehand, as it is for the peer.
-        model.plan(features=x.shape[1], rows=len(x))
+        model.plan(features=x.shape[1], public_rows=len(x))
 
     def work() -> float:
         return sum(float(model.fit(x, y).score(x_test, y_test)) for _ in range(fits)) / fits
@@ -90,7 +90,7 @@ def regression_error(
             delta=delta,
             bounds=list(zip(held["lower"].tolist(), held["upper"].tolist(), strict=True)),
             target_bounds=tuple(held["target"].tolist()),
-            rows=int(train.sum()),
+            expected_rows=int(train.sum()),
         )
         return model.fit(x[train], y[train]).predict(x[~train])
 
@@ -102,7 +102,11 @@ def regression_fit(*, n: int, d: int, epsilon: float, best: int) -> Callable[[],
     x, y = linear_rows(n, d)
     budget: dict[str, Any] = {"epsilon": epsilon, "delta": 1e-6}
     budget |= {"bounds": (-1, 1), "target_bounds": (-1, 1)}
-    model = AutoLinearRegression(**budget, rows=n) if best else PrivateLinearRegression(**budget)
+    model = (
+        AutoLinearRegression(**budget, expected_rows=n)
+        if best
+        else PrivateLinearRegression(**budget)
+    )
     return lambda: drop(model.fit(x, y))
 
 

@@ -79,7 +79,7 @@ def release_scalar(*, calls: int) -> Callable[[], None]:
 
 def adaptive_filter(*, queries: int) -> Callable[[], None]:
     """Gaussian queries through a zCDP filter, each charged before it is answered."""
-    mechanism = discreet.gaussian(sensitivity=1.0, sigma=1000.0, on="reals")
+    mechanism = discreet.gaussian(sensitivity=1.0, sigma=1000.0, domain="reals")
     data = np.zeros(4)
 
     def work() -> None:
@@ -119,7 +119,7 @@ def charges(*, history: int, charges: int) -> Callable[[], None]:
     """Gaussian queries charged to a ledger in a file, each on disk before it is answered."""
     ledger = _ledger()
     account = ledger.account("survey", limit=discreet.zcdp(10**9))
-    mechanism = discreet.gaussian(sensitivity=1.0, sigma=1000.0, on="reals")
+    mechanism = discreet.gaussian(sensitivity=1.0, sigma=1000.0, domain="reals")
     store = ledger._store  # noqa: SLF001 — the history is built without waiting for the disk
     with store.write() as session:
         for _ in range(history):
@@ -152,7 +152,7 @@ def table(
 
     def work() -> dict[str, list[float]]:
         visits = discreet.table(
-            file, unit="person", rows_per_unit=limit, columns=columns, account=account
+            file, privacy_unit="person", max_rows_per_unit=limit, columns=columns, account=account
         )
         answers = visits.release(list(questions.values()), epsilon=epsilon or None, rho=rho or None)
         return {name: list(one.value) for name, one in zip(questions, answers, strict=True)}
@@ -251,7 +251,9 @@ def k_anonymity(*, n: int, k: int) -> Callable[[], None]:
     """The best levels of all, with risk, diversity and closeness measured."""
     frame, quasi = _people(n)
     return lambda: drop(
-        disclosure.k_anonymize(frame, quasi=quasi, sensitive=["ill"], k=k, suppress=0.01)
+        disclosure.k_anonymize(
+            frame, quasi_identifiers=quasi, sensitive=["ill"], k=k, suppress=0.01
+        )
     )
 
 
@@ -259,7 +261,9 @@ def k_anonymity_local(*, n: int, k: int) -> Callable[[], None]:
     """Levels of its own for each class, with the same measures."""
     frame, quasi = _people(n)
     return lambda: drop(
-        disclosure.k_anonymize(frame, quasi=quasi, sensitive=["ill"], k=k, method="local")
+        disclosure.k_anonymize(
+            frame, quasi_identifiers=quasi, sensitive=["ill"], k=k, method="local"
+        )
     )
 
 
@@ -330,7 +334,7 @@ def local_write(*, n: int, categories: int, **given: int) -> Callable[[], None]:
         with ReportWriter(target, collection) as writer:
             for start in range(0, n, 1 << 20):
                 codes = np.arange(start, min(n, start + (1 << 20))) % categories
-                writer.write(collection.randomiser.encode(codes))
+                writer.write(collection.randomiser.randomize(codes))
 
     return work
 
@@ -339,7 +343,7 @@ def local_read(*, n: int, categories: int, **given: int) -> Callable[[], None]:
     """Count the reports of a file, restartable, and estimate."""
     target, collection = _reports(categories, **given)
     with ReportWriter(target, collection) as writer:
-        some = collection.randomiser.encode(np.arange(min(n, 1 << 20)) % categories)
+        some = collection.randomiser.randomize(np.arange(min(n, 1 << 20)) % categories)
         for start in range(0, n, len(some)):
             writer.write(some[: n - start])
 
@@ -373,7 +377,7 @@ def _round(oracle: FrequencyOracle, *, n: int, scaled: int = 0, told: int = 1) -
     def work() -> float:
         total = Aggregator(oracle)
         for start in range(0, n, some):
-            total.add(oracle.encode(held[start : start + some]))
+            total.add(oracle.randomize(held[start : start + some]))
         found = total.estimate()
         shares = found.norm_mul().shares if scaled else found.shares
         return float(np.sqrt(np.mean((shares - truth) ** 2) * n))
@@ -414,7 +418,7 @@ def median_error(
             lower=0,
             upper=128,
             epsilon=epsilon,
-            grid=128 / (points - 1),
+            granularity=128 / (points - 1),
             method="permute_and_flip",
         )
     else:

@@ -19,7 +19,7 @@ counts = np.zeros((6, 7), dtype=np.int64)
 np.add.at(counts, (age, often), 1)
 
 plan = ranges.plan_grid([ranges.ordered(ages), ranges.ordered(visits)], "all", epsilon=0.5)
-release = plan.best.release(counts, bits=seeded_rng(1))
+release = plan.best.release(counts, rng=seeded_rng(1))
 Path("grid.svg").write_text(
     heat(
         release.cells,

@@ -3,5 +3,7 @@
 import discreet
 from discreet.local import compare_trust_models, integers
 
-ladder = compare_trust_models(integers(0, 1023), "all", epsilon=1, delta=1e-6, clients=100_000)
+ladder = compare_trust_models(
+    integers(0, 1023), "all", epsilon=1, delta=1e-6, expected_clients=100_000
+)
 discreet.plot(ladder, "ladder.svg")

@@ -13,6 +13,6 @@ families = duckdb.read_parquet(str(source)).filter("year = 1").order("person").f
 hundreds = np.minimum(families["income"] // 100, 255)
 clients = np.random.default_rng(1).choice(hundreds, size=300_000)  # each family stands for fifty
 
-plan = local.plan_collection(local.integers(0, 255), "all", epsilon=1, clients=300_000)
-reports = plan.best.encode(clients, bits=seeded_rng(1))
+plan = local.plan_collection(local.integers(0, 255), "all", epsilon=1, expected_clients=300_000)
+reports = plan.best.randomize(clients, rng=seeded_rng(1))
 discreet.plot(local.Aggregator(plan.best).add(reports), "local.svg")

@@ -20,7 +20,7 @@ def labels(menu: dict[str, discreet.Guarantee], strict: int) -> int:
     rest = 100 - strict
     people = {"strict": strict, "usual": rest - rest // 3, "open": rest // 3}
     teachers = assign_weighting(250, people=people, sensitivities=vote_weights(menu))
-    return plan_labels(teachers, rule, menu, classes=10, answered=0.58).answers
+    return plan_labels(teachers, rule, menu, classes=10, answered_share=0.58).answers
 
 
 shares = [5, 35, 65, 95]

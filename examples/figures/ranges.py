@@ -12,7 +12,7 @@ from discreet_studies.public_data import births
 days = ranges.dates("1969-01-01", "1969-12-31")
 born = births(days.size)
 plan = plan_ranges(days, "all", epsilon=0.01)
-release = plan.best.release(born, bits=seeded_rng(1))
+release = plan.best.release(born, rng=seeded_rng(1))
 
 firsts = np.arange("1969-01", "1970-01", dtype="datetime64[M]").astype("datetime64[D]")
 lasts = np.append(firsts[1:], np.datetime64("1970-01-01")) - 1

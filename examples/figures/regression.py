@@ -7,7 +7,7 @@ from discreet.report.drawing.line_chart import ChartAxis, ChartCurve
 from discreet.report.drawing.panel import LinePanel, save
 
 rows = [100, 300, 1_000, 3_000, 10_000, 30_000]
-found = [choose_method(rows=n, features=5, epsilon=1, delta=1e-6) for n in rows]
+found = [choose_method(expected_rows=n, features=5, epsilon=1, delta=1e-6) for n in rows]
 names = sorted({name for one in found for name in one.errors})
 
 save(

@@ -10,7 +10,7 @@ plan = analyze_schedule(
     schedule=PowerSchedule(start=0.03),
     sensitivity=2,
     epsilon=1,
-    rows=5_000,
+    public_rows=5_000,
     budget="run",
     steps=[10, 30, 100, 300, 1_000, 3_000, 10_000],
 )

@@ -13,7 +13,7 @@ from discreet_studies.public_data import births
 
 born = births(365)
 plan = discreet.plan_stream(epsilon=0.01, window=28)
-_, answers = advance(plan, begin(plan), born, bits=seeded_rng(1))
+_, answers = advance(plan, begin(plan), born, rng=seeded_rng(1))
 low, high = answers.interval(0.95)
 truth = np.convolve(born, np.ones(28, dtype=int))[:365]
 

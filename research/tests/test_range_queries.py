@@ -181,9 +181,9 @@ def test_a_simulation_that_forgets_to_split_the_users_is_seen(monkeypatch):
 def test_noise_of_the_house_that_is_too_small_is_seen(monkeypatch):
     right = RangeDesign.release
 
-    def quiet(self, counts, *, bits):
+    def quiet(self, counts, *, rng):
         louder = dataclasses.replace(self, budget=QueryBudget(epsilon=Fraction(5, 4)))
-        return right(louder, counts, bits=bits)
+        return right(louder, counts, rng=rng)
 
     monkeypatch.setattr(RangeDesign, "release", quiet)
     assert len(failed(long._on_births(QUICK))) == 2

@@ -83,7 +83,7 @@ def test_errors_are_those_of_collected_reports():
     counts = even(8, per_day=40)
     made = hierarchical_histogram(domain=clients.days(8), epsilon=1)
     first, last = every_range(8)
-    (row,) = clients.errors(made, counts, first, last, structures=1, bits=seeded_rng(5))
+    (row,) = clients.errors(made, counts, first, last, structures=1, rng=seeded_rng(5))
     found = clients.collected(made, counts, seeded_rng(5))
     answers = found.answer_many(first, last)
     before = running(counts)
@@ -100,7 +100,7 @@ def test_simulated_errors_have_the_stated_covariance(structure):
     made = build(domain=clients.days(4), epsilon=1)
     first, last = np.array([0, 1, 2]), np.array([0, 2, 3])
     exact = clients.covariance(made, counts, first, last)
-    drawn = clients.errors(made, counts, first, last, structures=400, bits=seeded_rng(2))
+    drawn = clients.errors(made, counts, first, last, structures=400, rng=seeded_rng(2))
     for i, j in itertools.combinations_with_replacement(range(3), 2):
         spread = exact[i, i] * exact[j, j] + exact[i, j] ** 2
         assert mean_of(drawn[:, i] * drawn[:, j], exact[i, j], spread)
@@ -113,9 +113,9 @@ def test_simulated_errors_have_the_stated_covariance(structure):
 class TooHonest(RandomizedResponse):
     """Every second lie is left out."""
 
-    def _answers(self, own, bits):
-        lies = bernoulli_real(self._lie, own.size, bits) & (below(2, own.size, bits) == 0)
-        return np.where(lies, (own + 1 + below(255, own.size, bits)) % 256, own)
+    def _answers(self, own, rng):
+        lies = bernoulli_real(self._lie, own.size, rng) & (below(2, own.size, rng) == 0)
+        return np.where(lies, (own + 1 + below(255, own.size, rng)) % 256, own)
 
 
 def test_a_client_that_lies_too_little_is_seen(monkeypatch):
@@ -128,7 +128,7 @@ def test_reports_of_another_epsilon_are_seen(monkeypatch):
     """Reports at twice the epsilon, against the law at the stated one."""
     right = clients.collected
 
-    def louder(randomiser, counts, bits):
+    def louder(randomiser, counts, rng):
         if isinstance(randomiser, LocalHierarchicalHistogram):
             size = randomiser.domain.size
             names = tuple({one.kind for one in randomiser.oracles} & {"oue", "grr", "olh"})
@@ -141,7 +141,7 @@ def test_reports_of_another_epsilon_are_seen(monkeypatch):
             )
         elif isinstance(randomiser, LocalHaar):
             randomiser = haar_wavelet(domain=randomiser.domain, epsilon=2 * randomiser.epsilon)
-        return right(randomiser, counts, bits)
+        return right(randomiser, counts, rng)
 
     monkeypatch.setattr(clients, "collected", louder)
     found = failed(local_tables._simulated(QUICK))
@@ -151,9 +151,9 @@ def test_reports_of_another_epsilon_are_seen(monkeypatch):
 def test_levels_that_are_drawn_unevenly_are_seen(monkeypatch):
     """Most users on the top level: unbiased still, with another error."""
 
-    def uneven(self, number, bits):
+    def uneven(self, number, rng):
         top = len(self.shares) - 1
-        return np.where(below(8, number, bits) > 0, top, below(len(self.shares), number, bits))
+        return np.where(below(8, number, rng) > 0, top, below(len(self.shares), number, rng))
 
     monkeypatch.setattr(LevelReports, "_levels", uneven)
     found = failed(local_tables._simulated(QUICK))

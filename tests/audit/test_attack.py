@@ -54,7 +54,9 @@ def test_no_false_alarm_over_many_attacks() -> None:
     accused = 0
     for seed in rng_seeds:
         run = seeded(lambda x, n, rng: x + laplace_integers(1.0, n, rng), seed=1000 * seed)
-        accused += attack(run, 0, 1, claimed=(1.0, 0.0), samples=2000, failure=0.2).broken
+        accused += attack(
+            run, 0, 1, claimed=(1.0, 0.0), samples=2000, failure_probability=0.2
+        ).broken
     # Binomial(60, 0.2): more than 33 has probability below 1e-8.
     assert accused <= 33
     assert stats.binom.sf(33, 60, 0.2) < 1e-8
@@ -143,4 +145,4 @@ def test_bad_runs_are_refused() -> None:
     with pytest.raises(InvalidArgument, match="samples"):
         attack(laplace(1.0), 0, 1, claimed=(1.0, 0.0), samples=10)
     with pytest.raises(InvalidArgument, match="failure"):
-        attack(laplace(1.0), 0, 1, claimed=(1.0, 0.0), samples=1000, failure=0)
+        attack(laplace(1.0), 0, 1, claimed=(1.0, 0.0), samples=1000, failure_probability=0)

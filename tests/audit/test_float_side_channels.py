@@ -61,7 +61,7 @@ def test_what_is_not_one_number_per_draw_is_refused() -> None:
                 samples=1000,
             )
     with pytest.raises(InvalidArgument, match="failure"):
-        precision_attack(lambda x, n: np.full(n, x), 0.0, 1.0, epsilon=1.0, failure=0)
+        precision_attack(lambda x, n: np.full(n, x), 0.0, 1.0, epsilon=1.0, failure_probability=0)
     with pytest.raises(InvalidArgument, match="epsilon"):
         precision_attack(lambda x, n: np.full(n, x), 0.0, 1.0, epsilon=math.nan)
 
@@ -70,13 +70,13 @@ def test_time_that_follows_the_noise_is_told() -> None:
     rng = np.random.default_rng(5)
     sizes = rng.exponential(1, 2000)
     follows = sizes + rng.exponential(3, 2000)
-    assert relate(follows, sizes, failure=1e-6).tells
-    assert relate(-follows, sizes, failure=1e-6).tells
-    assert not relate(rng.exponential(3, 2000), sizes, failure=1e-6).tells
+    assert relate(follows, sizes, failure_probability=1e-6).tells
+    assert relate(-follows, sizes, failure_probability=1e-6).tells
+    assert not relate(rng.exponential(3, 2000), sizes, failure_probability=1e-6).tells
 
 
 def test_constant_columns_tell_nothing() -> None:
-    assert relate([1.0] * 20, list(range(20)), failure=1e-6).correlation == 0
+    assert relate([1.0] * 20, list(range(20)), failure_probability=1e-6).correlation == 0
 
 
 @pytest.mark.parametrize("follows", [True, False])

@@ -22,7 +22,7 @@ def test_it_comes_close_to_mu_from_below(mu):
 
 def test_the_bound_is_that_of_both_shares():
     left, right = np.array([1.0] * 90 + [0.0] * 10), np.array([1.0] * 20 + [0.0] * 80)
-    found = gaussian_lower_bound(left, right, threshold=0.5, failure=0.02)
+    found = gaussian_lower_bound(left, right, threshold=0.5, failure_probability=0.02)
     expected = norm.ppf(lower_bound(90, 100, 0.01)) - norm.ppf(upper_bound(20, 100, 0.01))
     assert found == pytest.approx(expected)
 
@@ -31,14 +31,14 @@ def test_false_alarms_are_as_rare_as_stated():
     rng = np.random.default_rng(2)
     alarms = sum(
         gaussian_lower_bound(rng.normal(0.5, 1, 400), rng.normal(0, 1, 400), threshold=0.25,
-                             failure=0.2) > 0.5
+                             failure_probability=0.2) > 0.5
         for _ in range(400)
     )  # fmt: skip
     # At most 80 are expected; Clopper-Pearson on either side makes it far fewer.
     assert 0 <= alarms < 80
     looser = sum(
         gaussian_lower_bound(rng.normal(0.9, 1, 400), rng.normal(0, 1, 400), threshold=0.45,
-                             failure=0.2) > 0.5
+                             failure_probability=0.2) > 0.5
         for _ in range(400)
     )  # fmt: skip
     assert looser > 300

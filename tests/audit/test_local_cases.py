@@ -42,7 +42,7 @@ def named(one):
 
 
 def verdict(case):
-    return audit_case(case, failure=FAMILY / 200, samples=case.samples, seed=7).verdict
+    return audit_case(case, failure_probability=FAMILY / 200, samples=case.samples, seed=7).verdict
 
 
 def test_every_kind_of_client_is_registered_once():
@@ -125,17 +125,17 @@ def test_the_law_of_another_epsilon_is_not_followed(client):
 
 def copied(plan, value, n, times):
     bits = seeded_rng(4)
-    memory = plan.remember(np.full(n, value), bits=bits)
+    memory = plan.remember(np.full(n, value), rng=bits)
     return Counter(
-        row.tobytes() for row in np.hstack([plan.report(memory, bits=bits) for _ in range(times)])
+        row.tobytes() for row in np.hstack([plan.report(memory, rng=bits) for _ in range(times)])
     )
 
 
 @pytest.mark.parametrize(
     "plan",
     [
-        rappor(categories=2, epsilon=0.5, permanent=1),
-        longitudinal_olh(categories=4, epsilon=0.5, permanent=1, hashes=2),
+        rappor(categories=2, epsilon=0.5, permanent_epsilon=1),
+        longitudinal_olh(categories=4, epsilon=0.5, permanent_epsilon=1, hashes=2),
     ],
     ids=["rappor", "l-olh"],
 )
@@ -149,7 +149,7 @@ def test_copies_follow_their_joint_law(plan):
 
 
 def test_one_copy_of_a_hash_is_the_law_of_hashing():
-    plan = longitudinal_olh(categories=4, epsilon=0.5, permanent=1, hashes=4)
+    plan = longitudinal_olh(categories=4, epsilon=0.5, permanent_epsilon=1, hashes=4)
     alone = report_law(olh(categories=4, epsilon=0.5, hashes=4), 2)
     assert copies_law(plan, 2, 1) == pytest.approx(alone, abs=1e-14)
     lasting = report_law(olh(categories=4, epsilon=1, hashes=4), 2)
@@ -181,9 +181,9 @@ def test_a_client_that_tells_more_is_accused_by_samples_alone(weak):
 class AsPublished(RandomizedResponse):
     """A lie may be the truth."""
 
-    def _answers(self, own, bits):
-        lies = bernoulli_real(self._lie, own.size, bits)
-        return np.where(lies, below(self.categories, own.size, bits), own)
+    def _answers(self, own, rng):
+        lies = bernoulli_real(self._lie, own.size, rng)
+        return np.where(lies, below(self.categories, own.size, rng), own)
 
 
 def test_the_published_mistake_in_our_own_client_is_accused():
@@ -195,7 +195,7 @@ def test_the_published_mistake_in_our_own_client_is_accused():
 
 @pytest.mark.parametrize("case", local_cases.published(), ids=named)
 def test_the_published_clients_are_caught_at_their_true_epsilon(case):
-    row = audit_case(case, failure=FAMILY / 200, samples=case.samples, seed=2)
+    row = audit_case(case, failure_probability=FAMILY / 200, samples=case.samples, seed=2)
     assert row.verdict == "BROKEN"
     assert row.exact is not None
     stated = float(case.why.split(":")[-1].split("=")[-1].removesuffix("(M3)"))

@@ -32,7 +32,7 @@ BY_NAME = {case.name: case for case in OWN}
 def verdict(case: AuditCase) -> str:
     # Where every output is a release of its own, sums are the sharper check: few samples do.
     samples = min(case.samples, 500) if case.samples <= catalogue.ONE_BY_ONE else case.samples
-    return audit_case(case, failure=FAMILY / 100, samples=samples, seed=5).verdict
+    return audit_case(case, failure_probability=FAMILY / 100, samples=samples, seed=5).verdict
 
 
 def test_names_are_unique_and_all_kinds_are_there() -> None:
@@ -71,7 +71,7 @@ def test_exact_laws_keep_the_claim_and_use_it(case: AuditCase) -> None:
 
 @pytest.mark.parametrize(("left", "right"), [(0.0, 1.0), (1 / 3, -2 / 3), (0.1, 0.1 + 2**-30)])
 def test_rounded_laplace_law_is_listed_without_cancellation(left: float, right: float) -> None:
-    mechanism = laplace(sensitivity=1, epsilon=1, on="reals", grid=2**-8)
+    mechanism = laplace(sensitivity=1, epsilon=1, domain="reals", granularity=2**-8)
     laws = catalogue.rounded_laplace_laws(mechanism, left, right)
     assert laws.left.sum() == pytest.approx(1, abs=1e-12)
     assert laws.right.sum() == pytest.approx(1, abs=1e-12)
@@ -87,16 +87,16 @@ def test_rounded_laplace_law_is_listed_without_cancellation(left: float, right: 
 
 WEAKER = 10 / 9  # epsilon of noise that is 10% too small
 MUTANTS = {
-    "laplace": laplace(sensitivity=1, epsilon=WEAKER, on="integers"),
-    "laplace, sensitivity 3": laplace(sensitivity=3, epsilon=0.5 * WEAKER, on="integers"),
-    "laplace, small scale": laplace(sensitivity=1, epsilon=4 * WEAKER, on="integers"),
-    "laplace, large scale": laplace(sensitivity=10**6, epsilon=WEAKER, on="integers"),
-    "laplace, reals": laplace(sensitivity=1, epsilon=WEAKER, on="reals"),
-    "laplace, tiny reals": laplace(sensitivity=1e-9, epsilon=WEAKER, on="reals"),
+    "laplace": laplace(sensitivity=1, epsilon=WEAKER, domain="integers"),
+    "laplace, sensitivity 3": laplace(sensitivity=3, epsilon=0.5 * WEAKER, domain="integers"),
+    "laplace, small scale": laplace(sensitivity=1, epsilon=4 * WEAKER, domain="integers"),
+    "laplace, large scale": laplace(sensitivity=10**6, epsilon=WEAKER, domain="integers"),
+    "laplace, reals": laplace(sensitivity=1, epsilon=WEAKER, domain="reals"),
+    "laplace, tiny reals": laplace(sensitivity=1e-9, epsilon=WEAKER, domain="reals"),
     "laplace, either lattice": laplace(sensitivity=1, epsilon=WEAKER),
     "laplace, vector": laplace(sensitivity=2, epsilon=WEAKER),
-    "gaussian, GDP": gaussian(sensitivity=1, mu=WEAKER, on="integers"),
-    "gaussian, reals": gaussian(sensitivity=1, mu=WEAKER, on="reals"),
+    "gaussian, GDP": gaussian(sensitivity=1, mu=WEAKER, domain="integers"),
+    "gaussian, reals": gaussian(sensitivity=1, mu=WEAKER, domain="reals"),
     "gaussian, vector": gaussian(sensitivity=2, mu=WEAKER),
 }
 
@@ -113,7 +113,7 @@ def test_response_that_keeps_too_often_is_accused() -> None:
     wrong = randomized_response(categories=5, epsilon=WEAKER)
     mutant = dataclasses.replace(
         BY_NAME["randomised response, 5 categories"],
-        draw=lambda value, n, seed: wrong.release(np.full(n, value), bits=seeded_rng(seed)),
+        draw=lambda value, n, seed: wrong.release(np.full(n, value), rng=seeded_rng(seed)),
         laws=None,
     )
     assert verdict(mutant) == "ACCUSED"
@@ -136,7 +136,7 @@ def test_choices_follow_our_own_enumeration(make, scores) -> None:
     law = catalogue.selection_law(mechanism, scores)
     assert mechanism.probabilities(scores) == pytest.approx(list(law.values()), abs=1e-12)
     n, bits = 2000, seeded_rng(3)
-    seen = Counter(mechanism.release(scores, bits=bits) for _ in range(n))
+    seen = Counter(mechanism.release(scores, rng=bits) for _ in range(n))
     level = 1e-6 / 100
     for i, p in law.items():
         assert stats.binomtest(seen[i], n, min(p, 1.0)).pvalue > level
@@ -157,7 +157,7 @@ def test_threshold_runs_follow_our_own_enumeration() -> None:
     ).law(values)
     n, bits = 2000, seeded_rng(4)
     seen = Counter(
-        tuple(mechanism.release(values, threshold=0, bits=bits).tolist()) for _ in range(n)
+        tuple(mechanism.release(values, threshold=0, rng=bits).tolist()) for _ in range(n)
     )
     assert set(seen) <= set(law)
     for answers, p in law.items():
@@ -172,9 +172,9 @@ SCALES = [1e-6, 0.1, 1.0, 37.0, 1e6]
 def test_low_bits_tell_nothing(kind: str, scale: float) -> None:
     """Outputs on 0, on one sensitivity, and on a number with many bits."""
     if kind == "laplace":
-        mechanism = laplace(sensitivity=scale, epsilon=1, on="reals")
+        mechanism = laplace(sensitivity=scale, epsilon=1, domain="reals")
     else:
-        mechanism = gaussian(sensitivity=scale, mu=1, on="reals")
+        mechanism = gaussian(sensitivity=scale, mu=1, domain="reals")
     draw = catalogue.additive_draw(mechanism)
     seeds = iter(range(10**6))
     for right in (scale, scale / 3, -scale * math.pi / 4):
@@ -189,10 +189,10 @@ def test_low_bits_tell_nothing(kind: str, scale: float) -> None:
     "mechanism",
     [
         laplace(sensitivity=1, epsilon=0.1),
-        laplace(sensitivity=1, epsilon=0.1, on="reals"),
-        gaussian(sensitivity=1, mu=0.1, on="integers"),
-        gaussian(sensitivity=1, rho=0.005, on="integers"),
-        gaussian(sensitivity=1, mu=0.1, on="reals"),
+        laplace(sensitivity=1, epsilon=0.1, domain="reals"),
+        gaussian(sensitivity=1, mu=0.1, domain="integers"),
+        gaussian(sensitivity=1, rho=0.005, domain="integers"),
+        gaussian(sensitivity=1, mu=0.1, domain="reals"),
     ],
     ids=repr,
 )
@@ -201,7 +201,7 @@ def test_work_does_not_tell_the_noise(mechanism) -> None:
     for size in (1, 50):
         found = timing_attack(
             lambda n=size: mechanism.release(
-                np.zeros(n, dtype=np.int64 if mechanism.integers else np.float64), bits=bits
+                np.zeros(n, dtype=np.int64 if mechanism.integers else np.float64), rng=bits
             ),
             repetitions=1500,
             clock=lambda: bits.drawn,

@@ -13,7 +13,9 @@ SOUND, MISTAKEN = personal_cases.sound(), personal_cases.mistaken()
 def verdict(case):
     # The sums are the sharper check: few samples do, but for what must be caught by them.
     samples = min(case.samples, 400_000) if case.broken else min(case.samples // 5, 20_000)
-    return audit_case(case, failure=FAMILY / len(registered()), samples=samples, seed=5).verdict
+    return audit_case(
+        case, failure_probability=FAMILY / len(registered()), samples=samples, seed=5
+    ).verdict
 
 
 @pytest.mark.parametrize("case", SOUND, ids=lambda case: case.name)

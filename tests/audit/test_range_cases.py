@@ -22,7 +22,7 @@ from tests.distributions import ALPHA, frequency
 
 @pytest.mark.parametrize("case", range_cases.published(), ids=lambda case: case.name)
 def test_the_published_are_caught(case: AuditCase) -> None:
-    row = audit_case(case, failure=FAMILY / 100, samples=case.samples, seed=11)
+    row = audit_case(case, failure_probability=FAMILY / 100, samples=case.samples, seed=11)
     assert row.verdict == "BROKEN"
     assert case.why
 
@@ -30,7 +30,7 @@ def test_the_published_are_caught(case: AuditCase) -> None:
 @pytest.mark.parametrize("case", range_cases.sound(), ids=lambda case: case.name)
 def test_the_sound_are_not_accused(case: AuditCase) -> None:
     samples = min(case.samples, 4_000)
-    row = audit_case(case, failure=FAMILY / 100, samples=samples, seed=11)
+    row = audit_case(case, failure_probability=FAMILY / 100, samples=samples, seed=11)
     assert row.verdict in ("holds", "not refuted")
 
 
@@ -40,7 +40,7 @@ def test_a_stream_with_too_little_noise_is_accused() -> None:
     half = AuditCase(
         name="half", claimed=(0.5, 0.0), draw=case.draw, left=case.left, right=case.right
     )
-    assert audit_case(half, failure=1e-8, samples=20_000, seed=1).verdict == "ACCUSED"
+    assert audit_case(half, failure_probability=1e-8, samples=20_000, seed=1).verdict == "ACCUSED"
 
 
 def test_leaves_of_the_published_tree_are_read_and_of_a_sound_one_not() -> None:

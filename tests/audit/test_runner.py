@@ -45,7 +45,7 @@ def test_what_must_be_there_is_there() -> None:
 
 @pytest.mark.parametrize("case", ALL, ids=lambda case: case.name)
 def test_verdict(case: AuditCase) -> None:
-    row = audit_case(case, failure=FAMILY / len(ALL), samples=case.samples, seed=11)
+    row = audit_case(case, failure_probability=FAMILY / len(ALL), samples=case.samples, seed=11)
     assert row.verdict == ("BROKEN" if case.broken else "holds")
     if case.broken:
         assert row.attacked.broken

@@ -16,7 +16,7 @@ CASES = {case.name: case for case in cases()}
 @pytest.mark.parametrize("case", CASES.values(), ids=lambda case: case.name)
 def test_none_is_accused(case: AuditCase) -> None:
     samples = min(case.samples, 1_000)
-    row = audit_case(case, failure=FAMILY / 100, samples=samples, seed=5)
+    row = audit_case(case, failure_probability=FAMILY / 100, samples=samples, seed=5)
     assert row.verdict in ("holds", "not refuted")
 
 
@@ -43,4 +43,4 @@ def test_laws_are_those_of_the_noise_that_is_drawn(monkeypatch: pytest.MonkeyPat
 def test_half_of_the_noise_is_caught() -> None:
     case = CASES["clamped laplace"]
     wrong = dataclasses.replace(case, claimed=(0.5, 0.0), laws=None, broken=True)
-    assert audit_case(wrong, failure=FAMILY, samples=50_000, seed=5).verdict == "BROKEN"
+    assert audit_case(wrong, failure_probability=FAMILY, samples=50_000, seed=5).verdict == "BROKEN"

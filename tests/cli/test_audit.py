@@ -63,7 +63,7 @@ def test_names_are_their_own():
 
 @pytest.mark.parametrize("case", MODELS.values(), ids=lambda case: case.name)
 def test_no_model_is_accused(case: AuditCase) -> None:
-    row = audit_case(case, failure=FAMILY / 100, samples=min(case.samples, 300), seed=5)
+    row = audit_case(case, failure_probability=FAMILY / 100, samples=min(case.samples, 300), seed=5)
     assert row.verdict in ("holds", "not refuted")
 
 
@@ -80,4 +80,6 @@ def test_a_smaller_claim_is_refuted(name, claim):
     case = MODELS[name]
     wrong = dataclasses.replace(case, claimed=claim, laws=None, broken=True)
     samples = min(case.samples, 20_000)
-    assert audit_case(wrong, failure=FAMILY, samples=samples, seed=5).verdict == "BROKEN"
+    assert (
+        audit_case(wrong, failure_probability=FAMILY, samples=samples, seed=5).verdict == "BROKEN"
+    )

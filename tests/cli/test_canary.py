@@ -14,11 +14,11 @@ FILE = """
 title = "Canary"
 [table]
 source = "people.csv"
-unit = "who"
-rows_per_unit = 2
+privacy_unit = "who"
+max_rows_per_unit = 2
 [columns]
 x = { kind = "integer", lower = 0, upper = 1_000_000_000_000 }
-k = { kind = "category", levels = ["a", "b"] }
+k = { kind = "category", categories = ["a", "b"] }
 [account]
 ledger = "sqlite:///budget.db"
 name = "canary"
@@ -35,7 +35,7 @@ epsilon = 0.2
 kind = "mean"
 of = "x"
 epsilon = 0.2
-rows = 10
+expected_rows = 10
 """
 ROWS = f"who,x,k\n{WHO},{NUMBER},{WORD}\n{WHO},{NUMBER},a\nother,5,b\n"
 

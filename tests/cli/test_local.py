@@ -53,7 +53,7 @@ def made(path, folder, many=4000, name="r.dlr"):
     held = CollectionSpec.from_json(path.read_text())
     codes = np.arange(many) % 5
     with ReportWriter(folder / name, held) as writer:
-        writer.write(held.randomiser.encode(codes, bits=seeded_rng(many)))
+        writer.write(held.randomiser.randomize(codes, rng=seeded_rng(many)))
     return folder / name
 
 

@@ -22,8 +22,8 @@ FILE = """
 title = "Visits <2024>"
 [table]
 source = "rows.csv"
-unit = "who"
-rows_per_unit = 2
+privacy_unit = "who"
+max_rows_per_unit = 2
 [columns]
 day = { kind = "date", lower = 2024-01-01, upper = 2024-02-29 }
 age = { kind = "integer", lower = -5, upper = 20 }
@@ -38,7 +38,7 @@ kind = "ranges"
 of = "day"
 workload = "prefixes"
 epsilon = 400
-rows = 600
+expected_rows = 600
 """
 MORE = """
 [[statistic]]
@@ -110,7 +110,7 @@ def test_an_accuracy_and_limits_in_a_file(file):
     for wrong, words in {
         "within = 0": "within",
         'of = ["day", "age"]\nwithin = 40': "one column",
-        "within = 40\nrows_per_unit = 0": "rows_per_unit",
+        "within = 40\nrows_per_unit = 0": "max_rows_per_unit",
     }.items():
         text = stated if "of =" not in wrong else stated.replace('of = "day"\n', "")
         file.write_text(text.replace("within = 40", wrong))

@@ -16,11 +16,11 @@ FILE = """
 title = "Survey <2026>"
 [table]
 source = "people.csv"
-unit = "who"
-rows_per_unit = 2
+privacy_unit = "who"
+max_rows_per_unit = 2
 [columns]
 age = { kind = "integer", lower = 0, upper = 120 }
-sex = { kind = "category", levels = ["f", "m"], other = false }
+sex = { kind = "category", categories = ["f", "m"], include_other = false }
 since = { kind = "date", lower = 2020-01-01, upper = 2026-12-31 }
 pay = { kind = "real", lower = 0, upper = 5000, grid = 0.25 }
 [account]
@@ -38,7 +38,7 @@ of = "pay"
 by = ["sex"]
 where = [{ column = "age", at_least = 18, below = 65 }]
 rho = 0.02
-rows = 100
+expected_rows = 100
 [[statistic]]
 kind = "histogram"
 of = "age"
@@ -78,23 +78,23 @@ kind = "covariance"
 of = ["pay", "age"]
 by = ["sex"]
 epsilon = 0.1
-rows = 300
+expected_rows = 300
 [[statistic]]
 name = "Pay in quarters"
 kind = "quantiles"
 of = "pay"
-levels = [0.25, 0.5, 0.75]
+q = [0.25, 0.5, 0.75]
 by = ["sex"]
 method = "tree"
 epsilon = 0.2
-rows = 3000
+expected_rows = 3000
 [[statistic]]
 name = "Middle pay"
 kind = "median"
 of = "pay"
 bins = 100
 epsilon = 0.1
-rows = 600
+expected_rows = 600
 """
 
 
@@ -132,13 +132,13 @@ kind = "mean"
 of = "pay"
 by = ["sex"]
 within = 100
-rows = 3000
+expected_rows = 3000
 [[statistic]]
 name = "Middle pay"
 kind = "median"
 of = "pay"
 within = 0.02
-rows = 3000
+expected_rows = 3000
 [[statistic]]
 name = "Asked too much"
 kind = "count"
@@ -311,7 +311,7 @@ def test_a_short_budget_is_refused_politely(file):
         ('kind = "mean"', 'kind = "covariance"', "statistic 2: a covariance takes"),
         ('kind = "mean"', 'kind = "quantiles"', "statistic 2: levels must"),
         ('of = "pay"', 'of = "wage"', "wage"),
-        ("rows_per_unit = 2", "", "rows_per_unit"),
+        ("max_rows_per_unit = 2", "", "max_rows_per_unit"),
         ("epsilon = 0.2", "", "statistic 1: Give epsilon"),
         ('kind = "real"', 'kind = "number"', "columns.pay"),
         ("grid = 0.25", "grid = 0.3", "columns.pay: grid"),

@@ -22,7 +22,7 @@ from discreet.noise.random_source import seeded_rng
 from discreet.report.leakage_report import savings as savings_picture
 
 MODEL = series.VAR(lags=np.diag([0.3, 0.6, 0.9]), noise=0.8 * np.eye(3) + 0.2)
-PANEL = MODEL.simulate(times=40, bits=seeded_rng(1))[0].round(3)
+PANEL = MODEL.simulate(times=40, rng=seeded_rng(1))[0].round(3)
 NAMES = ("Ann", "<b>Bob</b>", "=Carl")
 POINTS = re.compile(r"<polyline points=\"([^\"]+)\"")
 ASK = ("--bounds", "-4", "4", "--noise", "1", "--released", "t1,t2,t9")
@@ -116,7 +116,7 @@ def test_the_page_is_whole_and_safe(tmp_path):
 
 def test_a_private_fit_may_be_published_and_names_nobody(tmp_path):
     alike = series.ExchangeableVAR(habits=(0.7,), variance=1.0, correlation=0.1)
-    panel = alike.simulate(people=600, times=8, bits=seeded_rng(2)).round(3)
+    panel = alike.simulate(people=600, times=8, rng=seeded_rng(2)).round(3)
     names = [f"Secret{i}" for i in range(600)]
     ask = ("--bounds", -6, 6, "--noise", 0.05, "--epsilon", 6, "--spread", 2)
     page = tmp_path / "page.html"
@@ -144,7 +144,7 @@ def test_a_private_fit_is_charged(tmp_path):
     with discreet.Ledger(url) as ledger:
         ledger.account("panel", limit=discreet.pure_dp(5, relation=relation))
     alike = series.ExchangeableVAR(habits=(0.7,), variance=1.0, correlation=0.1)
-    panel = alike.simulate(people=600, times=8, bits=seeded_rng(2)).round(3)
+    panel = alike.simulate(people=600, times=8, rng=seeded_rng(2)).round(3)
     content = wide(panel, range(600))
     ask = ("--bounds", -6, 6, "--noise", 0.05, "--epsilon", 4, "--spread", 2)
     charged = (*ask, "--ledger", url, "--account", "panel")

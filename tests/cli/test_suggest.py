@@ -16,8 +16,8 @@ FILE = """
 title = "t"
 [table]
 source = "people.csv"
-unit = "person"
-rows_per_unit = 2
+privacy_unit = "person"
+max_rows_per_unit = 2
 [columns]
 age = { kind = "integer", lower = 0, upper = 1000000 }
 income = { kind = "real", lower = -1e9, upper = 1e9, grid = 0.25 }
@@ -29,7 +29,7 @@ limit = { epsilon = 100 }
 [[statistic]]
 kind = "count"
 by = "city"
-keys = { file = "cities.csv", columns = ["city"], other = true }
+keys = { file = "cities.csv", columns = ["city"], include_other = true }
 epsilon = 0.5
 """
 
@@ -62,7 +62,7 @@ def test_suggestions_can_be_pasted(folder):
     assert done.exit_code == 0, done.output
     assert "reads the data and charges epsilon 96" in done.stderr
     pasted = tomllib.loads(done.stdout)
-    assert pasted["table"] == {"rows_per_unit": 2}
+    assert pasted["table"] == {"max_rows_per_unit": 2}
     assert pasted["columns"]["age"] == {"kind": "integer", "lower": 0, "upper": 128}
     assert (pasted["columns"]["income"]["lower"], pasted["columns"]["income"]["upper"]) == (
         0,
@@ -75,7 +75,7 @@ def test_json_and_refusals(folder):
     done = run(folder, "plan", "--suggest-bounds", "--epsilon", "96", "--json")
     content = json.loads(done.stdout)
     assert [one["column"] for one in content["bounds"]] == ["age", "income"]
-    assert content["rows_per_unit"] == 2
+    assert content["max_rows_per_unit"] == 2
     short = run(folder, "plan", "--suggest-bounds", "--epsilon", "96")
     assert short.exit_code == 3
     assert left(folder) == 4

@@ -14,9 +14,9 @@ TABLE = {
     "name": "people",
     "unit": None,
     "relation": "add_remove",
-    "rows_per_unit": None,
-    "groups_per_unit": None,
-    "rows_per_unit_and_group": None,
+    "max_rows_per_unit": None,
+    "max_groups_per_unit": None,
+    "max_rows_per_unit_per_group": None,
     "columns": [
         {"name": "age", "kind": "integer", "lower": 0, "upper": 120, "missing": 0},
         {"name": "pay", "kind": "real", "lower": 0.0, "upper": 8.0, "missing": 0.0, "step": 0.25},
@@ -89,7 +89,7 @@ def script():
 @pytest.fixture
 def people(script):
     script.answers = [(200, {}, [TABLE]), (200, {}, TABLE)]
-    table = connect(script.url, "token", patience=2)
+    table = connect(script.url, "token", timeout=2)
     script.asked.clear()
     return table
 
@@ -239,7 +239,7 @@ def test_words_unknown_here(script):
 )
 def test_addresses_that_are_refused(url, token):
     with pytest.raises(InvalidArgument):
-        connection(url, token, patience=1, authority=None)
+        connection(url, token, timeout=1, ca_file=None)
 
 
 def test_a_server_of_something_else_is_told(script, people):
@@ -258,9 +258,9 @@ def test_a_certificate_that_cannot_be_read_is_told(tmp_path):
     (tmp_path / "none.pem").write_text("no certificate")
     for name in ("absent.pem", "none.pem"):
         with pytest.raises(InvalidArgument, match="authority must be a file"):
-            connect("https://localhost", "token", authority=str(tmp_path / name))
+            connect("https://localhost", "token", ca_file=str(tmp_path / name))
 
 
 def test_nobody_is_there():
     with pytest.raises(ServerUnreachable, match="no connection"):
-        connect("http://127.0.0.1:1", "token", patience=0.1)
+        connect("http://127.0.0.1:1", "token", timeout=0.1)

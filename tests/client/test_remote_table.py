@@ -15,7 +15,7 @@ ASKED = [
     ("count", (), {"by": "place"}),
     ("count", (), {"where": (col("age") >= 65) & (col("place") == "north")}),
     ("count", (), {"by": {"month": col("day").month()}}),
-    ("count", (), {"by": "place", "keys": keys(["north"], other=True)}),
+    ("count", (), {"by": "place", "keys": keys(["north"], include_other=True)}),
     ("units", (), {"where": col("day") < dt.date(2026, 6, 1)}),
     ("sum", ("pay",), {}),
     ("mean", (col("pay") / 4,), {"by": "place"}),
@@ -52,12 +52,12 @@ def local(running):
             str(running.folder / "people.csv"),
             columns={
                 "age": discreet.integer(lower=0, upper=120),
-                "place": discreet.category(["north", "south"], other=False),
-                "pay": discreet.real(lower=0, upper=8192, grid=0.25),
+                "place": discreet.category(["north", "south"], include_other=False),
+                "pay": discreet.real(lower=0, upper=8192, granularity=0.25),
                 "day": discreet.date(lower=dt.date(2026, 1, 1), upper=dt.date(2026, 12, 31)),
             },
-            unit="who",
-            rows_per_unit=2,
+            privacy_unit="who",
+            max_rows_per_unit=2,
             account=ledger.account("local", limit=discreet.pure_dp(1000)),
         )
 
@@ -91,7 +91,7 @@ def test_several_questions_share_a_budget(people, local):
 
 
 def test_ranges_and_rectangles(people):
-    found = people.ranges("age", epsilon=1, rows_per_unit=1)
+    found = people.ranges("age", epsilon=1, max_rows_per_unit=1)
     assert isinstance(found, ChargedRangeRelease)
     assert found.interval(20, 30)[0] <= found.interval(20, 30)[1]
     grid = people.grid(["age", "place"], bins={"age": 4}, epsilon=1)

@@ -26,25 +26,27 @@ PLACES = ("north", "south", "east")
 HEADER = ("who", "age", "place", "pay", "day", "well", "town", "level")
 COLUMNS: Mapping[str, ColumnSpec] = {
     "age": discreet.integer(lower=0, upper=120),
-    "place": discreet.category(PLACES, other=False),
-    "pay": discreet.real(lower=0, upper=1024, grid=0.25),
+    "place": discreet.category(PLACES, include_other=False),
+    "pay": discreet.real(lower=0, upper=1024, granularity=0.25),
     "day": discreet.date(lower=dt.date(2026, 1, 1), upper=dt.date(2026, 1, 31)),
     "well": discreet.boolean(),
     "town": discreet.text(),
     "level": discreet.category(["strict", "open"]),
 }
 SETTINGS: Mapping[str, TableSpec] = {
-    "people": TableSpec(schema=COLUMNS, unit="who", limits=ContributionLimits(rows_per_unit=3)),
+    "people": TableSpec(
+        schema=COLUMNS, privacy_unit="who", limits=ContributionLimits(max_rows_per_unit=3)
+    ),
     "groups": TableSpec(
         schema=COLUMNS,
-        unit="who",
-        limits=ContributionLimits(groups_per_unit=2, rows_per_unit_and_group=2),
+        privacy_unit="who",
+        limits=ContributionLimits(max_groups_per_unit=2, max_rows_per_unit_per_group=2),
     ),
-    "rows": TableSpec(schema=COLUMNS, unit=None),
+    "rows": TableSpec(schema=COLUMNS, privacy_unit=None),
     "replaced": TableSpec(
         schema=COLUMNS,
-        unit="who",
-        limits=ContributionLimits(rows_per_unit=2),
+        privacy_unit="who",
+        limits=ContributionLimits(max_rows_per_unit=2),
         relation=NeighboringRelation.REPLACE_ONE,
     ),
 }
@@ -82,10 +84,10 @@ def opened(path: Path, account: Account | None = None, setting: str = "people") 
     return discreet.table(
         path,
         columns=COLUMNS,
-        unit=chosen.unit,
-        rows_per_unit=chosen.limits.rows_per_unit,
-        groups_per_unit=chosen.limits.groups_per_unit,
-        rows_per_unit_and_group=chosen.limits.rows_per_unit_and_group,
+        privacy_unit=chosen.privacy_unit,
+        max_rows_per_unit=chosen.limits.max_rows_per_unit,
+        max_groups_per_unit=chosen.limits.max_groups_per_unit,
+        max_rows_per_unit_per_group=chosen.limits.max_rows_per_unit_per_group,
         relation=chosen.relation,
         account=account,
     )

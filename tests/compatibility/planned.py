@@ -34,11 +34,11 @@ QUERIES: Mapping[str, Query] = {
     "count by place": ask.count(by="place"),
     "count by two": ask.count(by=["place", "well"]),
     "count by keys": ask.count(by=["place", "well"], keys=[("north", True), ("east", False)]),
-    "count and other": ask.count(by="place", keys=keys(["north"], other=True)),
+    "count and other": ask.count(by="place", keys=keys(["north"], include_other=True)),
     "count by text": ask.count(by="town", keys=["Aa", "Celle"]),
     "units": ask.count_units(),
     "units by place": ask.count_units(by="place", where=EARLY),
-    "units limited": ask.count_units(by="day").limited(groups_per_unit=1),
+    "units limited": ask.count_units(by="day").limit_contributions(max_groups_per_unit=1),
     "sum": ask.sum("pay"),
     "sum of integer by place": ask.sum("age", by="place"),
     "sum of expression": ask.sum(col("pay") * 2 - col("age"), where=col("well")),
@@ -61,7 +61,7 @@ QUERIES: Mapping[str, Query] = {
     "histogram with edges": ask.histogram("age", edges=[18, 40, 65]),
     "histogram of days": ask.histogram("day", edges=[dt.date(2026, 1, 8), dt.date(2026, 1, 22)]),
     "by month": ask.count(by={"month": col("day").month()}),
-    "limited": ask.sum("age", by="place").limited(rows_per_unit=1),
+    "limited": ask.sum("age", by="place").limit_contributions(max_rows_per_unit=1),
 }
 TOGETHER: Mapping[str, tuple[str, ...]] = {
     "count, mean and variance": ("count", "mean", "variance"),
@@ -114,7 +114,7 @@ def told_measurement(one: Measurement) -> dict[str, Any]:
 
 def told_question(question: PlannedQuery) -> dict[str, Any]:
     """What is known of an answer."""
-    shown = [forecast(question, rows=rows, level=level) for rows, level in FORECASTS]
+    shown = [forecast(question, expected_rows=rows, confidence=level) for rows, level in FORECASTS]
     return {
         "title": question.query.title,
         "names": plain(question.names),
@@ -122,7 +122,8 @@ def told_question(question: PlannedQuery) -> dict[str, Any]:
         "independent": question.independent,
         "measurements": [told_measurement(one) for one in question.measurements],
         "forecasts": [
-            plain([one.groups, one.std, one.width, one.level, one.rows, one.step]) for one in shown
+            plain([one.groups, one.std, one.width, one.confidence, one.expected_rows, one.step])
+            for one in shown
         ],
     }
 
@@ -147,9 +148,9 @@ def told_plan(plan: TableScan) -> dict[str, Any]:
             "count_units": program.count_units,
             "sums": [(one.factors, one.weight, one.exponent) for one in program.sums],
             "limits": (
-                program.limits.rows_per_unit,
-                program.limits.groups_per_unit,
-                program.limits.rows_per_unit_and_group,
+                program.limits.max_rows_per_unit,
+                program.limits.max_groups_per_unit,
+                program.limits.max_rows_per_unit_per_group,
             ),
             "reach": {
                 name: (one.groups, one.rows, one.rows_per_group, one.weight, one.linf, one.l1)

@@ -27,9 +27,9 @@ MADE: Mapping[str, tuple[LocalRandomizer, Any]] = {
     "olh": (local.olh(categories=7, epsilon=1.5), CODES),
     "hadamard": (local.hadamard_response(categories=7, epsilon=1), CODES),
     "subset_selection": (local.subset_selection(categories=7, epsilon=1), CODES),
-    "rappor": (local.rappor(categories=7, epsilon=1, permanent=2), CODES),
-    "l_osue": (local.l_osue(categories=7, epsilon=1, permanent=2), CODES),
-    "l_olh": (local.longitudinal_olh(categories=7, epsilon=1, permanent=2), CODES),
+    "rappor": (local.rappor(categories=7, epsilon=1, permanent_epsilon=2), CODES),
+    "l_osue": (local.l_osue(categories=7, epsilon=1, permanent_epsilon=2), CODES),
+    "l_olh": (local.longitudinal_olh(categories=7, epsilon=1, permanent_epsilon=2), CODES),
     "duchi": (local.duchi(epsilon=1, lower=0, upper=1), NUMBERS),
     "piecewise": (local.piecewise_mean(epsilon=1, lower=0, upper=1), NUMBERS),
     "balanced": (local.balanced_piecewise(epsilon=1, lower=0, upper=1), NUMBERS),
@@ -69,4 +69,4 @@ def encoded(name: str) -> Reports:
     """Reports of seeded clients."""
     randomiser, values = MADE[name]
     given = values if isinstance(values, Mapping) else np.array(values)
-    return randomiser.encode(given, bits=seeded_rng(100 + list(MADE).index(name)))
+    return randomiser.randomize(given, rng=seeded_rng(100 + list(MADE).index(name)))

@@ -88,7 +88,7 @@ ASKED: Mapping[str, tuple[Query, dict[str, float], str]] = {
     "count where": (ask.count(where=col("age") >= 65), {"rho": 0.125}, "people"),
     "count by place": (ask.count(by="place"), {"epsilon": 1, "delta": 1e-6}, "people"),
     "count and other": (
-        ask.count(by="place", keys=keys(["north"], other=True)),
+        ask.count(by="place", keys=keys(["north"], include_other=True)),
         {"epsilon": 1},
         "groups",
     ),
@@ -115,12 +115,12 @@ def told(release: Release) -> dict[str, Any]:
         {
             "value": release.value,
             "keys": release.keys,
-            "names": release.names,
+            "names": release.key_columns,
             "std": [row["std"] for row in rows],
             "low": [row["low"] for row in rows],
             "high": [row["high"] for row in rows],
             "guarantee": release.guarantee.to_json(),
-            "protects": release.protects,
+            "protects": release.privacy_statement,
         }
     )
 
@@ -130,21 +130,21 @@ def of_tables(path: Path) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for number, (name, (query, amount, setting)) in enumerate(ASKED.items()):
         table = free(path, setting)
-        planned = design([query], setting=table.setting, budget=budget(**amount))
-        (release,) = table._run(planned, label=None, bits=seeded_rng(number))
+        planned = design([query], setting=table.spec, budget=budget(**amount))
+        (release,) = table._run(planned, label=None, rng=seeded_rng(number))
         found[f"table: {name}"] = told(release)
     table = free(path)
     three = design(
         [ask.count(by="place"), ask.mean("age", by="place"), ask.count_units()],
-        setting=table.setting,
+        setting=table.spec,
         budget=budget(epsilon=2),
         weights=[1, 2, 1],
     )
-    made = table._run(three, label=None, bits=seeded_rng(50))
+    made = table._run(three, label=None, rng=seeded_rng(50))
     found["table: three together"] = [told(one) for one in made]
-    found["table: folded"] = plain(made[0].fold(below=80).rows(0.9))
+    found["table: folded"] = plain(made[0].merge_small_groups(below=80).rows(0.9))
     chosen = partition_selection(groups=2, epsilon=2, delta=1e-3, method="laplace")
-    shown = discover(table, by="town", mechanism=chosen, where=None, bits=seeded_rng(51))
+    shown = discover(table, by="town", mechanism=chosen, where=None, rng=seeded_rng(51))
     found["table: discovered"] = told(shown)
     bounds = suggest_bounds(
         table,
@@ -152,12 +152,12 @@ def of_tables(path: Path) -> dict[str, Any]:
         coverage=0.95,
         outermost=(0, 1 << 20),
         budget=budget(epsilon=1),
-        bits=seeded_rng(52),
+        rng=seeded_rng(52),
     )
-    numbers = (bounds.lower, bounds.upper, bounds.grid, bounds.outside, bounds.whole)
+    numbers = (bounds.lower, bounds.upper, bounds.granularity, bounds.outside, bounds.whole)
     found["table: suggested bounds"] = plain(numbers)
     limits = suggest_limits(
-        table, by="place", planned_epsilon=1, budget=budget(epsilon=2), bits=seeded_rng(53)
+        table, by="place", planned_epsilon=1, budget=budget(epsilon=2), rng=seeded_rng(53)
     )
     found["table: suggested limits"] = plain(
         [
@@ -173,9 +173,9 @@ def of_cells(table: Table) -> dict[str, Any]:
     """Ranges, grids and fine quantiles of a table."""
     found: dict[str, Any] = {}
     for name, amount in (("pure", budget(epsilon=1)), ("concentrated", budget(rho=0.5))):
-        planned = planned_ranges(ranges("age"), setting=table.setting, budget=amount)
+        planned = planned_ranges(ranges("age"), setting=table.spec, budget=amount)
         work = ReleaseBatch(ranges=(planned,))
-        (made,) = carry_out(table, work, label=None, bits=seeded_rng(60))[1]
+        (made,) = carry_out(table, work, label=None, rng=seeded_rng(60))[1]
         found[f"ranges: {name}"] = plain(
             {
                 "measured": made.measured,
@@ -187,10 +187,10 @@ def of_cells(table: Table) -> dict[str, Any]:
         )
     grid = planned_grid(
         rectangles(["place", "age"], bins={"age": 8}),
-        setting=table.setting,
+        setting=table.spec,
         budget=budget(epsilon=1),
     )
-    (boxes,) = carry_out(table, ReleaseBatch(ranges=(grid,)), label=None, bits=seeded_rng(61))[1]
+    (boxes,) = carry_out(table, ReleaseBatch(ranges=(grid,)), label=None, rng=seeded_rng(61))[1]
     found["grid"] = plain(
         {
             "measured": boxes.measured,
@@ -199,9 +199,9 @@ def of_cells(table: Table) -> dict[str, Any]:
         }
     )
     walk = planned_descent(
-        descent("pay", [0.25, 0.5]), setting=table.setting, budget=budget(epsilon=4)
+        descent("pay", [0.25, 0.5]), setting=table.spec, budget=budget(epsilon=4)
     )
-    fine = descend(table, walk, bits=seeded_rng(62))
+    fine = descend(table, walk, rng=seeded_rng(62))
     found["fine quantiles"] = plain(
         {
             "values": fine.values,
@@ -224,85 +224,79 @@ def of_mechanisms() -> dict[str, Any]:
     """Noise, choices, quantiles and the rest, on one column."""
     values, bits = column(), seeded_rng
     ends: dict[str, Any] = {"lower": 0, "upper": 10}
-    counted = {**ends, "rows": len(values)}
+    counted = {**ends, "public_rows": len(values)}
     laplace = discreet.laplace(sensitivity=1, epsilon=0.5)
     made: dict[str, Any] = {
-        "laplace": laplace.release(np.arange(8), bits=bits(1)),
-        "laplace on reals": laplace.release(np.arange(4) / 3, bits=bits(2)),
+        "laplace": laplace.release(np.arange(8), rng=bits(1)),
+        "laplace on reals": laplace.release(np.arange(4) / 3, rng=bits(2)),
         "laplace with delta": discreet.laplace(sensitivity=2, epsilon=1, delta=1e-6).release(
-            5, bits=bits(3)
+            5, rng=bits(3)
         ),
         "gaussian": discreet.gaussian(sensitivity=1, epsilon=1, delta=1e-6).release(
-            np.arange(6), bits=bits(4)
+            np.arange(6), rng=bits(4)
         ),
-        "gaussian on reals": discreet.gaussian(sensitivity=1, rho=0.1).release(2.5, bits=bits(5)),
-        "gaussian of mu": discreet.gaussian(sensitivity=3, mu=0.5).release(7, bits=bits(6)),
+        "gaussian on reals": discreet.gaussian(sensitivity=1, rho=0.1).release(2.5, rng=bits(5)),
+        "gaussian of mu": discreet.gaussian(sensitivity=3, mu=0.5).release(7, rng=bits(6)),
         "truncated": discreet.truncated_laplace(sensitivity=1, epsilon=1, delta=1e-4).release(
-            11, bits=bits(7)
+            11, rng=bits(7)
         ),
         "best": discreet.best_additive_noise(sensitivity=1, epsilon=1, loss="mae").release(
-            11, bits=bits(8)
+            11, rng=bits(8)
         ),
         "staircase": discreet.best_additive_noise(sensitivity=0.5, epsilon=3).release(
-            11.5, bits=bits(9)
+            11.5, rng=bits(9)
         ),
         "bounded": discreet.bounded_laplace(sensitivity=1, epsilon=1, **ends).release(
-            4.5, bits=bits(10)
+            4.5, rng=bits(10)
         ),
-        "clamped": discreet.clamp_output(laplace, **ends).release(9, bits=bits(11)),
-        "folded": discreet.reflect_output(laplace, **ends).release(9, bits=bits(12)),
+        "clamped": discreet.clamp_output(laplace, **ends).release(9, rng=bits(11)),
+        "folded": discreet.reflect_output(laplace, **ends).release(9, rng=bits(12)),
         "exponential": discreet.exponential_mechanism(sensitivity=1, epsilon=1).release(
-            [1, 5, 3, 4], bits=bits(13)
+            [1, 5, 3, 4], rng=bits(13)
         ),
         "noisy max": discreet.report_noisy_max(sensitivity=1, epsilon=1).release(
-            [1, 5, 3, 4], bits=bits(14)
+            [1, 5, 3, 4], rng=bits(14)
         ),
         "permute and flip": discreet.permute_and_flip(sensitivity=1, epsilon=1).release(
-            [1, 5, 3, 4], bits=bits(15)
+            [1, 5, 3, 4], rng=bits(15)
         ),
         "above threshold": discreet.above_threshold(sensitivity=1, epsilon=1, positives=2).release(
-            [1, 9, 2, 8, 3, 12], threshold=7, bits=bits(16)
+            [1, 9, 2, 8, 3, 12], threshold=7, rng=bits(16)
         ),
         "smooth": discreet.smooth_sensitivity("median", epsilon=1, delta=1e-6, **counted).release(
-            values, bits=bits(17)
+            values, rng=bits(17)
         ),
         "smooth, pure": discreet.smooth_sensitivity("median", epsilon=1, **counted).release(
-            values, bits=bits(18)
+            values, rng=bits(18)
         ),
-        "quantile": discreet.private_quantile(0.5, epsilon=1, **ends).release(
-            values, bits=bits(19)
-        ),
+        "quantile": discreet.private_quantile(0.5, epsilon=1, **ends).release(values, rng=bits(19)),
         "quantiles": discreet.private_quantiles(
-            [0.25, 0.5, 0.75], epsilon=2, grid=0.25, **ends
-        ).release(values, bits=bits(20)),
-        "variance": discreet.private_variance(epsilon=1, **counted).release(values, bits=bits(21)),
-        "sd": discreet.private_std(epsilon=1, direct=True, **counted).release(
-            values, bits=bits(22)
-        ),
+            [0.25, 0.5, 0.75], epsilon=2, granularity=0.25, **ends
+        ).release(values, rng=bits(20)),
+        "variance": discreet.private_variance(epsilon=1, **counted).release(values, rng=bits(21)),
+        "sd": discreet.private_std(epsilon=1, direct=True, **counted).release(values, rng=bits(22)),
         "weighted": discreet.weighted_sensitivity(
             "median", epsilon=1, delta=1e-6, **counted
-        ).release(values, bits=bits(23)),
+        ).release(values, rng=bits(23)),
         "propose": discreet.propose_test_release(
             "median", bound=2, epsilon=2, delta=1e-3, **counted
-        ).release(values, bits=bits(24)),
+        ).release(values, rng=bits(24)),
         "blocks": discreet.sample_and_aggregate(np.mean, groups=12, epsilon=2, **ends).release(
-            values, bits=bits(25)
+            values, rng=bits(25)
         ),
         "bins": discreet.private_bin_counts(bins=5, epsilon=1, **ends)
-        .release(values, bits=bits(26))
+        .release(values, rng=bits(26))
         .counts,
         "response": discreet.randomized_response(categories=4, epsilon=1).release(
-            [0, 1, 2, 3] * 4, bits=bits(27)
+            [0, 1, 2, 3] * 4, rng=bits(27)
         ),
     }
-    mean = discreet.mean_without_bounds(unit=1, epsilon=8).release(values, bits=bits(28))
+    mean = discreet.mean_without_bounds(unit=1, epsilon=8).release(values, rng=bits(28))
     made["unbounded mean"] = (mean.value, mean.lower, mean.upper, mean.std)
-    shown = partition_selection(groups=1, rho=0.5, delta=1e-3).release(
-        [1, 40, 3, 90], bits=bits(29)
-    )
+    shown = partition_selection(groups=1, rho=0.5, delta=1e-3).release([1, 40, 3, 90], rng=bits(29))
     made["partition"] = shown
-    span = intervals.mean(lower=0, upper=10, rows=len(values), epsilon=1)
-    held = span.release(values, bits=bits(30))
+    span = intervals.mean(lower=0, upper=10, public_rows=len(values), epsilon=1)
+    held = span.release(values, rng=bits(30))
     made["interval of a mean"] = (held.value, held.low, held.high)
     return {f"mechanism: {name}": plain(one) for name, one in made.items()}
 
@@ -317,7 +311,7 @@ def of_ranges() -> dict[str, Any]:
     for name, amount in (("pure", {"epsilon": 1}), ("concentrated", {"rho": 0.5})):
         plan = discreet.plan_ranges(64, "all", **amount)
         for number, one in enumerate(plan.candidates[:3]):
-            made = one.design.release(counts, bits=seeded_rng(70 + number))
+            made = one.design.release(counts, rng=seeded_rng(70 + number))
             found[f"plan of ranges: {name} {number}"] = plain(
                 {
                     "mean": one.mean,
@@ -328,7 +322,7 @@ def of_ranges() -> dict[str, Any]:
             )
     aware = discreet.plan_ranges(64, "all", epsilon=1, data_aware=True).aware
     for number, each in enumerate(aware):
-        cells = each.release(counts, bits=seeded_rng(80 + number))
+        cells = each.release(counts, rng=seeded_rng(80 + number))
         found[f"data-aware: {number}"] = {
             "cells": rounded(cells.cells),
             "guarantee": cells.guarantee.to_json(),
@@ -345,13 +339,13 @@ def of_streams() -> dict[str, Any]:
         "window": discreet.plan_stream(epsilon=1, window=8),
         "without end": discreet.plan_stream(epsilon=1, delta=1e-6),
         "replaced": discreet.plan_stream(
-            epsilon=1, horizon=64, rows_per_unit=2, relation=NeighboringRelation.REPLACE_ONE
+            epsilon=1, horizon=64, max_rows_per_unit=2, relation=NeighboringRelation.REPLACE_ONE
         ),
     }
     found: dict[str, Any] = {}
     for number, (name, plan) in enumerate(plans.items()):
         file = StreamFile(None, plan=plan, units=False, payer="free")
-        answers = file.feed(counts, bits=seeded_rng(90 + number))
+        answers = file.feed(counts, rng=seeded_rng(90 + number))
         file.close()
         exact = plan.pure
         found[f"stream: {name}"] = {
@@ -398,22 +392,22 @@ def of_models() -> dict[str, Any]:
     found: dict[str, Any] = {}
     for method in ("psd", "adassp"):
         line = PrivateLinearRegression(
-            method=method, target_bounds=(-1, 1), bits=seeded_rng(110), **usual
+            method=method, target_bounds=(-1, 1), rng=seeded_rng(110), **usual
         ).fit(x, y)
         found[f"linear regression: {method}"] = (line.coef_, line.intercept_)
         found[f"linear regression: {method}, cost"] = line.guarantee_.to_json()
     logistic = PrivateLogisticRegression(
-        classes=(0, 1), rows=300, steps=20, bits=seeded_rng(111), **usual
+        classes=(0, 1), public_rows=300, steps=20, rng=seeded_rng(111), **usual
     ).fit(x, flags)
     found["logistic"] = (logistic.coef_, logistic.intercept_)
     found["logistic, cost"] = logistic.guarantee_.to_json()
     for name, kind in (("ridge", PrivateRidge), ("huber", PrivateHuberRegressor)):
-        made = kind(target_bounds=(-1, 1), rows=300, steps=20, bits=seeded_rng(112), **usual).fit(
-            x, y
-        )
+        made = kind(
+            target_bounds=(-1, 1), public_rows=300, steps=20, rng=seeded_rng(112), **usual
+        ).fit(x, y)
         found[name] = (made.coef_, made.intercept_)
     perturbed = OutputPerturbationLogisticRegression(
-        epsilon=2, bounds=(-1, 1), classes=(0, 1), rows=300, steps=5, bits=seeded_rng(113)
+        epsilon=2, bounds=(-1, 1), classes=(0, 1), public_rows=300, steps=5, rng=seeded_rng(113)
     ).fit(x, flags)
     found["perturbed"] = (perturbed.coef_, perturbed.intercept_)
     limits = {"open": discreet.approx_dp(3, 1e-6), "strict": discreet.approx_dp(0.5, 1e-6)}
@@ -423,8 +417,8 @@ def of_models() -> dict[str, Any]:
         bounds=(-1, 1),
         classes=(0, 1),
         steps=20,
-        bits=seeded_rng(114),
-    ).fit(x, flags, levels=np.where(np.arange(300) % 2, "open", "strict"))
+        rng=seeded_rng(114),
+    ).fit(x, flags, privacy_levels=np.where(np.arange(300) % 2, "open", "strict"))
     found["personal"] = (personal.coef_, personal.intercept_)
     found["personal, cost"] = personal.personal_guarantee_.epsilons(1e-6)
     return rounded({**found, **of_teachers(), **of_learned()})
@@ -437,11 +431,11 @@ def of_teachers() -> dict[str, Any]:
         250, people={"open": 50, "strict": 50}, sensitivities={"open": 1, "strict": 1}, key="k"
     )
     rule = ConfidentGNMax(threshold=200, sigma_threshold=150, sigma_votes=40)
-    plan = plan_labels(made, rule, limits, classes=3, answered=0.6)
+    plan = plan_labels(made, rule, limits, classes=3, answered_share=0.6)
     draw = random.Random(7)
     votes = [sorted((0, *(draw.randrange(251) for _ in range(2)), 250)) for _ in range(30)]
     counts = np.diff(np.array(votes), axis=1)
-    labels = published(counts, plan, bits=seeded_rng(115))
+    labels = published(counts, plan, rng=seeded_rng(115))
     return {
         "teachers": labels.labels,
         "teachers, answers": (plan.answers, plan.questions),
@@ -456,7 +450,7 @@ def of_learned() -> dict[str, Any]:
     made = learned.make_private(
         np.mean, public_inputs=public[:30], metric="record", epsilon=1, bounds=(0, 10)
     )
-    answers = [made.release(row, bits=seeded_rng(116 + i)) for i, row in enumerate(public[30:35])]
+    answers = [made.release(row, rng=seeded_rng(116 + i)) for i, row in enumerate(public[30:35])]
     return {
         "learned": answers,
         "learned, chosen": made.chosen,

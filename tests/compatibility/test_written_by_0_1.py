@@ -61,9 +61,9 @@ def test_accounts_go_on(tmp_path: Path) -> None:
         held.settle("released")
         with pytest.raises(discreet.BudgetExceeded):
             pure.charge(discreet.pure_dp(2), label="too much")
-        crowd = ledger.crowd("crowd")
-        taken = crowd.admit(discreet.zcdp(0.05), label="one more")
-        assert taken.taking.tolist() == [False, True, True, False]
+        crowd = ledger.personal_budgets("crowd")
+        taken = crowd.charge_eligible(discreet.zcdp(0.05), label="one more")
+        assert taken.included.tolist() == [False, True, True, False]
         assert ledger.verify().ok
 
 

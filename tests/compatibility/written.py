@@ -98,15 +98,15 @@ def make_ledger(folder: Path) -> None:
         replaced.charge(
             discreet.pure_dp(0.5, relation=NeighboringRelation.REPLACE_ONE), label="replaced"
         )
-        crowd = ledger.crowd(
+        crowd = ledger.personal_budgets(
             "crowd",
             limits={"strict": discreet.zcdp(0.01), "open": discreet.zcdp(0.5)},
             members=["anna", "ben", "cleo", "dora"],
-            levels=["strict", "open", "open", "strict"],
+            privacy_levels=["strict", "open", "open", "strict"],
         )
-        crowd.admit([0.02, 0.1, 0.2, 0.005], label="costs of each")
-        crowd.charge(discreet.zcdp(0.001), label="the same for all")
-        crowd.admit(
+        crowd.charge_eligible([0.02, 0.1, 0.2, 0.005], label="costs of each")
+        crowd.charge_all(discreet.zcdp(0.001), label="the same for all")
+        crowd.charge_eligible(
             personalized({"strict": discreet.zcdp(0.002), "open": discreet.zcdp(0.05)}),
             label="levels",
         )
@@ -158,12 +158,12 @@ def seen_ledger(folder: Path) -> dict[str, Any]:
         assert ledger.verify(heads={one.name: one.head for one in ledger.accounts()}).ok
         assert ledger.export(kind="json") == text_of(folder / "ledger.json")
         assert ledger.export(kind="csv") == text_of(folder / "ledger.csv")
-        crowd = ledger.crowd("crowd")
+        crowd = ledger.personal_budgets("crowd")
         return {
             "accounts": {one.name: told_account(one) for one in ledger.accounts()},
             "checked": [checked.accounts, checked.entries],
             "heads": dict(checked.heads),
-            "crowds": list(ledger.crowds()),
+            "crowds": list(ledger.all_personal_budgets()),
             "crowd": plain(
                 {
                     "members": crowd.members,
@@ -255,15 +255,19 @@ def make_releases(folder: Path) -> None:
         made: dict[str, Any] = {}
         for number, (name, query) in enumerate(QUERIES.items()):
             (made[name],) = table.release([query], label=f"n {number}", **amounts[number % 3])
-        towns = table.discover("town", groups_per_unit=2, epsilon=4, delta=1e-3)
+        towns = table.discover_keys("town", max_groups_per_unit=2, epsilon=4, delta=1e-3)
         made["discovered"] = towns
         made["folded later"] = table.count(by="day", epsilon=2)
         made["mapped"] = made["count"].map(lambda value: {"thousands": value / 1000})
-        made["by discovered"] = table.count(by="town", keys=keys(towns, other=True), epsilon=1)
+        made["by discovered"] = table.count(
+            by="town", keys=keys(towns, include_other=True), epsilon=1
+        )
         kept = {name: json.loads(one.to_json()) for name, one in made.items()}
         put(folder / "releases.json", json.dumps(kept, separators=(",", ":")))
         put(folder / "release.json", made["mean by place"].to_json())
-        own = table.personal(levels={"strict": 0.25, "open": 1}, budget="level")
+        own = table.with_personal_budgets(
+            privacy_levels={"strict": 0.25, "open": 1}, budget="level"
+        )
         put(folder / "personal_count.json", own.count().to_json())
         put(folder / "personal_mean.json", own.mean("age", by="place").to_json())
         put(folder / "ranges_age.json", table.ranges("age", epsilon=1).to_json())
@@ -272,10 +276,10 @@ def make_releases(folder: Path) -> None:
         put(folder / "ranges_place.json", table.ranges("place", epsilon=1).to_json())
         grid = table.grid(["place", "age"], bins={"age": 8}, epsilon=1)
         put(folder / "grid.json", grid.to_json())
-        fine = table.fine_quantiles("pay", [0.25, 0.5], epsilon=4)
+        fine = table.large_domain_quantiles("pay", [0.25, 0.5], epsilon=4)
         put(folder / "fine_quantiles.json", fine.to_json())
         bounds = table.suggest_bounds("pay", epsilon=1, outermost=(0, 1 << 20))
-        limits = table.suggest_limits(by="place", epsilon=1)
+        limits = table.suggest_contribution_limits(by="place", epsilon=1)
         put(folder / "suggested.toml", f"{bounds.toml}\n{limits.toml}\n")
     counts = np.arange(64) % 9
     plain_ranges = discreet.plan_ranges(64, "all", epsilon=1, data_aware=True)
@@ -289,11 +293,11 @@ def make_releases(folder: Path) -> None:
 def told_release(release: discreet.Release) -> dict[str, Any]:
     told = {
         "title": release.title,
-        "question": release.question,
+        "question": release.query_text,
         "value": release.value,
         "epsilon": release.guarantee.epsilon(1e-6),
         "mechanism": release.mechanism,
-        "protects": release.protects,
+        "protects": release.privacy_statement,
         "receipt": [
             release.receipt.account,
             release.receipt.sequence,
@@ -304,10 +308,10 @@ def told_release(release: discreet.Release) -> dict[str, Any]:
             release.receipt.replayed,
         ],
     }
-    if release.answer is None:
+    if release._answer is None:
         return plain(told)
     rows = [tuple(row.values()) for row in release.rows(0.9)]
-    return plain({**told, "names": release.names, "rows": rows})
+    return plain({**told, "names": release.key_columns, "rows": rows})
 
 
 def seen_releases(folder: Path) -> dict[str, Any]:
@@ -318,7 +322,7 @@ def seen_releases(folder: Path) -> dict[str, Any]:
         made[name] = discreet.Release.from_json(json.dumps(content))
         assert json.loads(made[name].to_json()) == content
         found[name] = told_release(made[name])
-    found["folded"] = plain(made["folded later"].fold(below=8).rows(0.9))
+    found["folded"] = plain(made["folded later"].merge_small_groups(below=8).rows(0.9))
     found["sampled"] = plain(made["count where"].interval(0.9, sampling=False))
     text = text_of(folder / "release.json")
     assert discreet.Release.from_json(text).to_json() == text
@@ -365,7 +369,7 @@ def seen_cells(folder: Path) -> dict[str, Any]:
             "rows": made.contribution.rows,
             "answer": rounded([made.answer(*ends), made.interval(*ends), made.total]),
             "epsilon": plain(made.guarantee.epsilon(1e-6)),
-            "words": [made.title, made.question, made.mechanism, made.protects],
+            "words": [made.title, made.query_text, made.mechanism, made.privacy_statement],
             "receipt": [made.receipt.account, made.receipt.sequence, made.receipt.hash],
         }
     text = text_of(folder / "grid.json")
@@ -375,7 +379,7 @@ def seen_cells(folder: Path) -> dict[str, Any]:
         "measured": plain(grid.measured),
         "shape": list(grid.grid.shape),
         "answer": rounded([grid.answer(("north", "south"), None), grid.total]),
-        "words": [grid.title, grid.question, grid.mechanism, grid.protects],
+        "words": [grid.title, grid.query_text, grid.mechanism, grid.protects],
         "receipt": [grid.receipt.account, grid.receipt.sequence, grid.receipt.hash],
     }
     for name in ("ranges_free", "grid_free", "aware_0", "aware_1"):
@@ -427,7 +431,7 @@ def make_local(folder: Path) -> None:
     plan = MADE["rappor"][0]
     assert isinstance(plan, MemoizedOracle)
     kept = local.MemoizedClient(plan, budget=4, reports=5)
-    kept.answer(3)
+    kept.memoize(3)
     kept.report()
     put(folder / "memoised_client.json", kept.to_json())
 
@@ -495,7 +499,7 @@ def seen_files(folder: Path) -> dict[str, Any]:
 PLANS: Mapping[str, StreamPlan] = {
     "horizon": discreet.plan_stream(epsilon=1, horizon=64),
     "gaussian": discreet.plan_stream(rho=0.125, horizon=64, keys=["a", "b"]),
-    "window": discreet.plan_stream(epsilon=1, window=8, rows_per_unit=2),
+    "window": discreet.plan_stream(epsilon=1, window=8, max_rows_per_unit=2),
     "without end": discreet.plan_stream(
         epsilon=1, delta=1e-6, relation=NeighboringRelation.REPLACE_ONE
     ),
@@ -512,7 +516,7 @@ def make_streams(folder: Path) -> None:
         ) as visits:
             visits.feed([place % 5 for place in range(20)])
         with discreet.stream(
-            folder / "units.db", account=account, epsilon=1, window=8, limit_units=True
+            folder / "units.db", account=account, epsilon=1, window=8, enforce_limits=True
         ) as limited:
             limited.events([1, 1, 2], units=["anna", "anna", "ben"], end=3)
 
@@ -531,7 +535,7 @@ def seen_streams(folder: Path) -> dict[str, Any]:
         before = account.head
         options: dict[str, dict[str, Any]] = {
             "stream.db": {"horizon": 64},
-            "units.db": {"window": 8, "limit_units": True},
+            "units.db": {"window": 8, "enforce_limits": True},
         }
         for name, option in options.items():
             with discreet.stream(folder / name, account=account, epsilon=1, **option) as made:
@@ -547,7 +551,7 @@ def seen_stream_goes_on(folder: Path) -> dict[str, Any]:
     """A stream is fed further."""
     plan = discreet.plan_stream(epsilon=1, horizon=64)
     file = StreamFile(folder / "stream.db", plan=plan, units=False, payer="streams")
-    answers = file.feed([1, 2, 3], bits=discreet.seeded_rng(7))
+    answers = file.feed([1, 2, 3], rng=discreet.seeded_rng(7))
     found = plain([file.steps, answers.first, answers.values, answers.std])
     file.close()
     return {"goes on": found}
@@ -575,7 +579,9 @@ def seen_sent(folder: Path) -> dict[str, Any]:
         found[name] = [work.guarantee.to_json(), list(work.titles)]
         if work.design is not None and words["kind"] not in ("median", "quantiles"):
             (arrived,) = work.design.questions
-            assert json.loads(json.dumps(question(arrived.query))) == words
+            again = json.loads(json.dumps(question(arrived.query)))
+            (back,) = asked([{**again, "epsilon": 0.5}], setting=SETTINGS["people"]).statistics
+            assert back.query.text == arrived.query.text
     back = read_expression(content["expression"])
     assert json.loads(json.dumps(written(back))) == content["expression"]
     found["expression"] = repr(back)
@@ -605,7 +611,7 @@ RELEASE = f"""title = "A release"
 [table]
 source = "rows.csv"
 unit = "who"
-rows_per_unit = 3
+max_rows_per_unit = 3
 [columns]
 {COLUMNS}
 [account]
@@ -694,7 +700,7 @@ name = "people"
 title = "People"
 source = "rows.csv"
 unit = "who"
-rows_per_unit = 3
+max_rows_per_unit = 3
 rows = 240
 account = "people"
 limit = { epsilon = 20, delta = 1e-6 }

@@ -185,22 +185,22 @@ def collect(plan, rows, *, key):
 
 def limited(limits, kept, *, unit, key):
     """The rows of one unit that count."""
-    if limits.groups_per_unit is not None:
+    if limits.max_groups_per_unit is not None:
         groups = {row[0] for row in kept}
         offset = start(key, "groups", unit, 0)
-        groups = choose(groups, limit=limits.groups_per_unit, offset=offset)
+        groups = choose(groups, limit=limits.max_groups_per_unit, offset=offset)
         kept = [row for row in kept if row[0] in groups]
-    if limits.rows_per_unit_and_group is not None:
+    if limits.max_rows_per_unit_per_group is not None:
         parts = defaultdict(list)
         for row in kept:
             parts[row[0]].append(row)
         kept = []
         for group, part in parts.items():
             offset = start(key, "rows in group", unit, group)
-            kept += choose(part, limit=limits.rows_per_unit_and_group, offset=offset)
-    if limits.rows_per_unit is not None:
+            kept += choose(part, limit=limits.max_rows_per_unit_per_group, offset=offset)
+    if limits.max_rows_per_unit is not None:
         offset = start(key, "rows", unit, 0)
-        kept = choose(kept, limit=limits.rows_per_unit, offset=offset)
+        kept = choose(kept, limit=limits.max_rows_per_unit, offset=offset)
     return kept
 
 

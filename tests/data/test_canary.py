@@ -32,7 +32,7 @@ PLAN = TableScan(
     by={"k": col("k")},
     where=~col("b"),
     aggregates={"n": count(), "u": units(), "x": total(col("x"))},
-    limits=ContributionLimits(rows_per_unit=1),
+    limits=ContributionLimits(max_rows_per_unit=1),
 )
 ROWS = {"who": [SECRET, SECRET, "b"], "x": [NUMBER, NUMBER, 2], "k": [SECRET, "a", None]}
 ROWS["b"] = [SECRET, "yes", "no"]
@@ -202,7 +202,9 @@ def test_keys_and_rows_of_units(monkeypatch, form):
     """What the engines also return: keys that occur, and one row of each unit."""
     frame = pa.table({**ROWS, "x": [1, 2, 3]})
     source = open_source(frame if form == "frame" else duckdb.connect().from_arrow(frame))
-    plan = KeyPlan(schema={"k": schema.text()}, by={"k": col("k")}, groups_per_unit=1, unit="who")
+    plan = KeyPlan(
+        schema={"k": schema.text()}, by={"k": col("k")}, max_groups_per_unit=1, unit="who"
+    )
     found = collect_keys(plan, source=source, key=1)
     assert (SECRET,) in found.keys
     assert SECRET not in repr(found) + repr(plan) + repr(plan.program())

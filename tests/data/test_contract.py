@@ -32,13 +32,13 @@ TYPES = {
 }
 LEVELS = ["f", "o'neil", 'q"', "ü\u0301", "日本", "-- x"]
 SCHEMA = {
-    "x": real(lower=-2, upper=3.3, grid=0.25, missing=1),
+    "x": real(lower=-2, upper=3.3, granularity=0.25, missing=1),
     "whole": integer(lower=-5, upper=2**40),
     "sex": category(LEVELS),
     "day": date(lower=dt.date(1969, 12, 1), upper=dt.date(2030, 1, 1)),
     "moment": date(lower=dt.date(1960, 1, 1), upper=dt.date(2030, 1, 1), step="hour"),
     "yes": boolean(missing=True),
-    "text": real(lower=-100, upper=100, grid=2**-10),
+    "text": real(lower=-100, upper=100, granularity=2**-10),
 }
 NUMBERS = ["1", " 2.5 ", "-0", ".5", "1.", "1e2", "1e-400", "1e400", "-1e400", "inf", "-Infinity"]
 OTHERS = ["nan", "+1", "1_0", "0x10", "1e", "--1", "1,5", "abc", "\u0661", " ", "1e9999", "9" * 30]
@@ -66,10 +66,10 @@ AGGREGATES = {
     "text": total(col("text")),
 }
 LIMITS = [
-    ContributionLimits(rows_per_unit=1),
-    ContributionLimits(rows_per_unit=3),
-    ContributionLimits(groups_per_unit=2, rows_per_unit_and_group=2),
-    ContributionLimits(rows_per_unit=3, groups_per_unit=2, rows_per_unit_and_group=2),
+    ContributionLimits(max_rows_per_unit=1),
+    ContributionLimits(max_rows_per_unit=3),
+    ContributionLimits(max_groups_per_unit=2, max_rows_per_unit_per_group=2),
+    ContributionLimits(max_rows_per_unit=3, max_groups_per_unit=2, max_rows_per_unit_per_group=2),
 ]
 SHAPES = [
     {},
@@ -144,7 +144,7 @@ class Contract:
             schema=SCHEMA,
             unit=UNIT,
             aggregates=AGGREGATES,
-            limits=ContributionLimits(rows_per_unit=9),
+            limits=ContributionLimits(max_rows_per_unit=9),
         )
         got = answer(plan, [nothing, nothing | {"x": math.nan}], make, folder)
         # x: 1 is four steps of 1/4; whole: the lower bound; text: the lower bound
@@ -172,7 +172,7 @@ class Contract:
             schema=SCHEMA,
             unit=UNIT,
             aggregates={"n": count(), "u": units()},
-            limits=ContributionLimits(rows_per_unit=5),
+            limits=ContributionLimits(max_rows_per_unit=5),
         )
         assert answer(plan, rows, make, folder) == {"n": [2], "u": [1]}
 
@@ -200,7 +200,7 @@ class Contract:
 
     def test_numbers_as_categories_and_booleans(self, make, folder):
         schema = {
-            "x": category([3, -1], other=True),
+            "x": category([3, -1], include_other=True),
             "whole": boolean(),
             "text": category([1, 100]),
         }
@@ -230,7 +230,7 @@ class Contract:
             "text": integer(lower=0, upper=9),
             "sex": boolean(),
             "day": date(lower=dt.date(2020, 1, 1), upper=dt.date(2020, 1, 2)),
-            "yes": category([1], other=True, missing=1),
+            "yes": category([1], include_other=True, missing=1),
         }
         said = {"text": "1", "sex": "yes", "day": "2020-01-02", "yes": ""}
         types = TYPES | {"day": pa.string(), "yes": pa.string()}

@@ -18,9 +18,9 @@ from tests.data import reference, sources
 
 TYPES = {"who": pa.int64(), "g": pa.int64(), "a": pa.int64(), "b": pa.int64()}
 LIMITS = [
-    ContributionLimits(rows_per_unit=2),
-    ContributionLimits(rows_per_unit_and_group=1),
-    ContributionLimits(rows_per_unit=3, groups_per_unit=2, rows_per_unit_and_group=2),
+    ContributionLimits(max_rows_per_unit=2),
+    ContributionLimits(max_rows_per_unit_per_group=1),
+    ContributionLimits(max_rows_per_unit=3, max_groups_per_unit=2, max_rows_per_unit_per_group=2),
 ]
 SUMS = {
     "none": {},

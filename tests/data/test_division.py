@@ -20,8 +20,8 @@ from discreet.data.source import open_source
 from tests.data import reference, sources
 
 SCHEMA = {
-    "a": real(lower=-3, upper=5, grid=0.5),
-    "b": real(lower=-1, upper=1, grid=2**-4),
+    "a": real(lower=-3, upper=5, granularity=0.5),
+    "b": real(lower=-1, upper=1, granularity=2**-4),
     "n": integer(lower=-4, upper=7),
     "k": category(["x", "y"]),
     "d": date(lower=dt.date(1899, 12, 1), upper=dt.date(1904, 3, 1)),
@@ -64,10 +64,10 @@ def test_no_two_values_meet_after_division(divisor):
 @given(row=CODES, names=st.tuples(st.sampled_from("abn"), st.sampled_from("abn")))
 def test_division_of_columns(row, names):
     a, b = (row[name] * STEPS[name] for name in names)
-    expression = col(names[0]).divide(col(names[1]), lower=-2, upper=9, grid=0.25, zero=1.1)
+    expression = col(names[0]).divide(col(names[1]), lower=-2, upper=9, granularity=0.25, zero=1.1)
     wanted = 1 if b == 0 else min(max(nearest(a / b, Fraction(1, 4)), -2), 9)
     assert number(expression, row) == wanted
-    coarse = col(names[0]).divide(col(names[1]), lower=0, upper=64, grid=8)
+    coarse = col(names[0]).divide(col(names[1]), lower=0, upper=64, granularity=8)
     wanted = 0 if b == 0 else min(max(nearest(a / b, 8), 0), 64)
     assert number(coarse, row) == wanted
 
@@ -132,10 +132,10 @@ def test_parts_of_dates(row):
         lambda: col("a") // col("n"),
         lambda: abs(col("k")),
         lambda: -col("d"),
-        lambda: col("a").divide(col("n"), lower=0, upper=1, grid=0.3),
-        lambda: col("a").divide(col("n"), lower=2, upper=1, grid=1),
-        lambda: col("a").divide(col("n"), lower=0, upper=1, grid=1, zero=2),
-        lambda: col("a").divide(col("k"), lower=0, upper=1, grid=1),
+        lambda: col("a").divide(col("n"), lower=0, upper=1, granularity=0.3),
+        lambda: col("a").divide(col("n"), lower=2, upper=1, granularity=1),
+        lambda: col("a").divide(col("n"), lower=0, upper=1, granularity=1, zero=2),
+        lambda: col("a").divide(col("k"), lower=0, upper=1, granularity=1),
         lambda: col("d").hour(),
         lambda: col("a").month(),
         lambda: when(col("a")).then(1).otherwise(2),
@@ -199,7 +199,7 @@ PLANS = [
             "rows": count(),
             "third": total(col("a") / 3),
             "minus": total(col("a") / Fraction(-22, 7)),
-            "ratio": total(col("n").divide(col("b"), lower=-9, upper=9, grid=0.125, zero=4)),
+            "ratio": total(col("n").divide(col("b"), lower=-9, upper=9, granularity=0.125, zero=4)),
             "whole": total((col("a") - col("n")) // -2.5, col("a") % 0.75),
             "far": total(abs(when(col("f")).then(col("a")).otherwise(col("n")))),
         },

@@ -17,11 +17,11 @@ from discreet.data.schema import OTHER, boolean, category, date, integer, real
 from tests.data.reference import evaluate
 
 SCHEMA = {
-    "a": real(lower=-3, upper=5, grid=0.5),
-    "b": real(lower=0, upper=1, grid=2**-4),
+    "a": real(lower=-3, upper=5, granularity=0.5),
+    "b": real(lower=0, upper=1, granularity=2**-4),
     "n": integer(lower=-4, upper=7),
     "k": category(["x", "y"]),
-    "z": category([10, 20], other=False),
+    "z": category([10, 20], include_other=False),
     "d": date(lower=dt.date(2000, 1, 1), upper=dt.date(2000, 3, 1)),
     "h": date(lower=dt.date(2000, 1, 1), upper=dt.date(2000, 1, 3), step="hour"),
     "f": boolean(),

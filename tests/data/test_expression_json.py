@@ -14,7 +14,7 @@ from discreet.data.expression_json import DEEPEST, read, read_label, write_label
 
 SCHEMA = {
     "age": integer(lower=0, upper=120),
-    "pay": real(lower=0, upper=1024, grid=0.25),
+    "pay": real(lower=0, upper=1024, granularity=0.25),
     "place": category(["a", "b", "c"]),
     "day": date(lower=dt.date(2020, 1, 1), upper=dt.date(2026, 12, 31)),
     "hour": date(
@@ -41,8 +41,8 @@ EXPRESSIONS = [
     PAY / 4,
     AGE // 5,
     AGE % np.int64(7),
-    PAY.divide(AGE, lower=0, upper=100, grid=0.5, zero=1),
-    PAY.divide(2, lower=0, upper=100, grid=0.5),
+    PAY.divide(AGE, lower=0, upper=100, granularity=0.5, zero=1),
+    PAY.divide(2, lower=0, upper=100, granularity=0.5),
     AGE.clip(lower=10, upper=Fraction(201, 2)),
     AGE.cut([18, 65]),
     DAY.cut([dt.date(2021, 1, 1)]),

@@ -35,10 +35,10 @@ ROW = st.fixed_dictionaries(
     }
 )
 WAYS = [
-    {"by": {"city": col("city")}, "groups_per_unit": 1},
-    {"by": {"city": col("city")}, "groups_per_unit": 3, "where": col("x") > 0},
-    {"by": {"street": col("street"), "x": col("x"), "city": col("city")}, "groups_per_unit": 2},
-    {"by": {"x": col("x")}, "groups_per_unit": 2},
+    {"by": {"city": col("city")}, "max_groups_per_unit": 1},
+    {"by": {"city": col("city")}, "max_groups_per_unit": 3, "where": col("x") > 0},
+    {"by": {"street": col("street"), "x": col("x"), "city": col("city")}, "max_groups_per_unit": 2},
+    {"by": {"x": col("x")}, "max_groups_per_unit": 2},
 ]
 ENGINES = [sources.polars, sources.pandas, sources.csv_file, sources.relation]
 
@@ -60,7 +60,7 @@ def plain(plan, rows, *, key):
     counts = {}
     for unit, mine in owned.items():
         offset = 0 if plan.unit is None else reference.start(key, "groups", unit, 0)
-        for one in reference.choose(mine, limit=plan.groups_per_unit, offset=offset):
+        for one in reference.choose(mine, limit=plan.max_groups_per_unit, offset=offset):
             counts[one] = counts.get(one, 0) + 1
     ordered = sorted(counts)
     keys = [plan.key(one[-1], tuple(t.decode() for t in one[:-1])) for one in ordered]
@@ -82,7 +82,7 @@ def folder(tmp_path_factory):
 )
 def test_every_engine_finds_the_same(make, folder, rows, way, owned, key):
     if not owned:
-        way = {**way, "groups_per_unit": 1}
+        way = {**way, "max_groups_per_unit": 1}
     plan = KeyPlan(schema=SCHEMA, unit="u" if owned else None, **way)
     found = collect_keys(
         plan, source=open_source(make(sources.arrow(rows, TYPES), folder)), key=key
@@ -100,7 +100,7 @@ def test_one_unit_changes_few_counts_by_one(rows, way, unit):
     )
     moved = {k: with_all.get(k, 0) - without.get(k, 0) for k in {*with_all, *without}}
     assert set(moved.values()) <= {0, 1}
-    assert sum(moved.values()) <= way["groups_per_unit"]
+    assert sum(moved.values()) <= way["max_groups_per_unit"]
 
 
 def found_in(plan, rows):
@@ -110,16 +110,16 @@ def found_in(plan, rows):
 
 def test_all_keys_of_a_unit_without_the_limit_is_noticed():
     rows = [{"u": 1, "city": city, "street": "a", "x": 0} for city in CITIES]
-    plan = KeyPlan(schema=SCHEMA, unit="u", by={"city": col("city")}, groups_per_unit=2)
+    plan = KeyPlan(schema=SCHEMA, unit="u", by={"city": col("city")}, max_groups_per_unit=2)
     assert sum(found_in(plan, rows)[1]) == 2
-    many = KeyPlan(schema=SCHEMA, unit="u", by={"city": col("city")}, groups_per_unit=20)
+    many = KeyPlan(schema=SCHEMA, unit="u", by={"city": col("city")}, max_groups_per_unit=20)
     assert found_in(many, rows)[0] == tuple((c,) for c in sorted(CITIES, key=str.encode))
 
 
 def test_a_connection_cannot_merge_keys():
     """Neither collation nor default order of a user's own connection changes what is found."""
     rows = [{"u": i, "city": c, "street": "a", "x": 0} for i, c in enumerate([*CITIES, "Rome"])]
-    plan = KeyPlan(schema=SCHEMA, unit="u", by={"city": col("city")}, groups_per_unit=1)
+    plan = KeyPlan(schema=SCHEMA, unit="u", by={"city": col("city")}, max_groups_per_unit=1)
     with duckdb.connect() as connection:
         connection.execute("SET default_collation = 'NOCASE.NOACCENT'")
         connection.execute("SET default_order = 'DESC'")
@@ -148,8 +148,8 @@ PLANS = [
     )
     for other in (False, True)
     for limits in (
-        ContributionLimits(rows_per_unit=2),
-        ContributionLimits(groups_per_unit=1, rows_per_unit_and_group=2),
+        ContributionLimits(max_rows_per_unit=2),
+        ContributionLimits(max_groups_per_unit=1, max_rows_per_unit_per_group=2),
     )
 ]
 
@@ -229,10 +229,12 @@ def test_the_rest_is_what_is_not_listed():
         lambda: TableScan(
             schema={"k": category(["a"])}, aggregates={"n": count()}, by={"k": col("k")}, other=True
         ),
-        lambda: KeyPlan(schema=SCHEMA, by={}, groups_per_unit=1),
-        lambda: KeyPlan(schema=SCHEMA, by={"city": col("city")}, groups_per_unit=2),
-        lambda: KeyPlan(schema=SCHEMA, by={"city": col("city")}, groups_per_unit=0, unit="u"),
-        lambda: KeyPlan(schema=SCHEMA, by={"city": col("city")}, groups_per_unit=1, where=col("x")),
+        lambda: KeyPlan(schema=SCHEMA, by={}, max_groups_per_unit=1),
+        lambda: KeyPlan(schema=SCHEMA, by={"city": col("city")}, max_groups_per_unit=2),
+        lambda: KeyPlan(schema=SCHEMA, by={"city": col("city")}, max_groups_per_unit=0, unit="u"),
+        lambda: KeyPlan(
+            schema=SCHEMA, by={"city": col("city")}, max_groups_per_unit=1, where=col("x")
+        ),
     ],
 )
 def test_refusals(make):

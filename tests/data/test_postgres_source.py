@@ -105,7 +105,7 @@ def test_types(database):
         "c": integer(lower=-1, upper=2**60, missing=-1),
         "d": category(["ab"]),
         "e": category(["good", "bad"]),
-        "f": real(lower=0, upper=2, grid=0.5),
+        "f": real(lower=0, upper=2, granularity=0.5),
         "g": date(
             lower=dt.date(1969, 12, 31), upper=dt.date(1970, 1, 1), missing=dt.date(1970, 1, 1)
         ),
@@ -116,7 +116,7 @@ def test_types(database):
         unit="who",
         by={n: col(n) for n in "deg"},
         aggregates={"n": count(), "u": units(), **sums},
-        limits=ContributionLimits(rows_per_unit=9),
+        limits=ContributionLimits(max_rows_per_unit=9),
     )
     table = collect(plan, source=open_source(url), key=1)
     rows = zip(table.keys, *(table.columns[n].tolist() for n in ("n", "u", *sums)), strict=True)
@@ -187,7 +187,7 @@ def test_passwords_and_rows_are_never_said(database, capfd, caplog):
         schema={"x": integer(lower=0, upper=9)},
         unit="who",
         aggregates={"x": total(col("x"))},
-        limits=ContributionLimits(rows_per_unit=1),
+        limits=ContributionLimits(max_rows_per_unit=1),
     )
     assert SECRET not in repr(collect(plan, source=source, key=1))
     broken = open_source(f"{address}#broken")

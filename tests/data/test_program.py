@@ -17,7 +17,7 @@ from discreet.data.schema import OTHER, boolean, category, date, integer, neares
 from discreet.data.source import open_source, public_keys
 
 SCHEMA = {
-    "x": real(lower=-1, upper=4, grid=0.5),
+    "x": real(lower=-1, upper=4, granularity=0.5),
     "k": category(["a", "b"]),
     "zip": integer(lower=0, upper=10**9),
     "wide": integer(lower=-(2**63), upper=2**63 - 1),
@@ -37,13 +37,13 @@ def plan(**arguments):
         lambda: integer(lower=0, upper=2**63),
         lambda: integer(lower=0, upper=1, missing=2),
         lambda: integer(lower=0, upper=1, missing=True),
-        lambda: real(lower=0, upper=1, grid=0.1),
-        lambda: real(lower=0, upper=1, grid=0),
-        lambda: real(lower=0, upper=float("inf"), grid=1),
-        lambda: real(lower=float("nan"), upper=1, grid=1),
-        lambda: real(lower=1, upper=0, grid=1),
-        lambda: real(lower=0, upper=2**30, grid=2**-30),
-        lambda: real(lower=0, upper=1, grid=0.5, missing=2),
+        lambda: real(lower=0, upper=1, granularity=0.1),
+        lambda: real(lower=0, upper=1, granularity=0),
+        lambda: real(lower=0, upper=float("inf"), granularity=1),
+        lambda: real(lower=float("nan"), upper=1, granularity=1),
+        lambda: real(lower=1, upper=0, granularity=1),
+        lambda: real(lower=0, upper=2**30, granularity=2**-30),
+        lambda: real(lower=0, upper=1, granularity=0.5, missing=2),
         lambda: category([]),
         lambda: category(["a", "a"]),
         lambda: category(["a", 1]),
@@ -59,14 +59,14 @@ def plan(**arguments):
         lambda: date(**DAYS, step="week"),
         lambda: date(**DAYS, missing=dt.date(1999, 1, 1)),
         lambda: boolean(missing=1),
-        lambda: ContributionLimits(rows_per_unit=0),
-        lambda: ContributionLimits(groups_per_unit=2**21),
+        lambda: ContributionLimits(max_rows_per_unit=0),
+        lambda: ContributionLimits(max_groups_per_unit=2**21),
         lambda: total(),
         lambda: total(col("x"), col("x"), col("x")),
         lambda: plan(aggregates={}),
         lambda: plan(unit="u"),
-        lambda: plan(unit="u", limits=ContributionLimits(groups_per_unit=1)),
-        lambda: plan(limits=ContributionLimits(rows_per_unit=2)),
+        lambda: plan(unit="u", limits=ContributionLimits(max_groups_per_unit=1)),
+        lambda: plan(limits=ContributionLimits(max_rows_per_unit=2)),
         lambda: plan(keys=(("a",),)),
         lambda: plan(where=col("x")),
         lambda: plan(by={"zip": col("zip")}),
@@ -95,15 +95,23 @@ def test_sums_that_could_pass_128_bits_are_refused():
     ("limits", "name", "expected"),
     [
         # groups, linf, l1, l2 squared; there are three groups and |x| is at most 8 steps of 1/2
-        (ContributionLimits(rows_per_unit=1), "n", (1, 1, 1, 1)),
-        (ContributionLimits(rows_per_unit=5), "n", (3, 5, 5, 25)),
-        (ContributionLimits(rows_per_unit=5), "u", (3, 1, 3, 3)),
-        (ContributionLimits(rows_per_unit=2), "u", (2, 1, 2, 2)),
-        (ContributionLimits(groups_per_unit=2), "u", (2, 1, 2, 2)),
-        (ContributionLimits(rows_per_unit_and_group=2), "n", (3, 2, 6, 12)),
-        (ContributionLimits(groups_per_unit=2, rows_per_unit_and_group=2), "x", (2, 16, 32, 512)),
-        (ContributionLimits(rows_per_unit=5, rows_per_unit_and_group=2), "n", (3, 2, 5, 9)),
-        (ContributionLimits(rows_per_unit=5, groups_per_unit=1), "xx", (1, 320, 320, 320**2)),
+        (ContributionLimits(max_rows_per_unit=1), "n", (1, 1, 1, 1)),
+        (ContributionLimits(max_rows_per_unit=5), "n", (3, 5, 5, 25)),
+        (ContributionLimits(max_rows_per_unit=5), "u", (3, 1, 3, 3)),
+        (ContributionLimits(max_rows_per_unit=2), "u", (2, 1, 2, 2)),
+        (ContributionLimits(max_groups_per_unit=2), "u", (2, 1, 2, 2)),
+        (ContributionLimits(max_rows_per_unit_per_group=2), "n", (3, 2, 6, 12)),
+        (
+            ContributionLimits(max_groups_per_unit=2, max_rows_per_unit_per_group=2),
+            "x",
+            (2, 16, 32, 512),
+        ),
+        (ContributionLimits(max_rows_per_unit=5, max_rows_per_unit_per_group=2), "n", (3, 2, 5, 9)),
+        (
+            ContributionLimits(max_rows_per_unit=5, max_groups_per_unit=1),
+            "xx",
+            (1, 320, 320, 320**2),
+        ),
     ],
 )
 def test_reach(limits, name, expected):
@@ -170,7 +178,7 @@ def test_the_type_of_the_numbers_is_public():
 
 def test_rounding_is_exact():
     assert nearest(Fraction("0.49999999999999994"), 0) == 0
-    column = real(lower=-4, upper=4, grid=1)
+    column = real(lower=-4, upper=4, granularity=1)
     frame = pl.DataFrame(
         {"x": [0.49999999999999994, -0.5, 0.5, -0.50000000000000011, -1e-20, 1e-320]}
     )
@@ -182,7 +190,7 @@ def test_rounding_is_exact():
 def test_the_key_decides_and_is_checked():
     frame = pl.DataFrame({"u": [1] * 50, "x": [i / 10 for i in range(50)]})
     wanted = plan(
-        unit="u", aggregates={"x": total(col("x"))}, limits=ContributionLimits(rows_per_unit=1)
+        unit="u", aggregates={"x": total(col("x"))}, limits=ContributionLimits(max_rows_per_unit=1)
     )
     source = open_source(frame)
     seen = {int(collect(wanted, source=source, key=key).columns["x"][0]) for key in range(40)}

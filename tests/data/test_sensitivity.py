@@ -21,9 +21,9 @@ from tests.data import reference, sources
 
 TYPES = {"u": pa.int64(), "x": pa.float64(), "w": pa.int64(), "k": pa.string()}
 SCHEMA = {
-    "x": real(lower=-1, upper=2, grid=0.5),
+    "x": real(lower=-1, upper=2, granularity=0.5),
     "w": integer(lower=-3, upper=1),
-    "k": category(["a", "b", "c"], other=True),
+    "k": category(["a", "b", "c"], include_other=True),
 }
 AGGREGATES = {
     "rows": count(),
@@ -33,12 +33,12 @@ AGGREGATES = {
     "gain": total(col("x") - col("w") * 3),
 }
 LIMITS = [
-    ContributionLimits(rows_per_unit=1),
-    ContributionLimits(rows_per_unit=2),
-    ContributionLimits(rows_per_unit_and_group=2),
-    ContributionLimits(groups_per_unit=2, rows_per_unit_and_group=1),
-    ContributionLimits(groups_per_unit=1, rows_per_unit=3),
-    ContributionLimits(groups_per_unit=3, rows_per_unit=4, rows_per_unit_and_group=3),
+    ContributionLimits(max_rows_per_unit=1),
+    ContributionLimits(max_rows_per_unit=2),
+    ContributionLimits(max_rows_per_unit_per_group=2),
+    ContributionLimits(max_groups_per_unit=2, max_rows_per_unit_per_group=1),
+    ContributionLimits(max_groups_per_unit=1, max_rows_per_unit=3),
+    ContributionLimits(max_groups_per_unit=3, max_rows_per_unit=4, max_rows_per_unit_per_group=3),
 ]
 PLANS = [
     TableScan(schema=SCHEMA, unit="u", by=by, where=where, aggregates=AGGREGATES, limits=limits)
@@ -137,7 +137,7 @@ def test_a_forgotten_row_limit_is_noticed(monkeypatch):
 
 
 def test_a_forgotten_group_limit_is_noticed(monkeypatch):
-    plan = next(p for p in PLANS if p.limits.groups_per_unit == 2 and p.by and p.where is None)
+    plan = next(p for p in PLANS if p.limits.max_groups_per_unit == 2 and p.by and p.where is None)
     monkeypatch.setattr(limit_numpy, "_keep_groups", lambda rows, **_: rows)
     with pytest.raises(AssertionError):
         check(plan, MANY, frame_engine)
@@ -151,7 +151,7 @@ def test_a_forgotten_clip_is_noticed(monkeypatch):
         schema=SCHEMA,
         unit="u",
         aggregates={"x": total(col("x"))},
-        limits=ContributionLimits(rows_per_unit=1),
+        limits=ContributionLimits(max_rows_per_unit=1),
     )
     with pytest.raises(AssertionError):
         check(plan, MANY, frame_engine)

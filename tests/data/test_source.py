@@ -97,7 +97,7 @@ def test_names_that_differ_in_case_only_are_refused(tmp_path):
     assert "SECRET" not in str(caught.value)
     with pytest.raises(InvalidArgument, match="upper and lower case"):
         module.arrow_columns(table.schema)
-    limits = ContributionLimits(rows_per_unit=1)
+    limits = ContributionLimits(max_rows_per_unit=1)
     plan = TableScan(schema={}, unit="ROW", aggregates={"n": count()}, limits=limits)
     assert collect(plan, source=open_source(pl.from_arrow(table)), key=1).columns["n"] == [1]
 

@@ -134,7 +134,7 @@ def test_decimals_and_small_types(cluster):
         "d": integer(lower=-(2**63), upper=2**63 - 1),
         "b": integer(lower=0, upper=3),
         "s": category([1, 9]),
-        "f": real(lower=0, upper=2, grid=0.5),
+        "f": real(lower=0, upper=2, granularity=0.5),
     }
     sums = {n: total(col(n)) for n in ("d", "b", "f")}
     plan = TableScan(schema=schema, aggregates=sums)
@@ -154,7 +154,7 @@ def test_names_that_sql_would_confuse(cluster):
             schema={name: integer(lower=0, upper=9)},
             aggregates={"n": total(col(name))},
             unit=name,
-            limits=ContributionLimits(rows_per_unit=1),
+            limits=ContributionLimits(max_rows_per_unit=1),
         )
         assert integers(plan, open_source(frame)) == {"n": [place]}
     with pytest.raises(InvalidArgument, match="different names"):
@@ -170,7 +170,7 @@ def test_collations_merge_nobody(cluster):
         unit="who",
         by={"k": col("k")},
         aggregates={"n": count(), "u": units()},
-        limits=ContributionLimits(rows_per_unit=2),
+        limits=ContributionLimits(max_rows_per_unit=2),
     )
     assert integers(plan, open_source(frame)) == {"n": [2, 2, 2], "u": [1, 1, 1]}
 
@@ -188,7 +188,7 @@ def test_bins_and_many_edges_like_duckdb(cluster, folder):
             by={"yes": col("yes")},
             bins=value,
             aggregates={"n": count(), "w": total(col("whole"))},
-            limits=ContributionLimits(rows_per_unit=9, groups_per_unit=1),
+            limits=ContributionLimits(max_rows_per_unit=9, max_groups_per_unit=1),
         )
         assert integers(plan, spark) == integers(plan, files)
 
@@ -213,7 +213,10 @@ def test_keys_look_ups_and_divisions_like_duckdb(cluster, folder):
     }
     for unit in ("who", UNIT):
         keys = KeyPlan(
-            schema=schema, by={"sex": col("sex"), "yes": col("yes")}, groups_per_unit=3, unit=unit
+            schema=schema,
+            by={"sex": col("sex"), "yes": col("yes")},
+            max_groups_per_unit=3,
+            unit=unit,
         )
         got = [collect_keys(keys, source=source, key=5) for source in (spark, files)]
         assert got[0].keys == got[1].keys
@@ -225,7 +228,7 @@ def test_keys_look_ups_and_divisions_like_duckdb(cluster, folder):
             keys=(("a",), ("7",)),
             other=True,
             aggregates={"n": count(), "f": total(col("found")), "d": total(col("x") / 3)},
-            limits=ContributionLimits(rows_per_unit=20),
+            limits=ContributionLimits(max_rows_per_unit=20),
         )
         assert integers(plan, spark) == integers(plan, files)
         engines = SparkEngine(spark), DuckDBEngine(files)
@@ -275,7 +278,7 @@ def test_only_groups_reach_this_process(cluster):
         unit="id",
         by={"k": col("k")},
         aggregates={"n": count(), "u": units()},
-        limits=ContributionLimits(rows_per_unit=1),
+        limits=ContributionLimits(max_rows_per_unit=1),
     )
     compiled = compile_frame(plan.program(), source=open_source(frame), key=1)
     assert len(compiled.collect()) == 7
@@ -328,8 +331,8 @@ def test_five_million_rows_like_duckdb(cluster, tmp_path):
             FROM range({part}, 5000000, {parts}) t(i)) TO '{path}/{part}.parquet'"""
         )
     schema = {
-        "k": category(range(1000), other=False),
-        "x": real(lower=0, upper=1000, grid=2**-4),
+        "k": category(range(1000), include_other=False),
+        "x": real(lower=0, upper=1000, granularity=2**-4),
         "y": integer(lower=-5, upper=900),
     }
     plan = TableScan(
@@ -343,7 +346,9 @@ def test_five_million_rows_like_duckdb(cluster, tmp_path):
             "x": total(col("x")),
             "xy": total(col("x"), col("y")),
         },
-        limits=ContributionLimits(rows_per_unit=6, groups_per_unit=8, rows_per_unit_and_group=2),
+        limits=ContributionLimits(
+            max_rows_per_unit=6, max_groups_per_unit=8, max_rows_per_unit_per_group=2
+        ),
     )
     spark = integers(plan, open_source(path, engine="spark"))
     assert spark == integers(plan, open_source(path))

@@ -43,16 +43,24 @@ CASES = [
     (pa.timestamp("us", "Europe/Berlin"), TIED, HOURS),
     (pa.date32(), [dt.date(1969, 12, 31), dt.date(1, 1, 1), dt.date(9999, 12, 31)], HOURS),
     (pa.uint64(), BIG, integer(lower=-(2**63), upper=2**63 - 1)),
-    (pa.uint64(), BIG, real(lower=0, upper=2**62, grid=2**20)),
+    (pa.uint64(), BIG, real(lower=0, upper=2**62, granularity=2**20)),
     (pa.uint8(), [0, 255, None], integer(lower=1, upper=200, missing=7)),
-    (pa.int8(), [-128, 127, None], real(lower=-100, upper=100, grid=0.5)),
-    (pa.int64(), [2**53 + 1, 2**62 + 2**9, -(2**63)], real(lower=-(2**62), upper=2**62, grid=1024)),
+    (pa.int8(), [-128, 127, None], real(lower=-100, upper=100, granularity=0.5)),
+    (
+        pa.int64(),
+        [2**53 + 1, 2**62 + 2**9, -(2**63)],
+        real(lower=-(2**62), upper=2**62, granularity=1024),
+    ),
     (pa.float64(), [2.0**60, -(2.0**60)], integer(lower=-(2**60) - 1, upper=2**60 + 1)),
     (pa.float64(), [2.0**60, 3.0], integer(lower=0, upper=2**60 + 1)),
     (pa.float64(), [-(2.0**60), 3.0], integer(lower=-(2**60) - 1, upper=9)),
-    (pa.float32(), [0.1, 1e38, -0.0, float("nan"), None], real(lower=0, upper=1, grid=2**-40)),
-    (pa.decimal128(30, 3), MONEY, real(lower=-10, upper=2**50, grid=0.25)),
-    (pa.decimal128(30, 3), MONEY, real(lower=-10, upper=2**62, grid=2**12)),
+    (
+        pa.float32(),
+        [0.1, 1e38, -0.0, float("nan"), None],
+        real(lower=0, upper=1, granularity=2**-40),
+    ),
+    (pa.decimal128(30, 3), MONEY, real(lower=-10, upper=2**50, granularity=0.25)),
+    (pa.decimal128(30, 3), MONEY, real(lower=-10, upper=2**62, granularity=2**12)),
     (pa.dictionary(pa.int32(), pa.string()), ["a", "ü", "", None], category(["ü", "a"])),
     (pa.bool_(), [True, False, None], integer(lower=0, upper=1, missing=1)),
     (pa.float64(), [0.0, 1.0, 0.5, float("nan")], boolean(missing=True)),
@@ -144,7 +152,7 @@ def test_wide_integers_and_enums_of_duckdb():
         unit="u",
         by={"e": col("e")},
         aggregates={"n": count(), "p": units(), "s": total(col("h"))},
-        limits=ContributionLimits(rows_per_unit=1),
+        limits=ContributionLimits(max_rows_per_unit=1),
     )
     columns = collect(plan, source=open_source(relation), key=1).columns
     assert {name: list(map(int, v)) for name, v in columns.items()} == {
@@ -157,7 +165,10 @@ def test_wide_integers_and_enums_of_duckdb():
 def test_float_units_are_whole_or_none():
     values = [1.0, 1.0, -0.0, 0.0, 1.5, float("nan"), float("inf"), 2.0**53, 2.0**60, None]
     plan = TableScan(
-        schema={}, unit="u", aggregates={"u": units()}, limits=ContributionLimits(rows_per_unit=1)
+        schema={},
+        unit="u",
+        aggregates={"u": units()},
+        limits=ContributionLimits(max_rows_per_unit=1),
     )
     table = sources.arrow([{"u": v} for v in values], {"u": pa.float64()})
     for frame in (table, pl.from_arrow(table), table.to_pandas(), duckdb.from_arrow(table)):
@@ -173,7 +184,7 @@ def test_a_collation_neither_merges_levels_nor_people():
         unit="u",
         by={"k": col("k")},
         aggregates={"n": count(), "u": units()},
-        limits=ContributionLimits(rows_per_unit=3),
+        limits=ContributionLimits(max_rows_per_unit=3),
     )
     columns = collect(plan, source=open_source(relation), key=1).columns
     assert columns["n"].tolist() == [2, 1, 0]
@@ -188,7 +199,7 @@ def test_settings_of_a_connection_do_not_change_the_answer():
         schema={"x": integer(lower=0, upper=9)},
         unit="u",
         aggregates={"x": total(col("x"))},
-        limits=ContributionLimits(rows_per_unit=1),
+        limits=ContributionLimits(max_rows_per_unit=1),
     )
     for key in range(8):
         relation = open_source(connection.from_arrow(table))

@@ -91,7 +91,7 @@ def test_what_is_drawn_has_the_law_of_the_proof():
     for n in (2, 3):
         table = pl.DataFrame({"x": ["a"] * n})
         found = enumerate_sampler(
-            lambda bits, table=table: len(bridge.release(table, bits=bits)), width=2, depth=n
+            lambda bits, table=table: len(bridge.release(table, rng=bits)), width=2, depth=n
         )
         assert found.unresolved == 0
         wanted = {count: mass for count, mass in law(n, Fraction(1, 4), 2).items() if mass}
@@ -109,7 +109,7 @@ def laws():
         if 0 < a + b <= 3:
             table = pl.DataFrame({"x": ["a"] * a + ["b"] * b})
             walk = enumerate_sampler(
-                lambda bits, table=table: tuple(bridge.release(table, bits=bits)["x"]),
+                lambda bits, table=table: tuple(bridge.release(table, rng=bits)["x"]),
                 width=2,
                 depth=a + b,
             )
@@ -185,14 +185,14 @@ def test_every_shown_row_is_generalised_and_in_company(kind):
     table = people(20_000)
     given = {"polars": table, "pandas": table.to_pandas(), "pyarrow": table.to_arrow()}[kind]
     bridge = safe_k_anonymity(columns=MAPS, rate=0.2, k=20, epsilon=1)
-    shown = list(nw.from_native(bridge.release(given, bits=seeded_rng(2))).iter_rows())
+    shown = list(nw.from_native(bridge.release(given, rng=seeded_rng(2))).iter_rows())
     sizes = Counter(shown)
     assert min(sizes.values()) >= 20
     assert shown == sorted(shown)
     assert {row[2] for row in sizes} == {"1*", "2*"}
     # Few groups are too small here, so about a fifth is left, whatever the kind of frame.
     assert len(shown) < 0.22 * 20_000
-    again = bridge.release(given, bits=seeded_rng(2))
+    again = bridge.release(given, rng=seeded_rng(2))
     assert list(nw.from_native(again).iter_rows()) == shown
 
 
@@ -201,7 +201,7 @@ def test_the_sample_is_the_stated_share():
         columns={"x": hierarchy_level(category_hierarchy(), 1)}, rate=0.2, k=1, epsilon=1
     )
     table, bits = pl.DataFrame({"x": ["a"] * 1000}), seeded_rng(3)
-    found = sum(len(bridge.release(table, bits=bits)) for _ in range(40))
+    found = sum(len(bridge.release(table, rng=bits)) for _ in range(40))
     assert frequency(found, 40_000, 0.2)
     assert not frequency(found, 40_000, 0.215)
 
@@ -209,13 +209,13 @@ def test_the_sample_is_the_stated_share():
 def test_the_order_and_the_names_of_rows_are_not_those_of_the_input():
     table = people(500).to_pandas().set_index(pd.Index(range(500, 1000)))
     bridge = safe_k_anonymity(columns=MAPS, rate=0.5, k=2, epsilon=1)
-    shown = bridge.release(table, bits=seeded_rng(4))
+    shown = bridge.release(table, rng=seeded_rng(4))
     assert shown.index.tolist() == list(range(len(shown)))
 
 
 def _shown(step, frame):
     made = safe_k_anonymity(columns={"x": step}, rate=0.5, k=2, epsilon=1)
-    return set(nw.from_native(made.release(frame, bits=seeded_rng(1)))["x"].to_list())
+    return set(nw.from_native(made.release(frame, rng=seeded_rng(1)))["x"].to_list())
 
 
 @pytest.mark.parametrize("kind", [pl.Int64, pl.UInt64])
@@ -306,7 +306,7 @@ def test_counts_have_the_law_of_the_noise_also_in_empty_bins():
     points = private_points(edges=EDGES, epsilon=1)
     bits, runs = seeded_rng(5), 1500
     data = [*[5.0] * 100, 25.0, 30.0, -8.0, 1e9]
-    seen = np.array([points.release(data, bits=bits).counts for _ in range(runs)])
+    seen = np.array([points.release(data, rng=bits).counts for _ in range(runs)])
     variance = points.noise.std**2
     assert mean_of(seen[:, 0], 101, variance)
     assert not mean_of(seen[:, 0] + 0.3, 101, variance)
@@ -318,7 +318,7 @@ def test_counts_have_the_law_of_the_noise_also_in_empty_bins():
 
 def test_points_lie_in_their_bins_and_are_as_many_as_counted():
     points = private_points(edges=EDGES, epsilon=1)
-    found = points.release(np.linspace(0, 40, 1000), bits=seeded_rng(6))
+    found = points.release(np.linspace(0, 40, 1000), rng=seeded_rng(6))
     assert np.histogram(found.values, EDGES)[0].tolist() == found.counts.tolist()
     assert found.guarantee == points.guarantee
     assert "Guarantee(DiscreteLaplace" in repr(found)
@@ -327,15 +327,15 @@ def test_points_lie_in_their_bins_and_are_as_many_as_counted():
 def test_small_bins_are_dropped_or_merged_by_their_noisy_counts():
     data = [*[5.0] * 50, *[15.0] * 3, *[25.0] * 40]
     dropped = private_points(edges=EDGES, epsilon=2, minimum=20, small="drop")
-    found = dropped.release(data, bits=seeded_rng(7))
+    found = dropped.release(data, rng=seeded_rng(7))
     assert all(n == 0 or n >= 20 for n in found.counts)
     merged = private_points(edges=EDGES, epsilon=2, minimum=20, small="merge")
-    found = merged.release(data, bits=seeded_rng(7))
+    found = merged.release(data, rng=seeded_rng(7))
     assert min(found.counts) >= 20
     assert (found.edges[0], found.edges[-1]) == (0, 40)
     assert len(found.edges) == len(found.counts) + 1
     alone = private_points(edges=EDGES, epsilon=2, minimum=10**6, small="merge")
-    assert alone.release(data, bits=seeded_rng(7)).edges.tolist() == [0, 40]
+    assert alone.release(data, rng=seeded_rng(7)).edges.tolist() == [0, 40]
     assert all(m.guarantee == dropped.guarantee for m in (merged, alone))
 
 
@@ -345,7 +345,7 @@ def test_the_histogram_comes_closer_with_more_rows():
     far = []
     for n in (100, 10_000):
         counts = np.array(
-            [points.release([5, 15, 25, 35] * (n // 4), bits=bits).counts for _ in range(50)]
+            [points.release([5, 15, 25, 35] * (n // 4), rng=bits).counts for _ in range(50)]
         )
         far.append(np.abs(counts / n - 0.25).sum(axis=1).mean())
     assert far[0] / far[1] == pytest.approx(100, rel=0.3)

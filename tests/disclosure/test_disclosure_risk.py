@@ -31,7 +31,7 @@ def moved(p, q, *, ordered):
 @given(rows)
 def test_every_measure_is_that_of_its_definition(table):
     frame = pl.DataFrame(table, schema=["a", "b", "number", "text"], orient="row")
-    found = disclosure_risk(frame, quasi=["a", "b"], sensitive=["number", "text"])
+    found = disclosure_risk(frame, quasi_identifiers=["a", "b"], sensitive=["number", "text"])
     classes = defaultdict(list)
     for row in table:
         classes[row[:2]].append(row)
@@ -58,7 +58,7 @@ def test_every_measure_is_that_of_its_definition(table):
 def test_homogeneous_classes_show():
     # M8: k is 3, and whoever finds the class knows the illness.
     frame = pl.DataFrame({"age": ["young"] * 3 + ["old"] * 3, "ill": list("aaabcd")})
-    found = disclosure_risk(frame, quasi=["age"], sensitive=["ill"])
+    found = disclosure_risk(frame, quasi_identifiers=["age"], sensitive=["ill"])
     assert found.k == 3
     assert found.sensitive["ill"].distinct == 1
     assert found.sensitive["ill"].closeness == pytest.approx(0.5)
@@ -66,13 +66,13 @@ def test_homogeneous_classes_show():
 
 
 def test_without_quasi_identifiers_all_rows_are_alike():
-    found = disclosure_risk(pl.DataFrame({"x": [1, 2, 3]}), quasi=[])
+    found = disclosure_risk(pl.DataFrame({"x": [1, 2, 3]}), quasi_identifiers=[])
     assert (found.k, found.classes) == (3, 1)
 
 
 def test_missing_values_are_a_value():
     found = disclosure_risk(
-        pl.DataFrame({"x": [1.5, None, None], "t": ["a", None, None]}), quasi=["x", "t"]
+        pl.DataFrame({"x": [1.5, None, None], "t": ["a", None, None]}), quasi_identifiers=["x", "t"]
     )
     assert Counter(found.sizes.tolist()) == {1: 1, 2: 1}
 
@@ -86,9 +86,11 @@ def test_missing_values_are_a_value():
     ],
 )
 def test_long_numbers_stay_apart_beside_a_missing_one(values):
-    found = disclosure_risk(pl.DataFrame({"x": values, "y": values}), quasi=["x"], sensitive=["y"])
+    found = disclosure_risk(
+        pl.DataFrame({"x": values, "y": values}), quasi_identifiers=["x"], sensitive=["y"]
+    )
     assert (found.k, found.unique) == (1, 3)
-    assert disclosure_risk(pl.DataFrame({"x": values[:2]}), quasi=["x"]).unique == 2
+    assert disclosure_risk(pl.DataFrame({"x": values[:2]}), quasi_identifiers=["x"]).unique == 2
 
 
 def test_decimals_are_as_far_apart_as_their_ranks():
@@ -97,13 +99,17 @@ def test_decimals_are_as_far_apart_as_their_ranks():
         pl.DataFrame({"a": list("xxyy"), "n": [kind(number) for number in numbers]})
         for kind in (int, Decimal)
     ]
-    whole, exact = (disclosure_risk(frame, quasi=["a"], sensitive=["n"]) for frame in frames)
+    whole, exact = (
+        disclosure_risk(frame, quasi_identifiers=["a"], sensitive=["n"]) for frame in frames
+    )
     assert whole.sensitive == exact.sensitive
 
 
 def test_names_that_can_be_read_once_are_read_once():
     """A second reading would find no column: three rows that differ would seem to be alike."""
     frame = pl.DataFrame({"zip": [1, 2, 3], "ill": [0, 0, 1]})
-    once = disclosure_risk(frame, quasi=(name for name in ["zip"]), sensitive=iter(["ill"]))
+    once = disclosure_risk(
+        frame, quasi_identifiers=(name for name in ["zip"]), sensitive=iter(["ill"])
+    )
     assert once.k == 1
-    assert repr(once) == repr(disclosure_risk(frame, quasi=["zip"], sensitive=["ill"]))
+    assert repr(once) == repr(disclosure_risk(frame, quasi_identifiers=["zip"], sensitive=["ill"]))

@@ -104,7 +104,7 @@ def loss_of(table, levels, k):
 @settings(max_examples=40)
 @given(table=tables, k=st.integers(1, 4), share=st.sampled_from([0, 0.2, 0.5]))
 def test_the_optimal_levels_are_the_best_of_all(table, k, share):
-    found = k_anonymize(frame(table), quasi=QUASI, k=k, suppress=share)
+    found = k_anonymize(frame(table), quasi_identifiers=QUASI, k=k, suppress=share)
     every = [loss_of(table, levels, k) for levels in itertools.product(range(4), repeat=3)]
     allowed = [loss for loss, lost in every if lost <= share * len(table)]
     levels = tuple(found.levels.values())
@@ -116,7 +116,7 @@ def test_the_optimal_levels_are_the_best_of_all(table, k, share):
 @settings(max_examples=40)
 @given(table=tables, k=st.integers(1, 5), method=st.sampled_from(["optimal", "greedy", "local"]))
 def test_every_released_row_has_company(table, k, method):
-    found = k_anonymize(frame(table), quasi=QUASI, k=k, method=method, suppress=0.3)
+    found = k_anonymize(frame(table), quasi_identifiers=QUASI, k=k, method=method, suppress=0.3)
     shown = Counter(found.frame.select(QUASI.keys()).rows())
     assert all(n >= k for n in shown.values())
     assert found.k == min(shown.values(), default=0) or method == "local"
@@ -129,7 +129,7 @@ def test_every_released_row_has_company(table, k, method):
 @settings(max_examples=25)
 @given(table=tables)
 def test_full_domain_rows_are_what_the_levels_say(table):
-    found = k_anonymize(frame(table), quasi=QUASI, k=2, method="greedy")
+    found = k_anonymize(frame(table), quasi_identifiers=QUASI, k=2, method="greedy")
     wanted = labels(table, tuple(found.levels.values()))
     assert found.frame.rows() == wanted
 
@@ -137,7 +137,7 @@ def test_full_domain_rows_are_what_the_levels_say(table):
 @settings(max_examples=25)
 @given(table=tables)
 def test_local_rows_are_labels_of_their_values(table):
-    found = k_anonymize(frame(table), quasi=QUASI, k=3, method="local")
+    found = k_anonymize(frame(table), quasi_identifiers=QUASI, k=3, method="local")
     for new, old in zip(found.frame.rows(), table, strict=True):
         for column, label in enumerate(new):
             known = {str(labels([old], (level,) * 3)[0][column]) for level in range(1, 4)}
@@ -153,7 +153,9 @@ def test_local_recoding_loses_less_than_one_level_for_all():
         "age": interval_hierarchy(range(0, 101, 5), range(0, 101, 20)),
         "sex": category_hierarchy(),
     }
-    whole, local = (k_anonymize(table, quasi=quasi, k=20, method=m) for m in ("optimal", "local"))
+    whole, local = (
+        k_anonymize(table, quasi_identifiers=quasi, k=20, method=m) for m in ("optimal", "local")
+    )
     assert local.loss < whole.loss
     assert local.k >= 20
 
@@ -161,12 +163,14 @@ def test_local_recoding_loses_less_than_one_level_for_all():
 def test_a_rest_that_is_too_small_takes_in_the_smallest_other_group():
     # Three groups of 5, 4 and 1: the one joins the four at the level above.
     table = pl.DataFrame({"city": ["a"] * 5 + ["b"] * 4 + ["c"]})
-    found = k_anonymize(table, quasi={"city": category_hierarchy()}, k=4, method="local")
+    found = k_anonymize(
+        table, quasi_identifiers={"city": category_hierarchy()}, k=4, method="local"
+    )
     assert Counter(found.frame["city"]) == {"a": 5, "*": 5}
 
 
 def test_the_published_example_of_one_variable():
-    found = k_anonymize(SIX, quasi={"age": YOUNG_OLD}, keep=["amount"], k=3)
+    found = k_anonymize(SIX, quasi_identifiers={"age": YOUNG_OLD}, keep=["amount"], k=3)
     assert found.risk.sizes.tolist() == [3, 3]
     assert (found.k, found.suppressed) == (3, 0)
     assert found.frame["amount"].to_list() == AMOUNTS
@@ -176,11 +180,18 @@ def test_the_published_table_of_two_variables_is_not_3_anonymous():
     # E2, M7: each column alone has classes of 3; together they have 2, 2, 1, 1.
     age = ["31-45", "31-45", "18-30", "18-30", "31-45", "18-30"]
     amount = ["51-100", "51-100", "0-50", "51-100", "0-50", "0-50"]
-    both = disclosure_risk(pl.DataFrame({"age": age, "amount": amount}), quasi=["age", "amount"])
+    both = disclosure_risk(
+        pl.DataFrame({"age": age, "amount": amount}), quasi_identifiers=["age", "amount"]
+    )
     assert both.sizes.tolist() == [1, 1, 2, 2]
     assert (both.k, both.highest, both.unique) == (1, 1.0, 2)
     for column in ("age", "amount"):
-        assert disclosure_risk(pl.DataFrame({"age": age, "amount": amount}), quasi=[column]).k == 3
+        assert (
+            disclosure_risk(
+                pl.DataFrame({"age": age, "amount": amount}), quasi_identifiers=[column]
+            ).k
+            == 3
+        )
 
 
 KINDS = {
@@ -197,8 +208,10 @@ KINDS = {
 def test_frames_of_all_kinds_give_the_same(kind, method):
     table = SIX.with_columns(name=pl.Series(list("abcdef")), sex=pl.Series(list("mmffmf")))
     quasi = {"age": YOUNG_OLD, "sex": category_hierarchy()}
-    wanted = k_anonymize(table, quasi=quasi, sensitive=["amount"], k=2, method=method)
-    found = k_anonymize(KINDS[kind](table), quasi=quasi, sensitive=["amount"], k=2, method=method)
+    wanted = k_anonymize(table, quasi_identifiers=quasi, sensitive=["amount"], k=2, method=method)
+    found = k_anonymize(
+        KINDS[kind](table), quasi_identifiers=quasi, sensitive=["amount"], k=2, method=method
+    )
     shown = nw.from_native(found.frame)
     assert shown.columns == ["age", "amount", "sex"]
     assert list(shown.iter_rows()) == wanted.frame.rows()
@@ -207,16 +220,16 @@ def test_frames_of_all_kinds_give_the_same(kind, method):
 
 def test_columns_that_are_not_named_are_left_out():
     table = SIX.with_columns(name=pl.Series(list("abcdef")))
-    assert k_anonymize(table, quasi={"age": YOUNG_OLD}, k=2).frame.columns == ["age"]
+    assert k_anonymize(table, quasi_identifiers={"age": YOUNG_OLD}, k=2).frame.columns == ["age"]
 
 
 def test_an_empty_table_stays_empty():
-    found = k_anonymize(SIX.clear(), quasi={"age": YOUNG_OLD}, keep=["amount"], k=3)
+    found = k_anonymize(SIX.clear(), quasi_identifiers={"age": YOUNG_OLD}, keep=["amount"], k=3)
     assert (len(found.frame), found.k, found.loss) == (0, 0, 0.0)
 
 
 def test_the_report_tells_risk_and_what_it_is_not():
-    told = repr(k_anonymize(SIX, quasi={"age": YOUNG_OLD}, sensitive=["amount"], k=3))
+    told = repr(k_anonymize(SIX, quasi_identifiers={"age": YOUNG_OLD}, sensitive=["amount"], k=3))
     assert "k = 3" in told
     assert "at most 0.333" in told
     assert "Not differentially private" in told
@@ -224,7 +237,7 @@ def test_the_report_tells_risk_and_what_it_is_not():
 
 def test_progress_is_told():
     said = []
-    k_anonymize(SIX, quasi={"age": YOUNG_OLD}, k=3, progress=said.append)
+    k_anonymize(SIX, quasi_identifiers={"age": YOUNG_OLD}, k=3, progress=said.append)
     assert said[0] == "reading"
     assert said[-1] == "writing"
     assert any("searching" in stage for stage in said)
@@ -260,27 +273,57 @@ def test_codes_of_many_columns_are_grouped_without_overflow():
         (lambda: category_hierarchy({"a": "b"}, {"c": "d"}), InvalidArgument, "every group"),
         (lambda: prefix_hierarchy(3, keep=[3]), InvalidArgument, "below length=3"),
         (lambda: hierarchy_level(interval_hierarchy([0, 1]), 3), InvalidArgument, "at most 2"),
-        (lambda: k_anonymize([1], quasi={"age": YOUNG_OLD}, k=2), InvalidArgument, "data frame"),
-        (lambda: k_anonymize(SIX, quasi={}, k=2), InvalidArgument, "at least one column"),
-        (lambda: k_anonymize(SIX, quasi={"x": YOUNG_OLD}, k=2), InvalidArgument, "does not have"),
-        (lambda: k_anonymize(SIX, quasi={"age": [1, 2]}, k=2), InvalidArgument, "intervals()"),
-        (lambda: k_anonymize(SIX, quasi={"age": YOUNG_OLD}, k=0), InvalidArgument, "k must"),
-        (lambda: k_anonymize(SIX, quasi={"age": YOUNG_OLD}, k=7), OutOfDomain, "at least k rows"),
         (
-            lambda: k_anonymize(SIX, quasi={"age": YOUNG_OLD}, keep=["age"], k=2),
+            lambda: k_anonymize([1], quasi_identifiers={"age": YOUNG_OLD}, k=2),
+            InvalidArgument,
+            "data frame",
+        ),
+        (
+            lambda: k_anonymize(SIX, quasi_identifiers={}, k=2),
+            InvalidArgument,
+            "at least one column",
+        ),
+        (
+            lambda: k_anonymize(SIX, quasi_identifiers={"x": YOUNG_OLD}, k=2),
+            InvalidArgument,
+            "does not have",
+        ),
+        (
+            lambda: k_anonymize(SIX, quasi_identifiers={"age": [1, 2]}, k=2),
+            InvalidArgument,
+            "intervals()",
+        ),
+        (
+            lambda: k_anonymize(SIX, quasi_identifiers={"age": YOUNG_OLD}, k=0),
+            InvalidArgument,
+            "k must",
+        ),
+        (
+            lambda: k_anonymize(SIX, quasi_identifiers={"age": YOUNG_OLD}, k=7),
+            OutOfDomain,
+            "at least k rows",
+        ),
+        (
+            lambda: k_anonymize(SIX, quasi_identifiers={"age": YOUNG_OLD}, keep=["age"], k=2),
             InvalidArgument,
             "name each once",
         ),
         (
-            lambda: k_anonymize(SIX, quasi={"age": YOUNG_OLD}, k=2, method="best"),
+            lambda: k_anonymize(SIX, quasi_identifiers={"age": YOUNG_OLD}, k=2, method="best"),
             InvalidArgument,
             "'optimal', 'greedy' or 'local'",
         ),
-        (lambda: disclosure_risk(SIX, quasi="age"), InvalidArgument, "quasi must be a list"),
+        (
+            lambda: disclosure_risk(SIX, quasi_identifiers="age"),
+            InvalidArgument,
+            "quasi must be a list",
+        ),
         (
             lambda: k_anonymize(
                 pl.DataFrame({name: [1, 2] for name in "abcdefghi"}),
-                quasi={name: prefix_hierarchy(9, keep=[3, 2, 1]) for name in "abcdefghi"},
+                quasi_identifiers={
+                    name: prefix_hierarchy(9, keep=[3, 2, 1]) for name in "abcdefghi"
+                },
                 k=2,
             ),
             Unsupported,
@@ -302,7 +345,7 @@ def test_what_counts_as_equal_looks_equal():
         }
     )
     quasi = {"x": interval_hierarchy([-1, 0, 1]), "t": category_hierarchy()}
-    found = k_anonymize(table, quasi=quasi, k=3)
+    found = k_anonymize(table, quasi_identifiers=quasi, k=3)
     assert found.levels == {"x": 0, "t": 0}
     assert Counter(str(row) for row in found.frame.rows()).most_common() in (
         [("(0.0, '')", 4), ("(None, None)", 3)],
@@ -327,7 +370,7 @@ def test_codes_and_truth_values_are_the_same_text_everywhere(kind):
 
 def test_discernibility_by_hand():
     table = pl.DataFrame({"x": list("aaabbc")})
-    found = k_anonymize(table, quasi={"x": category_hierarchy()}, k=2, suppress=0.2)
+    found = k_anonymize(table, quasi_identifiers={"x": category_hierarchy()}, k=2, suppress=0.2)
     # Classes of 3 and 2, one row left out of six.
     assert found.discernibility == 9 + 4 + 6
     assert found.suppressed == 1
@@ -335,7 +378,9 @@ def test_discernibility_by_hand():
 
 
 def test_empty_text_is_not_missing_text():
-    assert disclosure_risk(pl.DataFrame({"t": ["", None, None]}), quasi=["t"]).sizes.tolist() == [
+    assert disclosure_risk(
+        pl.DataFrame({"t": ["", None, None]}), quasi_identifiers=["t"]
+    ).sizes.tolist() == [
         1,
         2,
     ]

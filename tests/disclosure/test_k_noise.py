@@ -121,7 +121,7 @@ def test_whatever_the_noise_the_wider_window_is_full():
 @pytest.mark.parametrize("p", [0.1, 0.5, 0.9])
 def test_the_likely_crowd_is_exceeded_with_its_probability(p):
     for n in (5, 50, 500):
-        (low,) = probable_anonymity_set_size([n * p], level=0.95)
+        (low,) = probable_anonymity_set_size([n * p], confidence=0.95)
         # Coins of one kind have the widest spread of their mean: a binomial.
         assert low == 0 or stats.binom.cdf(math.floor(low), n, p) <= 0.05
 
@@ -154,8 +154,8 @@ def ages():
 
 def test_the_published_comparison_of_k_pram_and_k_noise(ages):
     bits = seeded_rng(7)
-    noisy = [k_noise(ages, delta=2.5, bits=bits) for _ in range(200)]
-    redrawn = [k_pram(ages, edges=EDGES, k=1, bits=bits) for _ in range(200)]
+    noisy = [k_noise(ages, delta=2.5, rng=bits) for _ in range(200)]
+    redrawn = [k_pram(ages, edges=EDGES, k=1, rng=bits) for _ in range(200)]
     noise_mse = np.array([one.utility.mse for one in noisy])
     redrawn_mse = np.array([one.utility.mse for one in redrawn])
     # a^2/3 = 2.083; the square of a uniform has variance 4 a^4/45.
@@ -189,7 +189,7 @@ def test_the_published_crowds(ages):
 
 def test_an_anonymity_set_can_be_one(ages):
     # M10: the theorem is about crowds around fixed points, not about what a value tells.
-    found = k_noise(ages, delta=2.5, bits=seeded_rng(8))
+    found = k_noise(ages, delta=2.5, rng=seeded_rng(8))
     assert found.anonymity.min() == 1
     wanted = [(np.abs(ages - value) <= 2.5).sum() for value in found.values]
     assert found.anonymity.tolist() == wanted
@@ -203,16 +203,16 @@ def test_an_anonymity_set_can_be_one(ages):
 def test_noise_on_every_record_with_a_guarantee(ages):
     """B11: additive noise on microdata, in the local model: each record pays for its own range."""
     mechanism = discreet.laplace(
-        sensitivity=60, epsilon=2, relation=NeighboringRelation.LOCAL, on="reals"
+        sensitivity=60, epsilon=2, relation=NeighboringRelation.LOCAL, domain="reals"
     )
-    drawn = mechanism.release(np.clip(ages, 20, 80), bits=seeded_rng(12))
+    drawn = mechanism.release(np.clip(ages, 20, 80), rng=seeded_rng(12))
     assert mean_of(drawn - ages, 0, mechanism.std**2)
     assert not mean_of(drawn - ages + 12, 0, mechanism.std**2)
     assert mechanism.guarantee.epsilon() == 2
 
 
 def test_k_noise_finds_its_own_delta(ages):
-    found = k_noise(ages, k=5, bits=seeded_rng(9))
+    found = k_noise(ages, k=5, rng=seeded_rng(9))
     assert found.half_width == k_noise_half_width(ages, k=5)
     assert np.abs(found.values - ages).max() <= found.half_width
     for wrong in ({}, {"k": 5, "delta": 1}):
@@ -221,7 +221,7 @@ def test_k_noise_finds_its_own_delta(ages):
 
 
 def test_adaptive_jitter_is_capped_and_says_what_it_is(ages):
-    found = adaptive_jitter(ages, half_width=2.5, window=2.5, cap=5, bits=seeded_rng(10))
+    found = adaptive_jitter(ages, half_width=2.5, window=2.5, cap=5, rng=seeded_rng(10))
     assert found.experimental
     assert (np.abs(found.values - ages) <= found.widths).all()
     assert found.widths.max() == 5

@@ -29,15 +29,19 @@ AGE = interval_hierarchy([0, 2.5, 5])
 MATRIX = pram([[0.8, 0.2], [0.2, 0.8]])
 
 CALLS = {
-    "anonymise": lambda: disclosure.k_anonymize(TABLE, quasi={"age": AGE}, sensitive=["ill"], k=3),
+    "anonymise": lambda: disclosure.k_anonymize(
+        TABLE, quasi_identifiers={"age": AGE}, sensitive=["ill"], k=3
+    ),
     "anonymity_sets": lambda: disclosure.anonymity_sets(VALUES, released=VALUES, half_width=1),
-    "assess": lambda: disclosure.disclosure_risk(TABLE, quasi=["age"], sensitive=["ill"]),
+    "assess": lambda: disclosure.disclosure_risk(
+        TABLE, quasi_identifiers=["age"], sensitive=["ill"]
+    ),
     "at": lambda: hierarchy_level(AGE, 1),
     "block_pram": lambda: disclosure.block_pram([([0], [[1]])]),
     "categories": lambda: category_hierarchy({"a": "b"}),
     "crowd": lambda: disclosure.anonymity_set_size(VALUES, at=VALUES, window=1),
     "crowd_jitter": lambda: disclosure.adaptive_jitter(
-        VALUES, half_width=1, window=1, cap=2, bits=seeded_rng(1)
+        VALUES, half_width=1, window=1, cap=2, rng=seeded_rng(1)
     ),
     "expected_crowd": lambda: disclosure.expected_anonymity_set_size(
         VALUES, at=VALUES, half_width=1, window=1
@@ -45,12 +49,12 @@ CALLS = {
     "group_sizes": lambda: disclosure.group_sizes([0, 1], matrix=MATRIX),
     "histogram": lambda: disclosure.histogram(VALUES, edges=[0, 5, 10]),
     "intervals": lambda: AGE,
-    "k_noise": lambda: disclosure.k_noise(VALUES, k=3, bits=seeded_rng(1)),
-    "k_pram": lambda: disclosure.k_pram(VALUES, edges=[0, 5, 10], k=3, bits=seeded_rng(1)),
+    "k_noise": lambda: disclosure.k_noise(VALUES, k=3, rng=seeded_rng(1)),
+    "k_pram": lambda: disclosure.k_pram(VALUES, edges=[0, 5, 10], k=3, rng=seeded_rng(1)),
     "kept_with": lambda: symmetric_pram(0.9, categories=3),
     "ks_distance": lambda: disclosure.ks_distance(VALUES, other=VALUES),
     "likely_crowd": lambda: disclosure.probable_anonymity_set_size([10]),
-    "pram": lambda: (MATRIX, MATRIX.apply([0, 1], bits=seeded_rng(1)), MATRIX.estimate([5, 5])),
+    "pram": lambda: (MATRIX, MATRIX.apply([0, 1], rng=seeded_rng(1)), MATRIX.estimate([5, 5])),
     "prefixes": lambda: disclosure.prefix_hierarchy(3, keep=[1]),
     "published_delta": lambda: disclosure.safe_k_delta_published(k=5, rate=0.1, epsilon=1),
     "required_delta": lambda: disclosure.k_noise_half_width(VALUES, k=3),

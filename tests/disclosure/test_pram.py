@@ -30,7 +30,7 @@ def matrices(draw, size=3):
 
 @pytest.mark.parametrize("code", [0, 1, 2])
 def test_the_chances_are_exactly_those_of_the_matrix(code):
-    found = enumerate_sampler(lambda bits: int(WEEKS.apply([code], bits=bits)[0]), width=8, depth=1)
+    found = enumerate_sampler(lambda bits: int(WEEKS.apply([code], rng=bits)[0]), width=8, depth=1)
     assert found.unresolved == 0
     wanted = {place: p for place, p in enumerate(WEEKS.matrix[code]) if p}
     assert found.masses == wanted
@@ -38,7 +38,7 @@ def test_the_chances_are_exactly_those_of_the_matrix(code):
 
 def test_thirds_are_thirds():
     third = pram([[Fraction(1, 3)] * 3] * 3)
-    found = enumerate_sampler(lambda bits: int(third.apply([0], bits=bits)[0]), width=8, depth=3)
+    found = enumerate_sampler(lambda bits: int(third.apply([0], rng=bits)[0]), width=8, depth=3)
     # Words that would bias are drawn again: the rest is shared alike.
     assert len(set(found.masses.values())) == 1
     assert sum(found.masses.values()) + found.unresolved == 1
@@ -59,7 +59,7 @@ def test_invariant_pram_keeps_the_counts_exactly(matrix, counts):
 
 def test_invariant_pram_draws_what_its_matrix_says():
     kept = GENDER.invariant([900, 100])
-    drawn = kept.apply(np.zeros(200_000, dtype=int), bits=seeded_rng(1))
+    drawn = kept.apply(np.zeros(200_000, dtype=int), rng=seeded_rng(1))
     assert frequency((drawn == 0).sum(), 200_000, kept.matrix[0][0])
     assert not frequency((drawn == 0).sum(), 200_000, GENDER.matrix[0][0])
 
@@ -100,7 +100,7 @@ def test_the_worked_case():
     original = np.repeat([0, 1], [700, 300])
     bits = seeded_rng(2)
     found = [
-        GENDER.estimate(np.bincount(GENDER.apply(original, bits=bits))).counts[0]
+        GENDER.estimate(np.bincount(GENDER.apply(original, rng=bits))).counts[0]
         for _ in range(1000)
     ]
     assert mean_of(found, 700, 4000 / 9)
@@ -146,7 +146,7 @@ def test_rounded_rows_are_mended():
 def test_blocks_never_mix():
     blocks = block_pram([([0, 2], [[0.5, 0.5], [0.25, 0.75]]), ([1, 3], [[0.9, 0.1], [0.1, 0.9]])])
     codes = np.arange(4).repeat(100)
-    drawn = blocks.apply(codes, bits=seeded_rng(3))
+    drawn = blocks.apply(codes, rng=seeded_rng(3))
     assert ((drawn % 2) == (codes % 2)).all()
     assert (drawn != codes).any()
     assert group_sizes(codes, matrix=blocks).tolist() == [200, 200]
@@ -157,7 +157,7 @@ def test_blocks_never_mix():
 def test_k_pram_of_numbers_keeps_bins_and_has_its_error():
     x = np.random.default_rng(4).uniform(0, 60, 200_000)
     edges = range(0, 61, 5)
-    found = k_pram(x, edges=edges, k=1000, bits=seeded_rng(5))
+    found = k_pram(x, edges=edges, k=1000, rng=seeded_rng(5))
     assert histogram(found.values, edges=edges).tolist() == found.counts.tolist()
     assert found.utility.changed == 0
     # The square of a difference of two uniforms on [0, w]: mean w^2/6, second moment w^4/15.

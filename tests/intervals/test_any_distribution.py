@@ -28,8 +28,8 @@ def exceeded(rows, share, scale, reach):
 @pytest.mark.parametrize("share", [0.01, 0.3, 0.8])
 @pytest.mark.parametrize("epsilon", [0.1, 1, 20])
 def test_yes_or_no_exceeds_the_bound_as_seldom_as_said(share, epsilon):
-    plan = mean_interval(**UNIT, rows=60, epsilon=epsilon, share=0)
-    scale = plan.centre.grid.scale * plan.statistic.units[0]
+    plan = mean_interval(**UNIT, public_rows=60, epsilon=epsilon, share=0)
+    scale = plan.centre.granularity.scale * plan.statistic.units[0]
 
     def sampling(rates):
         return plan.statistic.log_mgf(rates, np.full((1, 1), share))
@@ -66,7 +66,7 @@ def test_bennetts_bound_is_above_all_laws_of_its_variance():
 
 
 def test_the_variance_of_a_law_is_seldom_above_what_is_read():
-    plan = mean_interval(**UNIT, rows=50, epsilon=4, share=0.5)
+    plan = mean_interval(**UNIT, public_rows=50, epsilon=4, share=0.5)
     statistic = VarianceStatistic(column=plan.statistic.column, size=50)
     shown, upper = chernoff.upper_variance(
         statistic, plan.spread, plan.statistic.units[1] * 50, tail=0.05
@@ -87,19 +87,19 @@ def test_nothing_assumed_holds_for_hard_laws(rows, share):
         0.98: lambda g, size: (g.random(size) < 0.98) * 1.0,
         0.505: lambda g, size: 0.5 + 0.5 * (g.random(size) < 0.01),
     }
-    plan = mean_interval(**UNIT, rows=rows, epsilon=10, share=share, assume="nothing")
+    plan = mean_interval(**UNIT, public_rows=rows, epsilon=10, share=share, assume="nothing")
     for truth, draw in hard.items():
         found = coverage(
-            plan.simulate, draw=draw, truth=truth, rows=rows, level=0.95, trials=6000, seed=1
+            plan.simulate, draw=draw, truth=truth, rows=rows, confidence=0.95, trials=6000, seed=1
         )
         assert found.holds()
 
 
 def test_few_yes_make_it_short_without_a_noisy_variance():
     """The bounds say how much variance a small mean leaves: nothing need be spent on it."""
-    plan = mean_interval(**UNIT, rows=1000, epsilon=1, share=0, assume="nothing")
+    plan = mean_interval(**UNIT, public_rows=1000, epsilon=1, share=0, assume="nothing")
     rare, half = (
-        plan.release((np.arange(1000) < k) * 1.0, bits=seeded_rng(1)).width for k in (10, 500)
+        plan.release((np.arange(1000) < k) * 1.0, rng=seeded_rng(1)).width for k in (10, 500)
     )
     assert rare < 0.4 * half
     hoeffding = 2 * math.sqrt(math.log(40) / 2000)
@@ -107,10 +107,10 @@ def test_few_yes_make_it_short_without_a_noisy_variance():
 
 
 def test_a_guess_of_the_mean_saves_the_variance():
-    free = mean_interval(**UNIT, rows=1000, epsilon=1, std=0.14, mean=0.02)
+    free = mean_interval(**UNIT, public_rows=1000, epsilon=1, std=0.14, mean=0.02)
     assert free.spread is None
     assert free.forecast(0.14, 0.02).width < 0.5 * free.forecast(0.14).width
-    paid = mean_interval(**UNIT, rows=1000, epsilon=1, std=0.02, mean=0.5)
+    paid = mean_interval(**UNIT, public_rows=1000, epsilon=1, std=0.02, mean=0.5)
     assert paid.spread is not None
 
 
@@ -122,9 +122,9 @@ def test_largest_errors_are_those_of_the_bounds():
 def test_constant_columns_and_two_rows():
     for options in ({}, {"assume": "nothing"}, {"method": "calibrated", "std": 0.1}):
         for rows in (2, 500):
-            plan = mean_interval(**UNIT, rows=rows, epsilon=2, **options)
+            plan = mean_interval(**UNIT, public_rows=rows, epsilon=2, **options)
             for value in (0.0, 0.4, 1.0):
-                found = plan.release(np.full(rows, value), bits=seeded_rng(rows))
+                found = plan.release(np.full(rows, value), rng=seeded_rng(rows))
                 assert 0 <= found.low <= found.high <= 1
 
 
@@ -140,7 +140,9 @@ def test_the_bound_is_zero_where_every_row_is_at_a_bound(share):
 @pytest.mark.parametrize("epsilon", [0.1, 100, 1e5])
 def test_few_rows_at_a_bound_are_held(rows, delta, epsilon):
     """Where noise is small, rates are large: the ends must be numbers even so."""
-    plan = mean_interval(**UNIT, rows=rows, epsilon=epsilon, delta=delta, share=0, assume="nothing")
+    plan = mean_interval(
+        **UNIT, public_rows=rows, epsilon=epsilon, delta=delta, share=0, assume="nothing"
+    )
     for value in (0.0, 1.0):
         low, high = plan.simulate(np.full((1000, rows), value), seeded_rng(3))
         assert (low <= high).all()

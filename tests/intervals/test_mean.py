@@ -34,7 +34,7 @@ def simulated(plan, *, draw=uniform, truth=0.5, trials=20_000, seed=1):
         draw=draw,
         truth=truth,
         rows=plan.rows,
-        level=plan.level,
+        confidence=plan.level,
         trials=trials,
         seed=seed,
     )
@@ -44,7 +44,7 @@ def split(rows, mean, variance, **options):
     """An interval with these two budgets, as the published one has them."""
     total = Fraction(str(mean)) + Fraction(str(variance))
     share = Fraction(str(variance)) / total
-    return mean_interval(**UNIT, rows=rows, epsilon=total, share=share, **options)
+    return mean_interval(**UNIT, public_rows=rows, epsilon=total, share=share, **options)
 
 
 @pytest.mark.parametrize("rows", [2, 3, 4, 5])
@@ -126,7 +126,7 @@ def test_widths_with_a_known_variance(rows, laplace, gauss):
 @pytest.mark.parametrize("delta", [0, 1e-5])
 @pytest.mark.parametrize("rows", [30, 200])
 def test_a_known_variance_covers_exactly(rows, delta):
-    plan = mean_interval(**UNIT, rows=rows, epsilon=1, delta=delta, variance=Fraction(1, 12))
+    plan = mean_interval(**UNIT, public_rows=rows, epsilon=1, delta=delta, variance=Fraction(1, 12))
     found = simulated(plan, trials=5000)
     assert laws.frequency(found.held, found.trials, 0.95)
     assert found.width == pytest.approx(plan.forecast(12**-0.5).width)
@@ -168,7 +168,7 @@ LAWS = {
 def test_the_default_is_not_refuted(name, epsilon):
     draw, truth = LAWS[name]
     found = simulated(
-        mean_interval(**UNIT, rows=100, epsilon=epsilon), draw=draw, truth=truth, trials=4000
+        mean_interval(**UNIT, public_rows=100, epsilon=epsilon), draw=draw, truth=truth, trials=4000
     )
     assert found.bounds(1 - laws.ALPHA)[1] >= 0.95
 
@@ -179,7 +179,7 @@ def test_the_default_is_not_refuted(name, epsilon):
 @pytest.mark.parametrize("rows", [100, 400])
 def test_the_default_holds_its_level(name, epsilon, rows):
     draw, truth = LAWS[name]
-    plan = mean_interval(**UNIT, rows=rows, epsilon=epsilon)
+    plan = mean_interval(**UNIT, public_rows=rows, epsilon=epsilon)
     assert simulated(plan, draw=draw, truth=truth, trials=40_000).holds(0.999)
 
 
@@ -189,7 +189,7 @@ def test_the_default_holds_its_level(name, epsilon, rows):
 @pytest.mark.parametrize("rows", [100, 400])
 def test_the_calibrated_holds_its_level(name, epsilon, rows):
     draw, truth = LAWS[name]
-    plan = mean_interval(**UNIT, rows=rows, epsilon=epsilon, method="calibrated")
+    plan = mean_interval(**UNIT, public_rows=rows, epsilon=epsilon, method="calibrated")
     assert simulated(plan, draw=draw, truth=truth, trials=100_000).holds(0.999)
 
 
@@ -204,7 +204,7 @@ def test_the_worst_miss_is_computed_right(share, delta):
         made_up = np.random.default_rng(7)
         missed = []
         for variance in 0.25 * np.array([0.002, 0.01, 0.05, 0.2, 0.5, 1.0]):
-            noise = plan.centre.release(np.zeros(20_000), bits=seeded_rng(1)) * plan._unit
+            noise = plan.centre.release(np.zeros(20_000), rng=seeded_rng(1)) * plan._unit
             wider = 1 if method == "published" else law.student(49, tail=plan.tail)
             error = made_up.normal(0, wider * math.sqrt(variance / 50), 20_000) + noise
             noisy = variance / 50 + made_up.laplace(0, plan._error_noise, 20_000)
@@ -251,7 +251,7 @@ def test_nothing_assumed_holds_for_rare_events():
 
 @pytest.mark.parametrize("known", [{"share": 0}, {"variance": Fraction(1, 12)}, {"share": 0.2}])
 def test_nothing_assumed_holds_without_a_variance_too(known):
-    plan = mean_interval(**UNIT, rows=50, epsilon=2, assume="nothing", **known)
+    plan = mean_interval(**UNIT, public_rows=50, epsilon=2, assume="nothing", **known)
     assert simulated(plan, trials=4000).holds()
 
 
@@ -260,13 +260,13 @@ def test_the_whole_is_charged_by_composition():
     assert plan.guarantee.relation is NeighboringRelation.REPLACE_ONE
     assert plan.guarantee.epsilon(1e-5) == pytest.approx(1.955, abs=0.01)
     assert split(1000, 0.4, 0.6).guarantee.epsilon() == 1
-    assert mean_interval(**UNIT, rows=9, epsilon=1, variance=1).guarantee.epsilon() == 1
+    assert mean_interval(**UNIT, public_rows=9, epsilon=1, variance=1).guarantee.epsilon() == 1
     assert plan.certify().holds
 
 
 def test_a_forecast_is_the_width():
     for options in ({"share": 0.3}, {"share": 0}, {"share": 0.3, "delta": 1e-6}):
-        plan = mean_interval(**UNIT, rows=400, epsilon=1, **options)
+        plan = mean_interval(**UNIT, public_rows=400, epsilon=1, **options)
         low, high = plan.simulate(np.random.default_rng(2).random((2000, 400)), seeded_rng(2))
         said = plan.forecast(12**-0.5)
         assert (high - low).mean() == pytest.approx(said.width, rel=0.02)
@@ -274,15 +274,15 @@ def test_a_forecast_is_the_width():
 
 
 def test_the_split_is_the_best_of_many():
-    best = mean_interval(**UNIT, rows=1000, epsilon=1, std=0.1).forecast(0.1).width
+    best = mean_interval(**UNIT, public_rows=1000, epsilon=1, std=0.1).forecast(0.1).width
     for share in (0, 0.02, 0.05, 0.1, 0.3, 0.5, 0.8):
-        other = mean_interval(**UNIT, rows=1000, epsilon=1, share=share).forecast(0.1).width
+        other = mean_interval(**UNIT, public_rows=1000, epsilon=1, share=share).forecast(0.1).width
         assert best <= other * 1.01
 
 
 def test_a_release_lies_within_the_bounds_and_hides_its_values():
-    plan = mean_interval(lower=-5, upper=5, rows=3, epsilon=0.1)
-    found = plan.release([4.9, 7, -80], bits=seeded_rng(1))
+    plan = mean_interval(lower=-5, upper=5, public_rows=3, epsilon=0.1)
+    found = plan.release([4.9, 7, -80], rng=seeded_rng(1))
     assert -5 <= found.low <= found.high <= 5
     assert found.width == found.high - found.low
     assert found.value not in (4.9, 7, -80)
@@ -295,10 +295,12 @@ def test_a_release_lies_within_the_bounds_and_hides_its_values():
 def test_release_and_simulation_are_the_same():
     plan = split(50, 1, 1)
     column = np.random.default_rng(4).random(50)
-    one = plan.release(column, bits=seeded_rng(9))
+    one = plan.release(column, rng=seeded_rng(9))
     low, high = plan.simulate(column[None, :], seeded_rng(9))
     assert (one.low, one.high) == (low[0], high[0])
-    whole = mean_interval(lower=0, upper=90, rows=2, epsilon=1).release([3, 5], bits=seeded_rng(1))
+    whole = mean_interval(lower=0, upper=90, public_rows=2, epsilon=1).release(
+        [3, 5], rng=seeded_rng(1)
+    )
     assert whole.low <= whole.high
 
 
@@ -350,12 +352,12 @@ def test_any_estimator_can_be_put_through():
 
 
 def test_a_wrong_interval_is_found_out():
-    plan = mean_interval(**UNIT, rows=100, epsilon=0.5, variance=Fraction(1, 12))
+    plan = mean_interval(**UNIT, public_rows=100, epsilon=0.5, variance=Fraction(1, 12))
 
-    def without_noise(table, bits):
-        low, high = plan.simulate(table, bits)
+    def without_noise(table, rng):
+        low, high = plan.simulate(table, rng)
         half = 1.96 * math.sqrt(1 / 1200)
         return (low + high) / 2 - half, (low + high) / 2 + half
 
-    found = coverage(without_noise, draw=uniform, truth=0.5, rows=100, level=0.95, trials=4000)
+    found = coverage(without_noise, draw=uniform, truth=0.5, rows=100, confidence=0.95, trials=4000)
     assert found.bounds()[1] < 0.95

@@ -29,15 +29,15 @@ def covered(plan, share, *, level=None):
 @pytest.mark.parametrize("epsilon", [0.2, 1, 6])
 @pytest.mark.parametrize("delta", [0, 1e-4])
 def test_covers_at_every_share_exactly(rows, epsilon, delta):
-    plan = proportion_interval(rows=rows, epsilon=epsilon, delta=delta, level=0.9)
+    plan = proportion_interval(public_rows=rows, epsilon=epsilon, delta=delta, confidence=0.9)
     found = [covered(plan, share) for share in np.linspace(0, 1, 41)]
     assert min(found) >= 0.9 - 1e-12
     assert min(found) <= 0.98  # not for being far too wide
 
 
 def test_an_interval_that_forgets_the_noise_is_found_out():
-    plan = proportion_interval(rows=30, epsilon=0.2, level=0.9)
-    sharp = proportion_interval(rows=30, epsilon=50, level=0.9)
+    plan = proportion_interval(public_rows=30, epsilon=0.2, confidence=0.9)
+    sharp = proportion_interval(public_rows=30, epsilon=50, confidence=0.9)
     counts = np.arange(-200, 231)
     low, high = sharp.ends(counts)
     k = np.arange(31)
@@ -46,7 +46,7 @@ def test_an_interval_that_forgets_the_noise_is_found_out():
 
 
 def test_without_noise_it_is_clopper_and_pearsons():
-    plan = proportion_interval(rows=40, epsilon=60)
+    plan = proportion_interval(public_rows=40, epsilon=60)
     for count in (0, 1, 13, 40):
         same = stats.binomtest(count, 40).proportion_ci(0.95, method="exact")
         low, high = plan.ends([count])
@@ -54,10 +54,10 @@ def test_without_noise_it_is_clopper_and_pearsons():
 
 
 def test_release_and_its_words():
-    plan = proportion_interval(rows=50, epsilon=1)
+    plan = proportion_interval(public_rows=50, epsilon=1)
     column = np.arange(50) < 20
-    found = plan.release(column, bits=seeded_rng(1))
-    assert found == plan.release(column.astype(float), bits=seeded_rng(1))
+    found = plan.release(column, rng=seeded_rng(1))
+    assert found == plan.release(column.astype(float), rng=seeded_rng(1))
     assert 0 <= found.low <= found.high <= 1
     assert found.guaranteed == found.nominal == 0.95
     assert plan.guarantee.epsilon() == 1
@@ -68,9 +68,9 @@ def test_release_and_its_words():
 
 @pytest.mark.parametrize("share", [0.0, 0.02, 0.4])
 def test_a_forecast_is_the_width(share):
-    plan = proportion_interval(rows=200, epsilon=0.5)
+    plan = proportion_interval(public_rows=200, epsilon=0.5)
     draws = {"draw": lambda g, size: (g.random(size) < share) * 1.0, "truth": share}
-    found = coverage(plan.simulate, **draws, rows=200, level=0.95, trials=2000)
+    found = coverage(plan.simulate, **draws, rows=200, confidence=0.95, trials=2000)
     said = plan.forecast(share)
     assert found.width == pytest.approx(said.width, rel=0.08)
     assert found.holds() or found.bounds()[1] > 0.95
@@ -78,7 +78,7 @@ def test_a_forecast_is_the_width(share):
 
 
 def test_many_rows_take_no_time():
-    plan = proportion_interval(rows=10_000_000, epsilon=0.01)
+    plan = proportion_interval(public_rows=10_000_000, epsilon=0.01)
     low, high = plan.ends([3_000_000])
     assert low[0] < 0.3 < high[0]
     assert high[0] - low[0] == pytest.approx(2 * 1.96 * (0.21 / 1e7) ** 0.5, rel=0.2)
@@ -86,17 +86,17 @@ def test_many_rows_take_no_time():
 
 def test_wrong_arguments():
     with pytest.raises(InvalidArgument, match="rows must be at least 1"):
-        proportion_interval(rows=0, epsilon=1)
+        proportion_interval(public_rows=0, epsilon=1)
     with pytest.raises(InvalidArgument, match="level must lie"):
-        proportion_interval(rows=5, epsilon=1, level=1)
-    plan = proportion_interval(rows=3, epsilon=1)
+        proportion_interval(public_rows=5, epsilon=1, confidence=1)
+    plan = proportion_interval(public_rows=3, epsilon=1)
     with pytest.raises(OutOfDomain, match="3 numbers"):
         plan.release([1, 0])
     with pytest.raises(OutOfDomain, match="finite"):
         plan.release([1.0, 0.0, float("nan")])
     with pytest.raises(OutOfDomain, match="rectangular"):
         plan.release([[1], [1, 0], 1])
-    assert plan.release([True, False, True], bits=seeded_rng(1)).nominal == 0.95
+    assert plan.release([True, False, True], rng=seeded_rng(1)).nominal == 0.95
     with pytest.raises(InvalidArgument, match="share must lie"):
         plan.forecast(1.5)
 

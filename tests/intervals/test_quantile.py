@@ -39,7 +39,9 @@ def fails(plan, law, quantile):
 @pytest.mark.parametrize("quantile", [Fraction(1, 2), Fraction(1, 4)])
 @pytest.mark.parametrize("epsilon", [1, 4])
 def test_a_narrow_law_far_from_the_upper_bound_is_the_hard_one(quantile, epsilon):
-    plan = quantile_interval(quantile, **UNIT, rows=400, epsilon=epsilon, grid=2.0**-8)
+    plan = quantile_interval(
+        quantile, **UNIT, public_rows=400, epsilon=epsilon, granularity=2.0**-8
+    )
     q = float(quantile)
     # All rows at two neighbouring points low down: everything above is empty, and there is much.
     hard = fails(plan, ([0, 1], [q, 1 - q]), 0)
@@ -62,30 +64,30 @@ def test_the_rank_is_the_largest_that_holds():
 
 @pytest.mark.parametrize("quantile", [0.5, 0.9])
 def test_covers_and_is_as_wide_as_forecast(quantile):
-    plan = quantile_interval(quantile, **UNIT, rows=500, epsilon=2, std=0.1)
+    plan = quantile_interval(quantile, **UNIT, public_rows=500, epsilon=2, std=0.1)
     truth = float(stats.norm(0.5, 0.1).ppf(quantile))
     draws = {"draw": lambda g, size: g.normal(0.5, 0.1, size), "truth": truth}
-    found = coverage(plan.simulate, **draws, rows=500, level=0.95, trials=300)
+    found = coverage(plan.simulate, **draws, rows=500, confidence=0.95, trials=300)
     assert found.bounds()[1] >= 0.99  # far on the safe side
     assert found.width == pytest.approx(plan.forecast(0.1, mean=0.5).width, rel=0.15)
     assert found.width < 0.2
 
 
 def test_covers_discrete_laws():
-    plan = quantile_interval(lower=0, upper=10, rows=200, epsilon=3, grid=1)
+    plan = quantile_interval(lower=0, upper=10, public_rows=200, epsilon=3, granularity=1)
     draws = {"draw": lambda g, size: g.integers(0, 3, size) * 1.0, "truth": 1}
-    found = coverage(plan.simulate, **draws, rows=200, level=0.95, trials=200)
+    found = coverage(plan.simulate, **draws, rows=200, confidence=0.95, trials=200)
     assert found.rate == 1
     assert found.width == 1  # one point, and what the grid may have moved
 
 
 def test_guarantee_and_split():
-    plan = quantile_interval(0.9, **UNIT, rows=1000, epsilon=1, std=0.1)
+    plan = quantile_interval(0.9, **UNIT, public_rows=1000, epsilon=1, std=0.1)
     assert plan.guarantee.epsilon() == pytest.approx(1)
     assert plan.guarantee.relation is NeighboringRelation.REPLACE_ONE
     assert sum(end.epsilon for end in plan.ends) == 1
     assert plan.certify().holds
-    few = quantile_interval(**UNIT, rows=5, epsilon=0.1)
+    few = quantile_interval(**UNIT, public_rows=5, epsilon=0.1)
     found = few.release([0.2] * 5)
     assert (found.low, found.high) == (0, 1)
     assert few.guarantee.epsilon() == 0
@@ -95,15 +97,15 @@ def test_guarantee_and_split():
 
 def test_a_guess_makes_it_shorter():
     for std in (0.01, 0.2):
-        best = quantile_interval(**UNIT, rows=1000, epsilon=1, std=std).forecast(std).width
+        best = quantile_interval(**UNIT, public_rows=1000, epsilon=1, std=std).forecast(std).width
         for bits in (6, 8, 10, 12):
-            other = quantile_interval(**UNIT, rows=1000, epsilon=1, grid=2.0**-bits)
+            other = quantile_interval(**UNIT, public_rows=1000, epsilon=1, granularity=2.0**-bits)
             assert best <= other.forecast(std).width * (1 + 1e-9)
 
 
 def test_release_lies_within_the_bounds():
-    plan = quantile_interval(lower=-5, upper=5, rows=100, epsilon=5)
-    found = plan.release(np.full(100, 5.0), bits=seeded_rng(1))  # zero variance, at the bound
+    plan = quantile_interval(lower=-5, upper=5, public_rows=100, epsilon=5)
+    found = plan.release(np.full(100, 5.0), rng=seeded_rng(1))  # zero variance, at the bound
     assert -5 <= found.low <= found.high == 5
     assert found.guaranteed == 0.95
 
@@ -125,7 +127,7 @@ def test_wrong_arguments(change, message):
 
 
 def test_wrong_values():
-    plan = quantile_interval(**UNIT, rows=3, epsilon=1)
+    plan = quantile_interval(**UNIT, public_rows=3, epsilon=1)
     with pytest.raises(OutOfDomain, match="finite"):
         plan.release([0.1, np.inf, 0.2])
     with pytest.raises(OutOfDomain, match="3 numbers"):

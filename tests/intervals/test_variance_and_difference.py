@@ -135,9 +135,9 @@ def test_moment_bounds_hold_for_simple_laws(statistic):
 @pytest.mark.parametrize("epsilon", [0.5, 5])
 def test_variances_are_covered(name, epsilon):
     draw, _, std = LAWS[name]
-    plan = variance_interval(**UNIT, rows=200, epsilon=epsilon, std=std)
+    plan = variance_interval(**UNIT, public_rows=200, epsilon=epsilon, std=std)
     found = coverage(
-        plan.simulate, draw=draw, truth=std**2, rows=200, level=0.95, trials=1500, seed=2
+        plan.simulate, draw=draw, truth=std**2, rows=200, confidence=0.95, trials=1500, seed=2
     )
     assert found.bounds(1 - laws.ALPHA)[1] >= 0.95
     assert found.rate > 0.94
@@ -145,17 +145,17 @@ def test_variances_are_covered(name, epsilon):
 
 def test_a_variance_is_covered_for_rare_events_if_nothing_is_assumed():
     rare = {"draw": lambda g, size: (g.random(size) < 0.01) * 1.0, "truth": 0.0099}
-    plan = variance_interval(**UNIT, rows=100, epsilon=50, assume="nothing")
-    assert coverage(plan.simulate, **rare, rows=100, level=0.95, trials=3000).holds()
-    usual = variance_interval(**UNIT, rows=100, epsilon=50, share=0.5)
-    assert coverage(usual.simulate, **rare, rows=100, level=0.95, trials=3000).rate < 0.95
+    plan = variance_interval(**UNIT, public_rows=100, epsilon=50, assume="nothing")
+    assert coverage(plan.simulate, **rare, rows=100, confidence=0.95, trials=3000).holds()
+    usual = variance_interval(**UNIT, public_rows=100, epsilon=50, share=0.5)
+    assert coverage(usual.simulate, **rare, rows=100, confidence=0.95, trials=3000).rate < 0.95
     assert (plan.guaranteed, usual.guaranteed) == (0.95, None)
     assert plan.guarantee.epsilon() == 50
 
 
 @pytest.mark.parametrize("method", ["safe", "calibrated"])
 def test_differences_are_covered(method):
-    plan = difference_interval(**UNIT, rows=(150, 50), epsilon=1, std=0.2, method=method)
+    plan = difference_interval(**UNIT, public_rows=(150, 50), epsilon=1, std=0.2, method=method)
 
     def groups(made_up, size):
         table = made_up.random(size)
@@ -163,7 +163,7 @@ def test_differences_are_covered(method):
         return table
 
     found = coverage(
-        plan.simulate, draw=groups, truth=0.5 - 2 / 7, rows=200, level=0.95, trials=4000
+        plan.simulate, draw=groups, truth=0.5 - 2 / 7, rows=200, confidence=0.95, trials=4000
     )
     assert found.bounds(1 - laws.ALPHA)[1] >= 0.95
     assert found.rate > 0.945
@@ -171,37 +171,37 @@ def test_differences_are_covered(method):
 
 
 def test_a_difference_costs_one_noise_for_the_smaller_group():
-    plan = difference_interval(**UNIT, rows=(1000, 100), epsilon=2, share=0)
+    plan = difference_interval(**UNIT, public_rows=(1000, 100), epsilon=2, share=0)
     assert plan.std == pytest.approx(math.sqrt(2) / 200, rel=1e-9)
     assert plan.guarantee.epsilon() == 2
     assert plan.guarantee.relation is NeighboringRelation.REPLACE_ONE
     assert plan.certify().holds
-    sure = difference_interval(**UNIT, rows=(1000, 100), epsilon=2, assume="nothing")
+    sure = difference_interval(**UNIT, public_rows=(1000, 100), epsilon=2, assume="nothing")
     assert sure.guaranteed == 0.95
     assert sure.forecast(0.2).width > plan.forecast(0.2).plain
 
 
 def test_a_difference_of_far_groups_stays_in_range():
-    plan = difference_interval(**UNIT, rows=(30, 40), epsilon=10)
-    found = plan.release(np.ones(30), np.zeros(40), bits=seeded_rng(1))
+    plan = difference_interval(**UNIT, public_rows=(30, 40), epsilon=10)
+    found = plan.release(np.ones(30), np.zeros(40), rng=seeded_rng(1))
     assert found.low > 0.5
     assert found.high == 1
     assert found.spread is None or found.spread >= 0
 
 
 def test_zero_variance_and_few_rows():
-    plan = variance_interval(lower=0, upper=10, rows=4, epsilon=1)
-    found = plan.release([3.0, 3.0, 3.0, 3.0], bits=seeded_rng(2))
+    plan = variance_interval(lower=0, upper=10, public_rows=4, epsilon=1)
+    found = plan.release([3.0, 3.0, 3.0, 3.0], rng=seeded_rng(2))
     assert 0 <= found.low <= found.high <= 25
-    constant = variance_interval(lower=0, upper=10, rows=1000, epsilon=20).release(
-        np.full(1000, 3.0), bits=seeded_rng(2)
+    constant = variance_interval(lower=0, upper=10, public_rows=1000, epsilon=20).release(
+        np.full(1000, 3.0), rng=seeded_rng(2)
     )
     assert constant.low == 0
     assert constant.high < 1
 
 
 def test_a_forecast_is_the_width():
-    plan = variance_interval(**UNIT, rows=500, epsilon=3, std=0.1)
+    plan = variance_interval(**UNIT, public_rows=500, epsilon=3, std=0.1)
     table = np.random.default_rng(1).normal(0.5, 0.1, (500, 500))
     low, high = plan.simulate(table, seeded_rng(1))
     said = plan.forecast(0.1)
@@ -226,7 +226,7 @@ def test_wrong_arguments(build, change, message):
 
 
 def test_wrong_values():
-    plan = difference_interval(**UNIT, rows=(2, 2), epsilon=1)
+    plan = difference_interval(**UNIT, public_rows=(2, 2), epsilon=1)
     with pytest.raises(OutOfDomain, match="2 and 2 numbers"):
         plan.release([0.1, 0.2], [])
     with pytest.raises(OutOfDomain, match="finite"):

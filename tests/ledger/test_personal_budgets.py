@@ -76,8 +76,8 @@ def test_all_or_nobody(crowd):
 
 def test_another_process_sees_the_same(crowd, ledger, url):
     with discreet.Ledger(url) as other:
-        same = other.crowd("survey")
-        same.admit(discreet.zcdp(0.2), label="there")
+        same = other.personal_budgets("survey")
+        same.charge_eligible(discreet.zcdp(0.2), label="there")
         assert crowd.admit(discreet.zcdp(0.2), label="here").taking.tolist() == [
             *(False, True, True, False)
         ]
@@ -97,7 +97,7 @@ def test_who_was_left_out_stays_left_out_when_accounting_gets_better(crowd, url,
     before = rho(crowd)
     monkeypatch.setattr(crowd_rows, "_grains", lambda cost: dict.fromkeys(cost, 0))
     with discreet.Ledger(url) as other:
-        assert rho(other.crowd("survey")) == before
+        assert rho(other.personal_budgets("survey")) == before
 
 
 def test_who_has_spent_all_gets_nothing_back_when_limits_are_worth_less(ledger, url, monkeypatch):
@@ -110,9 +110,9 @@ def test_who_has_spent_all_gets_nothing_back_when_limits_are_worth_less(ledger, 
     worth = people._rho_below
     monkeypatch.setattr(people, "_rho_below", lambda *a, **k: worth(*a, **k) - 10 * GRAIN)
     with discreet.Ledger(url) as other:
-        same = other.crowd("strict", **terms)
+        same = other.personal_budgets("strict", **terms)
         assert same.spent().tolist() == before
-        assert not same.admit(discreet.zcdp(GRAIN), label="more").taking.any()
+        assert not same.charge_eligible(discreet.zcdp(GRAIN), label="more").included.any()
 
 
 def test_limits_that_were_raised_are_seen(crowd, ledger, raw, url):
@@ -296,7 +296,9 @@ while True:
 def test_killed_again_and_again_nobody_pays_too_little(tmp_path):
     url = f"sqlite:///{tmp_path}/budget.db"
     with discreet.Ledger(url) as ledger:
-        crowd = ledger.crowd("survey", limits=LIMITS, members=MEMBERS, levels=LEVELS)
+        crowd = ledger.personal_budgets(
+            "survey", limits=LIMITS, members=MEMBERS, privacy_levels=LEVELS
+        )
         told = 0
         for turn in range(15):
             with subprocess.Popen(

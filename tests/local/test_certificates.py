@@ -165,12 +165,12 @@ def test_a_coin(light, heavy, epsilon):
         assert precision >= 256
         return math.floor(tenth * 2**precision), math.ceil(tenth * 2**precision)
 
-    check = coin_check("part", lie, epsilon=epsilon, light=light, heavy=heavy)
+    check = coin_check("part", lie, epsilon=epsilon, light=light, cells_above=heavy)
     told = 0.9 - heavy * math.exp(epsilon) * 0.1 / light
     assert check.exact == pytest.approx(told)
     assert not check.holds
     assert (check.part, check.epsilon, check.claimed) == ("part", float(epsilon), 0)
-    assert coin_check("part", lie, epsilon=Fraction(5), light=light, heavy=heavy).exact == 0
+    assert coin_check("part", lie, epsilon=Fraction(5), light=light, cells_above=heavy).exact == 0
 
 
 @pytest.mark.parametrize(
@@ -195,7 +195,9 @@ def test_the_coin_of_blocks(made, light, heavy):
 @pytest.mark.parametrize("hashes", [2, 4, 16])
 @pytest.mark.parametrize(("epsilon", "permanent"), [(0.5, 2), (1, 1.25), (3, 6)])
 def test_two_lies_in_a_row_are_one(hashes, epsilon, permanent):
-    plan = longitudinal_olh(categories=40, epsilon=epsilon, permanent=permanent, hashes=hashes)
+    plan = longitudinal_olh(
+        categories=40, epsilon=epsilon, permanent_epsilon=permanent, hashes=hashes
+    )
     with localcontext(prec=80):
         r, s = (Decimal(-x).exp() for x in (epsilon, permanent))
         others = hashes - 1
@@ -236,7 +238,7 @@ def test_the_loss_of_unary_copies_is_rounded_up_and_hardly(make, reports):
 @pytest.mark.parametrize("hashes", [2, 4, 16])
 @pytest.mark.parametrize("reports", [1, 2, 9, 100])
 def test_the_loss_of_hashed_copies_is_rounded_up_and_hardly(hashes, reports):
-    plan = longitudinal_olh(categories=40, epsilon=0.25, permanent=1.5, hashes=hashes)
+    plan = longitudinal_olh(categories=40, epsilon=0.25, permanent_epsilon=1.5, hashes=hashes)
     with localcontext(prec=60):
         others = hashes - 1
         r, s = Decimal("-0.25").exp(), Decimal("-1.5").exp()

@@ -47,12 +47,12 @@ COUNTS = np.bincount(VALUES, minlength=8)
         subset_selection(categories=8, epsilon=SURE, chosen=1),
         subset_selection(categories=300, epsilon=SURE, chosen=1),
         sue(categories=8, epsilon=SURE),
-        longitudinal_olh(categories=8, epsilon=SURE, permanent=2 * SURE, hashes=8),
+        longitudinal_olh(categories=8, epsilon=SURE, permanent_epsilon=2 * SURE, hashes=8),
     ],
     ids=str,
 )
 def test_codes(made):
-    reports = made.encode(VALUES, bits=seeded_rng(3))
+    reports = made.randomize(VALUES, rng=seeded_rng(3))
     assert reports.shape == (11, made.width)
     found = made.tally(reports)
     assert (found.accepted, found.refused) == (11, 0)
@@ -71,7 +71,7 @@ def test_numbers(make):
     given = {} if make is duchi else {"steps": 7, "window": 1}
     made = make(epsilon=SURE, lower=0, upper=7, **given)
     numbers = np.where(VALUES < 4, 0, 7) if make is duchi else VALUES
-    found = made.tally(made.encode(numbers, bits=seeded_rng(3)))
+    found = made.tally(made.randomize(numbers, rng=seeded_rng(3)))
     expected = np.bincount(numbers // 7 if make is duchi else numbers, minlength=made.size)
     assert found.counts.tolist() == expected.tolist()
     assert made.estimate(found.counts, 11).value == pytest.approx(numbers.mean())
@@ -81,11 +81,11 @@ def test_numbers(make):
 def test_cells_and_columns():
     made = square_wave(cells=8, epsilon=SURE)
     assert made.window.width == 1
-    assert made.tally(made.encode(VALUES, bits=seeded_rng(3))).counts.tolist() == COUNTS.tolist()
+    assert made.tally(made.randomize(VALUES, rng=seeded_rng(3))).counts.tolist() == COUNTS.tolist()
     both = several.multidimensional_mean(
         columns={"a": (0, 7), "b": (-7, 0)}, epsilon=2 * SURE, sampled=2
     )
-    found = both.tally(both.encode({"a": VALUES, "b": -VALUES}, bits=seeded_rng(3)))
+    found = both.tally(both.randomize({"a": VALUES, "b": -VALUES}, rng=seeded_rng(3)))
     assert (found.accepted, found.refused) == (11, 0)
     told = both.estimate(found.counts, 11)
     assert told["a"].value == pytest.approx(VALUES.mean(), abs=0.1)
@@ -95,7 +95,7 @@ def test_cells_and_columns():
 @pytest.mark.usefixtures("chunk")
 def test_histograms():
     made = summation_histogram_encoding(categories=8, epsilon=SURE, steps=500)
-    found = made.tally(made.encode(VALUES, bits=seeded_rng(3)))
+    found = made.tally(made.randomize(VALUES, rng=seeded_rng(3)))
     noise = found.counts - 500 * COUNTS
     assert np.abs(noise).max() < 12 * 11 * float(made.noise.scale)
     assert found.accepted == 11
@@ -115,7 +115,7 @@ def test_histograms():
     ids=str,
 )
 def test_what_is_refused_moves_nothing(made, wrong):
-    reports = made.encode(np.arange(11) % 4, bits=seeded_rng(3))
+    reports = made.randomize(np.arange(11) % 4, rng=seeded_rng(3))
     assert reports.shape[1] == 1
     broken = reports.copy()
     places = [0, 4, 10]

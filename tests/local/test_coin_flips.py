@@ -202,4 +202,4 @@ def test_reports_of_randomised_response(categories):
             covariance[i][j] += (law[i] * (i == j) - law[i] * law[j]) / categories
     contrast = covariance[0][0] - covariance[0][1]
     assert made.contrast_variance() == pytest.approx(contrast / (p - q) ** 2)
-    assert made.release([0, 1, 1], bits=seeded_rng(1)).shape == (3,)
+    assert made.release([0, 1, 1], rng=seeded_rng(1)).shape == (3,)

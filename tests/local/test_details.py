@@ -34,7 +34,7 @@ def test_codes_lie_among_the_categories():
 @pytest.mark.parametrize("chunk", [1, 7, 1 << 20])
 def test_sums_of_histograms_are_those_of_the_entries(monkeypatch, chunk):
     made = summation_histogram_encoding(categories=3, epsilon=1)
-    reports = made.encode(np.arange(11) % 3, bits=seeded_rng(4))
+    reports = made.randomize(np.arange(11) % 3, rng=seeded_rng(4))
     monkeypatch.setattr(histogram_module, "_CHUNK", chunk)
     entries = reports.view("<i2").astype(int)
     found = made.tally(reports)
@@ -46,7 +46,7 @@ def test_sums_of_histograms_are_those_of_the_entries(monkeypatch, chunk):
     found = made.tally(broken)
     assert found.counts.tolist() == np.delete(entries, 4, axis=0).sum(axis=0).tolist()
     assert (found.accepted, found.refused) == (10, 1)
-    again = made.encode(np.arange(11) % 3, bits=seeded_rng(4))
+    again = made.randomize(np.arange(11) % 3, rng=seeded_rng(4))
     assert again.shape == (11, 6)
     own = np.abs(entries[np.arange(11), np.arange(11) % 3] - made.steps)
     assert own.max() < 40 * float(made.noise.scale)
@@ -75,12 +75,12 @@ def test_what_reports_of_one_memory_cost(make):
 
 
 def test_periods_cost_in_full():
-    client = MemoizedClient(rappor(categories=4, epsilon=0.5, permanent=1.5), budget=3.2)
+    client = MemoizedClient(rappor(categories=4, epsilon=0.5, permanent_epsilon=1.5), budget=3.2)
     for spent in (1.5, 3.0):
-        client.answer(1, bits=seeded_rng(1))
+        client.memoize(1, rng=seeded_rng(1))
         assert client.guarantee.epsilon() == spent
     with pytest.raises(BudgetExceeded, match="2 periods"):
-        client.answer(1, bits=seeded_rng(1))
+        client.memoize(1, rng=seeded_rng(1))
     assert client.periods == 2
 
 
@@ -118,7 +118,7 @@ def test_balanced_takes_the_window_of_least_variance_at_worst(epsilon):
 
 def test_the_mean_of_a_wave_and_its_error():
     made = square_wave(cells=8, epsilon=1, lower=-2, upper=6)
-    counts = made.tally(made.encode(np.full(50, 3.5), bits=seeded_rng(2))).counts
+    counts = made.tally(made.randomize(np.full(50, 3.5), rng=seeded_rng(2))).counts
     found = made.mean(counts, 50)
     gain, middle = made.window.gain, (made.size - 1) / 2
     shift = sum(c * (s - middle) / gain for s, c in enumerate(counts.tolist())) / 50
@@ -133,8 +133,8 @@ def test_the_mean_of_a_wave_and_its_error():
 
 def test_a_bootstrap_turns_its_quantiles_about_the_estimate():
     made = square_wave(cells=8, epsilon=2)
-    counts = made.tally(made.encode(np.arange(400) % 8, bits=seeded_rng(2))).counts
-    found = made.bootstrap(made.estimate(counts, 400), replicates=20, bits=seeded_rng(3))
+    counts = made.tally(made.randomize(np.arange(400) % 8, rng=seeded_rng(2))).counts
+    found = made.bootstrap(made.estimate(counts, 400), replicates=20, rng=seeded_rng(3))
     every = [one.shares[0] for one in found.replicates]
     centre = found.estimate.shares[0]
     low, high = found.interval(lambda one: one.shares[0])

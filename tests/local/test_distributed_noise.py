@@ -43,8 +43,8 @@ def test_a_share_on_every_string_of_bits(shares):
 
 
 def test_the_sum_of_the_shares_by_drawing():
-    shares = distributed_laplace(sensitivity=3, epsilon=1, honest=4)
-    drawn = [shares.noise(100_000, bits=seeded_rng(client)) for client in range(5)]
+    shares = distributed_laplace(sensitivity=3, epsilon=1, min_honest_reports=4)
+    drawn = [shares.noise(100_000, rng=seeded_rng(client)) for client in range(5)]
     law = DiscreteLaplace(3)
     assert follows(sum(drawn[:4]), law.cdf)
     # One too few, or one too many, is seen.
@@ -63,10 +63,10 @@ def test_words_of_any_width_give_the_law():
 
 def test_a_histogram_without_a_trusted_server():
     clients, honest = 300, 200
-    made = distributed_laplace(sensitivity=2, epsilon=1, honest=honest, modulus=1 << 16)
+    made = distributed_laplace(sensitivity=2, epsilon=1, min_honest_reports=honest, modulus=1 << 16)
     values = np.random.default_rng(0).integers(0, 3, clients)
     bits = seeded_rng(7)
-    messages = [made.encode(np.eye(4, dtype=np.int64)[v], bits=bits) for v in values]
+    messages = [made.randomize(np.eye(4, dtype=np.int64)[v], rng=bits) for v in values]
     assert all((m >= 0).all() and (m < 1 << 16).all() for m in messages)
     total = np.sum(messages, axis=0) % made.modulus
     noisy = made.decode(total, clients=clients)
@@ -79,14 +79,14 @@ def test_a_histogram_without_a_trusted_server():
 
 
 def test_sums_below_zero_and_their_residues():
-    made = distributed_laplace(sensitivity=1, epsilon=1, honest=2, modulus=11)
+    made = distributed_laplace(sensitivity=1, epsilon=1, min_honest_reports=2, modulus=11)
     assert made.decode([0, 5, 6, 10, 21], clients=2).tolist() == [0, 5, -5, -1, -1]
-    even = distributed_laplace(sensitivity=1, epsilon=1, honest=2, modulus=8)
+    even = distributed_laplace(sensitivity=1, epsilon=1, min_honest_reports=2, modulus=8)
     assert even.decode([3, 4, 7], clients=2).tolist() == [3, -4, -1]
 
 
 def test_too_few_clients_are_refused():
-    made = distributed_laplace(sensitivity=1, epsilon=1, honest=10)
+    made = distributed_laplace(sensitivity=1, epsilon=1, min_honest_reports=10)
     with pytest.raises(InvalidArgument, match="Do not publish"):
         made.decode([1], clients=9)
     with pytest.raises(InvalidArgument):
@@ -107,6 +107,6 @@ def test_what_makes_no_shares():
         with pytest.raises(InvalidArgument):
             distributed_laplace(**(good | wrong))
     with pytest.raises(OutOfDomain):
-        distributed_laplace(**good, modulus=8).encode([4])
+        distributed_laplace(**good, modulus=8).randomize([4])
     with pytest.raises(OutOfDomain):
-        distributed_laplace(**good).encode([0.5])
+        distributed_laplace(**good).randomize([0.5])

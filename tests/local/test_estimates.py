@@ -332,26 +332,26 @@ def test_a_budget_may_be_spent_to_its_end():
     fresh = BudgetedClient(grr(categories=3, epsilon=Fraction(1, 4)), budget=1)
     for sent in range(4):
         assert fresh.sent == sent
-        fresh.report(1, bits=seeded_rng(1))
+        fresh.report(1, rng=seeded_rng(1))
     with pytest.raises(BudgetExceeded, match="4 reports"):
-        fresh.report(1, bits=seeded_rng(1))
+        fresh.report(1, rng=seeded_rng(1))
     assert fresh.guarantee.epsilon() == 1
     lasting = MemoizedClient(
-        rappor(categories=3, epsilon=Fraction(1, 4), permanent=Fraction(1, 2)),
+        rappor(categories=3, epsilon=Fraction(1, 4), permanent_epsilon=Fraction(1, 2)),
         budget=1,
         reports=None,
     )
     for _ in range(2):
-        lasting.answer(1, bits=seeded_rng(1))
+        lasting.memoize(1, rng=seeded_rng(1))
     with pytest.raises(BudgetExceeded, match="2 periods"):
-        lasting.answer(1, bits=seeded_rng(1))
+        lasting.memoize(1, rng=seeded_rng(1))
 
 
 @pytest.mark.parametrize("make", [rappor, longitudinal_olh])
 def test_memories_are_rows_of_bytes(make):
     plan = make(categories=20, epsilon=1, permanent=2)
-    memory = plan.remember(np.arange(4), bits=seeded_rng(1))
-    assert plan.report(memory, bits=seeded_rng(2)).shape == memory.shape == (4, plan.width)
+    memory = plan.remember(np.arange(4), rng=seeded_rng(1))
+    assert plan.report(memory, rng=seeded_rng(2)).shape == memory.shape == (4, plan.width)
     for wrong in (
         memory.astype(np.int8),
         memory.astype(np.int64),
@@ -366,19 +366,21 @@ def test_memories_are_rows_of_bytes(make):
 
 
 def test_a_period_has_as_many_reports_as_it_may():
-    client = MemoizedClient(rappor(categories=3, epsilon=1, permanent=2), budget=9, reports=2)
+    client = MemoizedClient(
+        rappor(categories=3, epsilon=1, permanent_epsilon=2), budget=9, reports=2
+    )
     for _ in range(2):
-        client.answer(1, bits=seeded_rng(1))
+        client.memoize(1, rng=seeded_rng(1))
         assert client.sent == 0
         for _ in range(2):
-            client.report(bits=seeded_rng(1))
+            client.report(rng=seeded_rng(1))
         with pytest.raises(BudgetExceeded, match="All 2"):
-            client.report(bits=seeded_rng(1))
+            client.report(rng=seeded_rng(1))
     assert (client.periods, client.sent) == (2, 2)
 
 
 def test_saved_clients_are_written_in_one_way():
-    plan = rappor(categories=3, epsilon=1, permanent=2)
+    plan = rappor(categories=3, epsilon=1, permanent_epsilon=2)
     fresh, lasting = BudgetedClient(plan, budget=9), MemoizedClient(plan, budget=9)
     for client in (fresh, lasting):
         text = client.to_json()
@@ -386,7 +388,7 @@ def test_saved_clients_are_written_in_one_way():
     assert BudgetedClient.from_json(fresh.to_json(), randomiser=plan).sent == 0
     again = MemoizedClient.from_json(lasting.to_json(), plan=plan)
     assert (again.periods, again.sent, again.limit) == (0, 0, None)
-    lasting.answer(2, bits=seeded_rng(1))
+    lasting.memoize(2, rng=seeded_rng(1))
     again = MemoizedClient.from_json(lasting.to_json(), plan=plan)
     assert (again.periods, again.sent) == (1, 0)
     assert again.to_json() == lasting.to_json()

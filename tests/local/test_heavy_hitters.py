@@ -63,8 +63,8 @@ def test_different_texts_share_a_cell_as_often_as_chance_says():
 
 def test_the_group_does_not_depend_on_the_text():
     randomiser = heavy_hitters(length=4, epsilon=1, cell_digits=8)
-    one = randomiser.encode(["aaaa"] * 1000, bits=seeded_rng(5))
-    two = randomiser.encode(["zz"] * 1000, bits=seeded_rng(5))
+    one = randomiser.randomize(["aaaa"] * 1000, rng=seeded_rng(5))
+    two = randomiser.randomize(["zz"] * 1000, rng=seeded_rng(5))
     assert (one[:, 0] == two[:, 0]).all()
     groups = np.bincount(one[:, 0], minlength=randomiser.groups)
     assert stats.chisquare(groups).pvalue > ALPHA
@@ -85,9 +85,9 @@ def planted(hashes, seed):
     randomiser = heavy_hitters(length=5, epsilon=4, hashes=hashes, cell_digits=10, step=8)
     aggregate = Aggregator(randomiser)
     half = len(values) // 2
-    aggregate.add(randomiser.encode(values[:half], bits=seeded_rng(seed)))
+    aggregate.add(randomiser.randomize(values[:half], rng=seeded_rng(seed)))
     aggregate.merge(
-        Aggregator(randomiser).add(randomiser.encode(values[half:], bits=seeded_rng(seed + 1)))
+        Aggregator(randomiser).add(randomiser.randomize(values[half:], rng=seeded_rng(seed + 1)))
     )
     return shares, aggregate.estimate()
 
@@ -117,7 +117,7 @@ def test_the_stated_power_is_reached():
     values = ["key"] * held + [f"{i % 997:03x}" for i in range(n - held)]
     found = 0
     for run in range(runs):
-        reports = randomiser.encode(values, bits=seeded_rng(100 + run))
+        reports = randomiser.randomize(values, rng=seeded_rng(100 + run))
         found += b"key" in Aggregator(randomiser).add(reports).estimate().items
     # 0.9 up to the normal approximation: 0.8 would give fewer than this once in a million.
     assert found >= stats.binom.ppf(1e-6, runs, 0.8)
@@ -125,7 +125,7 @@ def test_the_stated_power_is_reached():
     rare = ["zzz" if i >= held // 2 and text == "key" else text for i, text in enumerate(rare)]
     missed = sum(
         b"key"
-        not in Aggregator(randomiser).add(randomiser.encode(rare, bits=bits)).estimate().items
+        not in Aggregator(randomiser).add(randomiser.randomize(rare, rng=bits)).estimate().items
         for bits in map(seeded_rng, range(200, 210))
     )
     assert missed >= 5  # a text half as frequent is not found: the power test can fail

@@ -73,10 +73,10 @@ HALF = (1 << 20) // 2
             "1/2",
             "511/1024",
         ),
-        (lambda k: rappor(categories=k, epsilon=1, permanent=2), 2, 1),
-        (lambda k: longitudinal_olh(categories=k, epsilon=1, permanent=2), 2, 1),
-        (lambda k: longitudinal_olh(categories=k, epsilon=1, permanent=2), 3, "3"),
-        (lambda g: longitudinal_olh(categories=9, epsilon=1, permanent=2, hashes=g), 2, 0),
+        (lambda k: rappor(categories=k, epsilon=1, permanent_epsilon=2), 2, 1),
+        (lambda k: longitudinal_olh(categories=k, epsilon=1, permanent_epsilon=2), 2, 1),
+        (lambda k: longitudinal_olh(categories=k, epsilon=1, permanent_epsilon=2), 3, "3"),
+        (lambda g: longitudinal_olh(categories=9, epsilon=1, permanent_epsilon=2, hashes=g), 2, 0),
         (lambda e: losses(e, 1), Fraction(999, 1000), 1),
         (lambda w: window(inputs=HALF, width=w, epsilon=Fraction(1)), HALF + 1, HALF + 2),
         (lambda w: piecewise_mean(epsilon=1, lower=0, upper=1, window=w), 255, 256),
@@ -99,17 +99,27 @@ HALF = (1 << 20) // 2
         (lambda k: square_wave(cells=k, epsilon=1), 2, 1),
         (lambda w: square_wave(cells=4, epsilon=1, window=w), 1, 0),
         (
-            lambda e: distributed_laplace(sensitivity=1, epsilon=Fraction(1, e), honest=1),
+            lambda e: distributed_laplace(
+                sensitivity=1, epsilon=Fraction(1, e), min_honest_reports=1
+            ),
             65536,
             65537,
         ),
-        (lambda m: distributed_laplace(sensitivity=1, epsilon=1, honest=1, modulus=m), 2, 1),
         (
-            lambda m: distributed_laplace(sensitivity=1, epsilon=1, honest=1, modulus=m),
+            lambda m: distributed_laplace(
+                sensitivity=1, epsilon=1, min_honest_reports=1, modulus=m
+            ),
+            2,
+            1,
+        ),
+        (
+            lambda m: distributed_laplace(
+                sensitivity=1, epsilon=1, min_honest_reports=1, modulus=m
+            ),
             1 << 62,
             (1 << 62) + 1,
         ),
-        (lambda n: distributed_laplace(sensitivity=1, epsilon=1, honest=n), 1, 0),
+        (lambda n: distributed_laplace(sensitivity=1, epsilon=1, min_honest_reports=n), 1, 0),
         (
             lambda n: multidimensional_mean(
                 columns={"a": (0, 1), "b": (0, 1)}, epsilon=1, sampled=n
@@ -145,22 +155,22 @@ def test_the_last_that_is_allowed(make, last, beyond):
 
 
 def test_a_share_of_a_sum_lies_within_half_of_the_modulus():
-    made = distributed_laplace(sensitivity=1, epsilon=40, honest=1, modulus=9)
-    assert made.decode(made.encode([3, -3, 0], bits=seeded_rng(1)), clients=1).tolist() == [
+    made = distributed_laplace(sensitivity=1, epsilon=40, min_honest_reports=1, modulus=9)
+    assert made.decode(made.randomize([3, -3, 0], rng=seeded_rng(1)), clients=1).tolist() == [
         3,
         -3,
         0,
     ]
     for wrong in (4, -4):
         with pytest.raises(OutOfDomain):
-            made.encode([wrong])
-    assert made.encode(np.empty(0, dtype=np.int64), bits=seeded_rng(1)).size == 0
+            made.randomize([wrong])
+    assert made.randomize(np.empty(0, dtype=np.int64), rng=seeded_rng(1)).size == 0
     assert made.decode([4, 5], clients=1).tolist() == [4, -4]
     assert made.std(4) == pytest.approx(2 * made.std(1))
 
 
 def test_what_is_left_out():
-    shares = distributed_laplace(sensitivity=2, epsilon=1, honest=3)
+    shares = distributed_laplace(sensitivity=2, epsilon=1, min_honest_reports=3)
     assert (shares.modulus, shares.relation) == (1 << 32, NeighboringRelation.REPLACE_ONE)
     assert olh(categories=9, epsilon=1, hashes=4).kept == 1
     wave = square_wave(cells=7, epsilon=1)
@@ -168,9 +178,9 @@ def test_what_is_left_out():
     start = wave.estimate(np.arange(wave.size), int(np.arange(wave.size).sum()))
     again = wave.estimate(np.arange(wave.size), start.reports, smooth=True)
     assert start.shares.tolist() == again.shares.tolist()
-    made = wave.bootstrap(start, bits=seeded_rng(3))
+    made = wave.bootstrap(start, rng=seeded_rng(3))
     assert len(made.replicates) == 100
-    same = wave.bootstrap(start, smooth=True, replicates=100, bits=seeded_rng(3))
+    same = wave.bootstrap(start, smooth=True, replicates=100, rng=seeded_rng(3))
     for one, other in zip(made.replicates, same.replicates, strict=True):
         assert np.array_equal(one.shares, other.shares)
 
@@ -311,7 +321,9 @@ def test_hashing_takes_the_smallest_report_that_is_nearly_best():
 def test_memoised_hashing_takes_the_best_number_of_hashes():
     for categories in (2, 3, 4, 5, 100, 128, 129, 1000):
         for epsilon in (0.1, 1, 2, 4, 5, 5.5, 9):
-            made = longitudinal_olh(categories=categories, epsilon=epsilon, permanent=2 * epsilon)
+            made = longitudinal_olh(
+                categories=categories, epsilon=epsilon, permanent_epsilon=2 * epsilon
+            )
             powers = [2, 4, 8, 16, 32, 64, 128, 256]
             every = {
                 g: olh(categories=categories, epsilon=epsilon, hashes=g).contrast_variance()
@@ -319,4 +331,4 @@ def test_memoised_hashing_takes_the_best_number_of_hashes():
                 if g < 2 * categories
             }
             assert made.hashes == min(every, key=every.__getitem__)
-    assert longitudinal_olh(categories=10**6, epsilon=9, permanent=10).hashes == 256
+    assert longitudinal_olh(categories=10**6, epsilon=9, permanent_epsilon=10).hashes == 256

@@ -74,7 +74,9 @@ def test_a_small_cost_is_never_understated():
     with localcontext(prec=60):
         for step, times in itertools.product(range(1, 200), (2, 3, 7)):
             plan = rappor(
-                categories=4, epsilon=Fraction(step, 100_000), permanent=Fraction(step, 1000)
+                categories=4,
+                epsilon=Fraction(step, 100_000),
+                permanent_epsilon=Fraction(step, 1000),
             )
             ratio, cost = plan.ratio_after(times), plan.after(times).event.epsilon
             exact = (Decimal(ratio.numerator) / Decimal(ratio.denominator)).ln()
@@ -87,7 +89,7 @@ def test_a_smaller_flip_is_not_certified():
         def flip(self):
             return super(RAPPOR, self).flip * Fraction(99, 100)
 
-    plan = Careless(categories=5, epsilon=Fraction(1), permanent=Fraction(2))
+    plan = Careless(categories=5, epsilon=Fraction(1), permanent_epsilon=Fraction(2))
     with pytest.raises(Exception, match="does not keep the claim"):
         plan.certify()
 
@@ -117,11 +119,11 @@ def test_mean_and_variance_are_exact(make, value):
 def follow(plan, value, *, again, n=60_000):
     """Whether two reports of each of n clients come with the exact probabilities of pairs."""
     bits = seeded_rng(31)
-    memory = plan.remember(np.full(n, value), bits=bits)
-    first = plan.report(memory, bits=bits)
+    memory = plan.remember(np.full(n, value), rng=bits)
+    first = plan.report(memory, rng=bits)
     if not again:
-        memory = plan.remember(np.full(n, value), bits=bits)
-    second = plan.report(memory, bits=bits)
+        memory = plan.remember(np.full(n, value), rng=bits)
+    second = plan.report(memory, rng=bits)
     seen = np.bincount((first[:, 0].astype(int) << 3) + second[:, 0], minlength=64)
     expected = np.zeros(64)
     for sent, mass in joint(plan, value, 2).items():
@@ -143,11 +145,11 @@ def test_estimates_within_their_error(make):
     plan = make(categories=20, epsilon=1, permanent=2)
     values = np.arange(50_000) % 30 % 20
     bits = seeded_rng(12)
-    memory = plan.remember(values, bits=bits)
+    memory = plan.remember(values, rng=bits)
     truth = np.bincount(values, minlength=20) / len(values)
     rounds = []
     for _ in range(8):
-        found = Aggregator(plan).add(plan.report(memory, bits=bits)).estimate()
+        found = Aggregator(plan).add(plan.report(memory, rng=bits)).estimate()
         rounds.append(found.shares)
         error = (found.shares - truth) / np.sqrt(plan.variance(truth) / len(values))
         assert np.abs(error).max() < 7
@@ -158,15 +160,15 @@ def test_estimates_within_their_error(make):
 
 
 def test_the_optimised_one_loses_nothing_in_its_first_report():
-    plan = l_osue(categories=9, epsilon=1, permanent=2)
+    plan = l_osue(categories=9, epsilon=1, permanent_epsilon=2)
     assert plan.variance(0) == pytest.approx(oue(categories=9, epsilon=1).variance(0), rel=1e-6)
-    assert plan.variance(0) < rappor(categories=9, epsilon=1, permanent=2).variance(0)
+    assert plan.variance(0) < rappor(categories=9, epsilon=1, permanent_epsilon=2).variance(0)
 
 
 def test_a_fresh_client_refuses_the_report_beyond_its_budget():
     client = BudgetedClient(grr(categories=4, epsilon=0.1), budget=0.3)
     for sent in range(3):
-        assert client.report(2, bits=seeded_rng(sent)).shape == (1, 1)
+        assert client.report(2, rng=seeded_rng(sent)).shape == (1, 1)
     with pytest.raises(BudgetExceeded, match=r"budget of 0\.3 is spent: after 3 reports"):
         client.report(2)
     assert client.sent == 3
@@ -179,7 +181,7 @@ def test_a_fresh_client_may_have_several_numbers():
     client = BudgetedClient(
         multidimensional_mean(columns={"a": (0, 1), "b": (0, 2)}, epsilon=1), budget=2
     )
-    assert client.report({"a": 0.5, "b": 1}, bits=seeded_rng(1)).shape == (1, 2)
+    assert client.report({"a": 0.5, "b": 1}, rng=seeded_rng(1)).shape == (1, 2)
     with pytest.raises(InvalidArgument, match="one client"):
         client.report({"a": [0.5, 1], "b": [1, 2]})
     assert client.sent == 1
@@ -188,59 +190,59 @@ def test_a_fresh_client_may_have_several_numbers():
 def test_a_fresh_client_is_saved():
     source = grr(categories=4, epsilon=0.1)
     client = BudgetedClient(source, budget=0.3)
-    client.report(1, bits=seeded_rng(1))
+    client.report(1, rng=seeded_rng(1))
     again = BudgetedClient.from_json(client.to_json(), randomiser=source)
     assert again.to_json() == client.to_json()
     assert again.guarantee == client.guarantee
 
 
 def test_a_memoised_client_pays_by_period():
-    plan = l_osue(categories=10, epsilon=1, permanent=2)
+    plan = l_osue(categories=10, epsilon=1, permanent_epsilon=2)
     client = MemoizedClient(plan, budget=4)
     with pytest.raises(InvalidArgument, match="answer"):
         client.report()
     assert client.guarantee.epsilon() == 0
     for period in range(2):
-        client.answer(period, bits=seeded_rng(period))
+        client.memoize(period, rng=seeded_rng(period))
         for _ in range(50):
-            client.report(bits=seeded_rng(9))
+            client.report(rng=seeded_rng(9))
         assert client.guarantee.epsilon() == 2 * (period + 1)
     with pytest.raises(BudgetExceeded, match="after 2 periods, another costs 2"):
-        client.answer(3)
+        client.memoize(3)
     assert client.report().shape == (1, 2)  # of the old answer: already paid
 
 
 def test_few_reports_a_period_cost_less():
-    plan = l_osue(categories=10, epsilon=1, permanent=4)
+    plan = l_osue(categories=10, epsilon=1, permanent_epsilon=4)
     client = MemoizedClient(plan, budget=4, reports=2)
-    client.answer(3, bits=seeded_rng(1))
-    client.report(bits=seeded_rng(2))
-    client.report(bits=seeded_rng(3))
+    client.memoize(3, rng=seeded_rng(1))
+    client.report(rng=seeded_rng(2))
+    client.report(rng=seeded_rng(3))
     with pytest.raises(BudgetExceeded, match="All 2 reports"):
-        client.report(bits=seeded_rng(4))
+        client.report(rng=seeded_rng(4))
     assert client.guarantee == plan.after(2)
     assert 1 < client.guarantee.epsilon() < 2.1
-    client.answer(4, bits=seeded_rng(5))
-    client.report(bits=seeded_rng(6))
+    client.memoize(4, rng=seeded_rng(5))
+    client.report(rng=seeded_rng(6))
 
 
 def test_what_is_not_one_value_costs_nothing():
-    client = MemoizedClient(rappor(categories=4, epsilon=1, permanent=2), budget=2)
+    client = MemoizedClient(rappor(categories=4, epsilon=1, permanent_epsilon=2), budget=2)
     for wrong, error in ((4, OutOfDomain), ([1, 2], InvalidArgument), (0.5, OutOfDomain)):
         with pytest.raises(error):
-            client.answer(wrong)
+            client.memoize(wrong)
     assert client.periods == 0
 
 
 def test_a_memoised_client_is_saved_with_its_answer():
-    plan = rappor(categories=10, epsilon=1, permanent=2)
+    plan = rappor(categories=10, epsilon=1, permanent_epsilon=2)
     client = MemoizedClient(plan, budget=3, reports=5)
     assert MemoizedClient.from_json(client.to_json(), plan=plan).to_json() == client.to_json()
-    client.answer(7, bits=seeded_rng(1))
-    client.report(bits=seeded_rng(2))
+    client.memoize(7, rng=seeded_rng(1))
+    client.report(rng=seeded_rng(2))
     again = MemoizedClient.from_json(client.to_json(), plan=plan)
     assert again.to_json() == client.to_json()
-    assert (again.report(bits=seeded_rng(3)) == client.report(bits=seeded_rng(3))).all()
+    assert (again.report(rng=seeded_rng(3)) == client.report(rng=seeded_rng(3))).all()
     assert "memory" not in repr(client)
 
 
@@ -268,9 +270,9 @@ def damaged(content):
 
 
 def test_a_damaged_text_is_never_a_new_client():
-    plan = rappor(categories=10, epsilon=1, permanent=2)
+    plan = rappor(categories=10, epsilon=1, permanent_epsilon=2)
     client = MemoizedClient(plan, budget=3, reports=5)
-    client.answer(7, bits=seeded_rng(1))
+    client.memoize(7, rng=seeded_rng(1))
     for text in damaged(json.loads(client.to_json())):
         with pytest.raises(InvalidArgument):
             MemoizedClient.from_json(text, plan=plan)
@@ -278,19 +280,21 @@ def test_a_damaged_text_is_never_a_new_client():
 
 def test_a_description_is_read_back():
     for make in MAKERS:
-        plan = make(categories=10, epsilon=Fraction(1, 3), permanent=2)
+        plan = make(categories=10, epsilon=Fraction(1, 3), permanent_epsilon=2)
         assert rebuild(json.dumps(plan.describe())) == plan
 
 
 def test_what_is_refused():
     with pytest.raises(InvalidArgument, match="epsilon must be below permanent=1"):
-        rappor(categories=4, epsilon=1, permanent=1)
+        rappor(categories=4, epsilon=1, permanent_epsilon=1)
     with pytest.raises(InvalidArgument, match="too small"):
-        l_osue(categories=4, epsilon=1e-12, permanent=1)
+        l_osue(categories=4, epsilon=1e-12, permanent_epsilon=1)
     with pytest.raises(InvalidArgument, match="ratio"):
-        l_osue(categories=4, epsilon=1, permanent="1e9999999")
+        l_osue(categories=4, epsilon=1, permanent_epsilon="1e9999999")
     with pytest.raises(OutOfDomain, match="rows of 1 bytes"):
-        rappor(categories=4, epsilon=1, permanent=2).report(np.zeros((1, 2), dtype=np.uint8))
+        rappor(categories=4, epsilon=1, permanent_epsilon=2).report(
+            np.zeros((1, 2), dtype=np.uint8)
+        )
 
 
 def test_a_client_with_a_memory_needs_a_plan_to_remember():

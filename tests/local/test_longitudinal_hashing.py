@@ -54,7 +54,7 @@ PLANS = [(2, 2), (4, 2), (4, 4), (8, 4), (7, 8)]
 @pytest.mark.parametrize("times", [1, 2, 3])
 def test_cost_of_several_reports_is_exact(categories, hashes, epsilon, permanent, times):
     plan = longitudinal_olh(
-        categories=categories, epsilon=epsilon, permanent=permanent, hashes=hashes
+        categories=categories, epsilon=epsilon, permanent_epsilon=permanent, hashes=hashes
     )
     _, p = copies(plan, times)
     worst = math.log((p[:, None] / p[None, :]).max())
@@ -65,12 +65,12 @@ def test_cost_of_several_reports_is_exact(categories, hashes, epsilon, permanent
 
 
 def test_no_finer_claim_where_doubles_end():
-    plan = longitudinal_olh(categories=4, epsilon=800, permanent=5000)
+    plan = longitudinal_olh(categories=4, epsilon=800, permanent_epsilon=5000)
     assert plan.after(2).epsilon() == 5000
 
 
 def test_many_reports_cost_the_permanent_response():
-    plan = longitudinal_olh(categories=100, epsilon=1, permanent=2)
+    plan = longitudinal_olh(categories=100, epsilon=1, permanent_epsilon=2)
     costs = [plan.after(k).epsilon() for k in (1, 2, 3, 10, 100, 10**6)]
     assert costs == sorted(costs)
     assert costs[0] == 1
@@ -81,7 +81,7 @@ def test_many_reports_cost_the_permanent_response():
 @pytest.mark.parametrize("times", [1, 2])
 def test_mean_and_variance_are_exact(categories, hashes, times):
     """Over all independent forms, all copies, and every value: the estimate is their average."""
-    plan = longitudinal_olh(categories=categories, epsilon=1, permanent=2, hashes=hashes)
+    plan = longitudinal_olh(categories=categories, epsilon=1, permanent_epsilon=2, hashes=hashes)
     sent, p = copies(plan, times)
     all_forms = itertools.product(range(plan.points), repeat=plan.hash_digits)
     hashed = [
@@ -106,10 +106,10 @@ def test_mean_and_variance_are_exact(categories, hashes, times):
 def follow(plan, value, *, again, n=60_000):
     """Whether pairs of copies of n clients come with their exact probabilities."""
     bits = seeded_rng(41)
-    memory = plan.remember(np.full(n, value), bits=bits)
-    first, second = (unpack(plan.report(memory, bits=bits), plan._fields) for _ in range(2))
+    memory = plan.remember(np.full(n, value), rng=bits)
+    first, second = (unpack(plan.report(memory, rng=bits), plan._fields) for _ in range(2))
     if not again:
-        second[-1] = unpack(plan.encode(np.full(n, value), bits=bits), plan._fields)[-1]
+        second[-1] = unpack(plan.randomize(np.full(n, value), rng=bits), plan._fields)[-1]
     assert (first[:-1] == second[:-1]).all()
     form, g = first[0], plan.hashes
     cells = (form - 1) * g * g + first[-1] * g + second[-1]
@@ -123,13 +123,13 @@ def follow(plan, value, *, again, n=60_000):
 
 @pytest.mark.parametrize("value", [0, 1, 3])
 def test_copies_follow_their_law(value):
-    plan = longitudinal_olh(categories=4, epsilon=1, permanent=2, hashes=2)
+    plan = longitudinal_olh(categories=4, epsilon=1, permanent_epsilon=2, hashes=2)
     assert follow(plan, value, again=True)
     assert not follow(plan, value, again=False)  # a memory that is drawn anew is seen
 
 
 def test_one_report_is_local_hashing():
-    plan = longitudinal_olh(categories=1000, epsilon=1, permanent=2)
+    plan = longitudinal_olh(categories=1000, epsilon=1, permanent_epsilon=2)
     plain = olh(categories=1000, epsilon=1, hashes=plan.hashes)
     assert isinstance(plan, MemoizedHashing)
     assert (plan.width, plan.hashes) == (3, 4)
@@ -139,12 +139,12 @@ def test_one_report_is_local_hashing():
 
 
 def test_estimates_within_their_error():
-    plan = longitudinal_olh(categories=50, epsilon=1, permanent=2)
+    plan = longitudinal_olh(categories=50, epsilon=1, permanent_epsilon=2)
     values = np.arange(100_000) % 75 % 50
     bits = seeded_rng(3)
-    memory = plan.remember(values, bits=bits)
+    memory = plan.remember(values, rng=bits)
     truth = np.bincount(values, minlength=50) / len(values)
-    rounds = [Aggregator(plan).add(plan.report(memory, bits=bits)).estimate() for _ in range(6)]
+    rounds = [Aggregator(plan).add(plan.report(memory, rng=bits)).estimate() for _ in range(6)]
     error = (rounds[0].shares - truth) / np.sqrt(plan.variance(truth) / len(values))
     assert np.abs(error).max() < 7
     error = np.mean([found.shares for found in rounds], axis=0) - truth
@@ -154,26 +154,26 @@ def test_estimates_within_their_error():
 
 
 def test_a_client_keeps_it():
-    plan = longitudinal_olh(categories=1000, epsilon=1, permanent=2)
+    plan = longitudinal_olh(categories=1000, epsilon=1, permanent_epsilon=2)
     client = MemoizedClient(plan, budget=3)
-    client.answer(123, bits=seeded_rng(1))
-    client.report(bits=seeded_rng(2))
+    client.memoize(123, rng=seeded_rng(1))
+    client.report(rng=seeded_rng(2))
     again = MemoizedClient.from_json(client.to_json(), plan=plan)
-    assert (again.report(bits=seeded_rng(3)) == client.report(bits=seeded_rng(3))).all()
+    assert (again.report(rng=seeded_rng(3)) == client.report(rng=seeded_rng(3))).all()
     with pytest.raises(BudgetExceeded):
-        again.answer(123)
+        again.memoize(123)
 
 
 def test_a_description_is_read_back():
-    plan = longitudinal_olh(categories=1000, epsilon=Fraction(1, 3), permanent=2)
+    plan = longitudinal_olh(categories=1000, epsilon=Fraction(1, 3), permanent_epsilon=2)
     assert rebuild(json.dumps(plan.describe())) == plan
 
 
 def test_what_is_refused():
     with pytest.raises(InvalidArgument, match="epsilon must be below permanent=1"):
-        longitudinal_olh(categories=4, epsilon=1, permanent=1)
+        longitudinal_olh(categories=4, epsilon=1, permanent_epsilon=1)
     with pytest.raises(InvalidArgument, match="power of two"):
-        longitudinal_olh(categories=4, epsilon=1, permanent=2, hashes=3)
+        longitudinal_olh(categories=4, epsilon=1, permanent_epsilon=2, hashes=3)
 
 
 @pytest.mark.parametrize("make", [longitudinal_olh, l_osue, rappor])
@@ -187,14 +187,14 @@ def test_the_ends_of_epsilon(epsilon):
     for oracle in (
         olh(categories=10, epsilon=epsilon),
         subset_selection(categories=10, epsilon=epsilon),
-        longitudinal_olh(categories=10, epsilon=epsilon, permanent=2 * epsilon),
+        longitudinal_olh(categories=10, epsilon=epsilon, permanent_epsilon=2 * epsilon),
     ):
         if epsilon < 10**9:
             assert oracle.certify().holds
         else:  # nobody can know such a coin: what is not known is not certified
             with pytest.raises(NotCertified):
                 oracle.certify()
-        found = Aggregator(oracle).add(oracle.encode(values, bits=seeded_rng(1))).estimate()
+        found = Aggregator(oracle).add(oracle.randomize(values, rng=seeded_rng(1))).estimate()
         assert found.reports == 100
         if epsilon >= 50:
             np.testing.assert_allclose(found.shares, 0.1, atol=1e-12)

@@ -145,7 +145,7 @@ def test_a_window_leaves_room_for_a_step():
 
 
 def test_sums_of_shares_are_whole():
-    shares = distributed_laplace(sensitivity=1, epsilon=1, honest=10, modulus=101)
+    shares = distributed_laplace(sensitivity=1, epsilon=1, min_honest_reports=10, modulus=101)
     assert shares.decode([50, 51, 101], clients=10).tolist() == [50, -50, 0]
     with pytest.raises(OutOfDomain, match="whole numbers"):
         shares.decode([0.5], clients=10)

@@ -29,7 +29,7 @@ def test_shares_from_randomised_responses_are_covered_at_every_share():
     """The exact coverage, summed over all counts."""
     rows, lie = 60, 1 / (1 + math.exp(0.8))
     ends = [
-        reports.proportion_from_reports([1.0] * k + [0.0] * (rows - k), epsilon=0.8, level=0.9)
+        reports.proportion_from_reports([1.0] * k + [0.0] * (rows - k), epsilon=0.8, confidence=0.9)
         for k in range(rows + 1)
     ]
     for share in np.linspace(0, 1, 31):
@@ -78,7 +78,7 @@ def test_a_wrong_interval_is_found_out():
         draw=ENTRIES["reports, mean"].draw,
         truth=0.5,
         rows=500,
-        level=0.95,
+        confidence=0.95,
         trials=1000,
     )
     assert found.bounds()[1] < 0.95

@@ -70,8 +70,8 @@ def test_others_are_any_randomiser():
 def test_memoised_reports_are_refused():
     """Their clients repeat themselves, and shuffling does not hide who does."""
     for made in (
-        rappor(categories=4, permanent=2, epsilon=1),
-        longitudinal_olh(categories=8, permanent=2, epsilon=1),
+        rappor(categories=4, permanent_epsilon=2, epsilon=1),
+        longitudinal_olh(categories=8, permanent_epsilon=2, epsilon=1),
     ):
         with pytest.raises(Unsupported, match="remembers"):
             shuffling.shuffled_guarantee(made, reports=1000)

@@ -155,7 +155,7 @@ def test_smoothing_spreads_a_spike_and_the_plain_fit_keeps_it():
 def test_codes_land_in_their_own_cells():
     for cells in (3, 7, 49, 98, 107, 1000):
         made = square_wave(cells=cells, epsilon=45)
-        reports = made.encode(np.arange(cells), bits=seeded_rng(cells))
+        reports = made.randomize(np.arange(cells), rng=seeded_rng(cells))
         assert made.window.width == 1
         assert (Aggregator(made).add(reports).counts == 1).all()
 
@@ -184,7 +184,7 @@ def test_reports_follow_the_law_and_so_does_the_mean():
     numbers = np.random.default_rng(3).normal(0, 1, 100_000)
     cells = np.clip(np.floor((numbers + 2) * 10), 0, 49).astype(int)
     shares = np.bincount(cells, minlength=50) / len(cells)
-    aggregate = Aggregator(made).add(made.encode(numbers, bits=seeded_rng(4)))
+    aggregate = Aggregator(made).add(made.randomize(numbers, rng=seeded_rng(4)))
     expected = made.window.shares(shares)
     assert all(
         frequency(seen, len(numbers), p) for seen, p in zip(aggregate.counts, expected, strict=True)
@@ -248,14 +248,14 @@ def test_the_bootstrap_is_as_wide_as_the_noise():
         for _ in range(30)
     ]
     real = np.std([one.cdf(12) for one in told])
-    drawn = made.bootstrap(told[0], replicates=30, bits=seeded_rng(6))
+    drawn = made.bootstrap(told[0], replicates=30, rng=seeded_rng(6))
     inner = np.std([one.cdf(12) for one in drawn.replicates])
     assert inner == pytest.approx(real, rel=0.5)
     low, high = drawn.interval(lambda one: one.cdf([8, 12, 16]), 0.9)
     assert low.shape == (3,)
     assert (high - low)[1] == pytest.approx(2 * 1.645 * real, rel=0.5)
     four = made.bootstrap(
-        dataclasses.replace(told[0], reports=320_000), replicates=20, bits=seeded_rng(7)
+        dataclasses.replace(told[0], reports=320_000), replicates=20, rng=seeded_rng(7)
     )
     assert np.std([one.cdf(12) for one in four.replicates]) < inner / 2
 
@@ -264,7 +264,7 @@ def test_nothing_reported_is_uniform_and_bad_numbers_are_refused():
     made = square_wave(cells=4, epsilon=1)
     assert made.estimate(np.zeros(made.size, dtype=np.int64), 0).shares == pytest.approx([0.25] * 4)
     with pytest.raises(OutOfDomain, match="finite numbers"):
-        made.encode([0.0, math.nan])
+        made.randomize([0.0, math.nan])
     with pytest.raises(InvalidArgument, match="cells must be at least 2"):
         square_wave(cells=1, epsilon=1)
 
@@ -303,7 +303,7 @@ def test_errors_of_ranges_are_those_known_on_smooth_data(kind, epsilon, smooth, 
             shares=spec_data(kind),
             smooth=is_smooth,
             runs=40,
-            bits=seeded_rng(8),
+            rng=seeded_rng(8),
         )
         assert seen.error == pytest.approx(known, rel=0.45)
         if is_smooth:
@@ -312,7 +312,7 @@ def test_errors_of_ranges_are_those_known_on_smooth_data(kind, epsilon, smooth, 
 
 def test_a_distribution_says_what_it_is():
     made = square_wave(cells=4, epsilon=1, lower=0, upper=8)
-    found = Aggregator(made).add(made.encode([1.0, 2.0, 7.0], bits=seeded_rng(1))).estimate()
+    found = Aggregator(made).add(made.randomize([1.0, 2.0, 7.0], rng=seeded_rng(1))).estimate()
     found = dataclasses.replace(found, converged=True)
     assert repr(found) == (f"Distribution(4 cells from 0 to 8, mean {found.mean:.4g}, 3 reports)")
     assert repr(dataclasses.replace(found, converged=False)).endswith("3 reports, not settled)")

@@ -117,7 +117,7 @@ def test_grafted_noise_keeps_its_promise_and_wastes_little(sensitivity, epsilon,
     exact = made.noise.delta(made.scale.shift, Fraction(str(epsilon)))
     assert 0.98 * delta <= exact <= Fraction(str(delta))
     # A wrong version, with half the noise, is not certified.
-    half = grafted(sensitivity=sensitivity / 2, epsilon=epsilon, delta=delta, on="reals")
+    half = grafted(sensitivity=sensitivity / 2, epsilon=epsilon, delta=delta, domain="reals")
     wrong = half.noise.delta(2 * half.scale.shift, Fraction(str(epsilon)))
     assert wrong > Fraction(str(delta))
 
@@ -180,9 +180,9 @@ def test_the_choice_is_explained():
 
 def test_releases_are_whole_for_counts_and_on_the_grid_for_reals():
     count = best_additive_noise(sensitivity=1, epsilon=0.5, delta=0.01)
-    assert isinstance(count.release(100, bits=seeded_rng(1)), int)
-    real = best_additive_noise(sensitivity=1, epsilon=0.5, delta=0.01, on="reals")
-    value = real.release(100.25, bits=seeded_rng(1))
+    assert isinstance(count.release(100, rng=seeded_rng(1)), int)
+    real = best_additive_noise(sensitivity=1, epsilon=0.5, delta=0.01, domain="reals")
+    value = real.release(100.25, rng=seeded_rng(1))
     assert value == round(value * 2**20) / 2**20
     low, high = real.interval(0.99)
     assert low == -high
@@ -207,7 +207,7 @@ def test_bad_questions_are_named():
     with pytest.raises(InvalidArgument, match="loss"):
         best_additive_noise(sensitivity=1, epsilon=1, loss="rmse")
     with pytest.raises(InvalidArgument, match="whole sensitivity"):
-        truncated_laplace(sensitivity=0.5, epsilon=1, delta=0.1, on="integers")
+        truncated_laplace(sensitivity=0.5, epsilon=1, delta=0.1, domain="integers")
     with pytest.raises(Unsupported, match="too small"):
         grafted(sensitivity=0.5, epsilon=1e-4, delta=0.1)
     assert best_additive_noise(sensitivity=0.5, epsilon=1e-4, delta=0.1).certify().holds
@@ -224,7 +224,7 @@ def beaten(epsilon, delta, name, sensitivity):
         singles.append(discreet.gaussian(sensitivity=sensitivity, epsilon=epsilon, delta=delta))
     losses = []
     for one in singles:
-        part = one.grid if scale is None else one.integers
+        part = one.granularity if scale is None else one.integers
         value = measure(part.noise)
         losses.append(part.step * (math.sqrt(value) if name == "mse" else value))
     losses += [one.loss for one in best.candidates]

@@ -39,7 +39,7 @@ SMALL = [
 
 
 def reals(**options):
-    return bounded_laplace(lower=0, sensitivity=1, on="reals", **options)
+    return bounded_laplace(lower=0, sensitivity=1, domain="reals", **options)
 
 
 def brute_force(outputs, scale, epsilon):
@@ -56,7 +56,7 @@ def brute_force(outputs, scale, epsilon):
 @pytest.mark.parametrize(("epsilon", "sensitivity", "width", "scale"), PEER)
 def test_fine_grids_have_the_scale_of_the_continuous_mechanism(epsilon, sensitivity, width, scale):
     found = bounded_laplace(
-        lower=0, upper=width, sensitivity=sensitivity, epsilon=epsilon, on="reals"
+        lower=0, upper=width, sensitivity=sensitivity, epsilon=epsilon, domain="reals"
     )
     assert found.width == pytest.approx(scale, rel=1e-5)
 
@@ -220,7 +220,7 @@ def test_both_routes_of_the_certificate_agree():
 def test_draws_follow_the_law_and_stay_inside(value):
     made = bounded_laplace(lower=0, upper=10, sensitivity=1, epsilon=0.5)
     bits = seeded_rng(value)
-    drawn = np.array([made.release(value, bits=bits) for _ in range(3000)])
+    drawn = np.array([made.release(value, rng=bits) for _ in range(3000)])
     law = np.cumsum(table(10, made.scale)[value])
     assert drawn.min() >= 0
     assert drawn.max() <= 10
@@ -231,7 +231,7 @@ def test_draws_follow_the_law_and_stay_inside(value):
 
 def test_reals_stay_between_bounds_that_are_no_doubles():
     made = bounded_laplace(lower=0.1, upper=0.7, sensitivity=0.3, epsilon=0.1)
-    drawn = [made.release(0.1, bits=seeded_rng(i)) for i in range(200)]
+    drawn = [made.release(0.1, rng=seeded_rng(i)) for i in range(200)]
     assert min(drawn) >= 0.1
     assert max(drawn) <= 0.7
     assert isinstance(made.release(0.3), float)
@@ -253,17 +253,17 @@ def test_clamping_and_folding_keep_the_promise_and_the_bounds(wrap):
     made = wrap(noise, lower=-2, upper=5)
     assert made.guarantee == noise.guarantee
     assert made.certify().holds
-    drawn = made.release(np.full(2000, 4), bits=seeded_rng(1))
+    drawn = made.release(np.full(2000, 4), rng=seeded_rng(1))
     assert drawn.min() == -2
     assert drawn.max() == 5
-    outside = made.release(np.full(2000, 999), bits=seeded_rng(2))
-    assert np.array_equal(outside, made.release(np.full(2000, 5), bits=seeded_rng(2)))
+    outside = made.release(np.full(2000, 999), rng=seeded_rng(2))
+    assert np.array_equal(outside, made.release(np.full(2000, 5), rng=seeded_rng(2)))
 
 
 def test_folding_reflects():
     noise = laplace(sensitivity=1, epsilon=0.1)
-    plain = noise.release(np.full(500, 3), bits=seeded_rng(5))
-    inside = reflect_output(noise, lower=0, upper=7).release(np.full(500, 3), bits=seeded_rng(5))
+    plain = noise.release(np.full(500, 3), rng=seeded_rng(5))
+    inside = reflect_output(noise, lower=0, upper=7).release(np.full(500, 3), rng=seeded_rng(5))
     mirrored = [abs((x + 7) % 14 - 7) for x in plain.tolist()]
     assert inside.tolist() == mirrored
     assert np.all(np.abs(inside - 3) <= np.abs(plain - 3))
@@ -277,7 +277,7 @@ def test_errors_of_mapped_noise_are_exact_on_the_lattice(way, scale):
     masses = (1 - ratio) / (1 + ratio) * ratio ** np.abs(k)
     column, noise = (
         SortedColumn.of(0, 7, 1),
-        laplace(sensitivity=1, epsilon=1 / scale, on="integers"),
+        laplace(sensitivity=1, epsilon=1 / scale, domain="integers"),
     )
     for truth in range(8):
         out = truth + k
@@ -299,7 +299,7 @@ def test_errors_on_fine_grids_are_those_of_the_continuous_law(truth):
     bias = (b + below) / 2 * math.exp(-below / b) - (b + above) / 2 * math.exp(-above / b)
     assert made.error(truth).bias == pytest.approx(bias / mass, abs=1e-4)
     near, far = (math.exp(-x) * (1 + x) for x in (below, above))
-    noise = laplace(sensitivity=1, epsilon=1, on="reals")
+    noise = laplace(sensitivity=1, epsilon=1, domain="reals")
     clamp = clamped_error(round(truth / made.column.step), made.column, noise)
     assert clamp.root_mean_square**2 == pytest.approx(2 - near - far, rel=1e-4)
 

@@ -92,7 +92,9 @@ def test_far_bounds_leave_every_noise_as_it_is(on, delta):
     given = advice(lower=-1000, upper=1000, prior=[0], delta=delta, on=on, epsilon=0.5)
     plain = {
         one.name: one.loss
-        for one in best_additive_noise(sensitivity=1, epsilon=0.5, delta=delta, on=on).candidates
+        for one in best_additive_noise(
+            sensitivity=1, epsilon=0.5, delta=delta, domain=on
+        ).candidates
     }
     found = losses(given)
     assert {f"clamped {name}" for name in plain} < found.keys()

@@ -61,9 +61,9 @@ def test_domains_are_the_largest_values(rows):
 @pytest.mark.parametrize("direct", [False, True])
 def test_releases_are_never_out_of_domain(how, direct):
     values = np.full(20, 3.0)
-    made = private_std(lower=0, upper=10, rows=20, epsilon=0.05, method=how, direct=direct)
+    made = private_std(lower=0, upper=10, public_rows=20, epsilon=0.05, method=how, direct=direct)
     bits = seeded_rng(1)
-    drawn = [made.release(values, bits=bits) for _ in range(300)]
+    drawn = [made.release(values, rng=bits) for _ in range(300)]
     assert all(0 <= value <= math.sqrt(25 * 20 / 19) * (1 + 1e-9) for value in drawn)
     assert made.certify().holds
     assert made.guarantee.relation is NeighboringRelation.REPLACE_ONE
@@ -71,45 +71,45 @@ def test_releases_are_never_out_of_domain(how, direct):
 
 def test_variances_are_released_around_the_truth():
     values = np.arange(1000) / 100
-    made = private_variance(lower=0, upper=10, rows=1000, epsilon=1000)
+    made = private_variance(lower=0, upper=10, public_rows=1000, epsilon=1000)
     assert made.release(values) == pytest.approx(values.var(ddof=1), abs=1e-2)
-    assert private_std(lower=0, upper=10, rows=1000, epsilon=1000).release(values) == pytest.approx(
-        values.std(ddof=1), abs=1e-2
-    )
-    direct = private_std(lower=0, upper=10, rows=1000, epsilon=1000, direct=True)
+    assert private_std(lower=0, upper=10, public_rows=1000, epsilon=1000).release(
+        values
+    ) == pytest.approx(values.std(ddof=1), abs=1e-2)
+    direct = private_std(lower=0, upper=10, public_rows=1000, epsilon=1000, direct=True)
     assert direct.release(values) == pytest.approx(values.std(ddof=1), abs=1e-2)
 
 
 def test_how_often_clamping_acts_is_known():
     """Half of exp(-variance * rows * epsilon / width^2), as published for negative variances."""
     values = np.tile([0.0, 2.0], 10)
-    made = private_variance(lower=0, upper=10, rows=20, epsilon=0.5)
+    made = private_variance(lower=0, upper=10, public_rows=20, epsilon=0.5)
     bits = seeded_rng(3)
-    at_zero = sum(made.release(values, bits=bits) == 0 for _ in range(2500))
+    at_zero = sum(made.release(values, rng=bits) == 0 for _ in range(2500))
     chance = math.exp(-values.var(ddof=1) * 20 * 0.5 / 100) / 2
     assert frequency(at_zero, 2500, chance)
     assert not frequency(at_zero, 2500, chance * 0.8)
 
 
 def test_intervals_hold_for_roots():
-    made = private_std(lower=0, upper=10, rows=10, epsilon=1)
+    made = private_std(lower=0, upper=10, public_rows=10, epsilon=1)
     low, high = made.interval(0.9)
     assert (low, high) == (-math.sqrt(made.inner.interval(0.9)[1]), -low)
     values = np.tile([0.0, 1.0], 5)
     bits = seeded_rng(4)
-    drawn = np.array([made.release(values, bits=bits) for _ in range(500)])
+    drawn = np.array([made.release(values, rng=bits) for _ in range(500)])
     assert np.mean(np.abs(drawn - values.std(ddof=1)) <= high) > 0.88
 
 
 def test_refused():
     with pytest.raises(InvalidArgument, match="rows"):
-        private_variance(lower=0, upper=1, rows=1, epsilon=1)
+        private_variance(lower=0, upper=1, public_rows=1, epsilon=1)
     with pytest.raises(InvalidArgument, match="method"):
-        private_std(lower=0, upper=1, rows=4, epsilon=1, method="wrap")
+        private_std(lower=0, upper=1, public_rows=4, epsilon=1, method="wrap")
     with pytest.raises(OutOfDomain):
-        private_variance(lower=0, upper=1, rows=4, epsilon=1).release([0.1, 0.2])
+        private_variance(lower=0, upper=1, public_rows=4, epsilon=1).release([0.1, 0.2])
 
 
 def test_rounding_of_many_rows_is_paid_for():
-    made = private_variance(lower=0, upper=1, rows=10**9, epsilon=1)
+    made = private_variance(lower=0, upper=1, public_rows=10**9, epsilon=1)
     assert moved(made) > Fraction(1, 10**9) + Fraction(1, 1 << 52)

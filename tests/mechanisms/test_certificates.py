@@ -164,7 +164,7 @@ HOLE = np.array([0.2, 0.2, 0.2, 0.0, 0.2, 0.2])  # 0.2 < e / 6, but 1 / 6 > 0
 )
 @pytest.mark.parametrize("odd", [PEAK, HOLE])
 def test_all_small_data_are_compared_with_their_neighbours(relation, odd, monkeypatch):
-    made = private_quantile(lower=0, upper=5, grid=1, epsilon=1, relation=relation)
+    made = private_quantile(lower=0, upper=5, granularity=1, epsilon=1, relation=relation)
     (check,) = made.certify().checks
     assert check.part == "all data of up to 3 rows on 6 points"
     assert (check.epsilon, check.claimed) == (1.0, 0.0)
@@ -200,7 +200,7 @@ def test_points_are_flipped_one_by_one():
 
 @pytest.mark.parametrize("method", ["interpolated", "exponential"])
 def test_laws_of_steep_choices_are_numbers(method):
-    made = private_quantile(lower=0, upper=9, grid=1, epsilon=10**5, method=method)
+    made = private_quantile(lower=0, upper=9, granularity=1, epsilon=10**5, method=method)
     law = made.probabilities([0, 1, 1, 5, 8, 9, 9])
     assert law.tolist() == [0, 0, 0, 0, 0, 1, 0, 0, 0, 0]
     # Here no point is the quantile itself: it would be 10/3.
@@ -271,7 +271,7 @@ def spied(monkeypatch, module):
 
 @pytest.mark.parametrize("options", [{}, {"delta": 1e-6, "smoothness": 0.03}])
 def test_scales_and_centres_that_a_smooth_bound_allows(options, monkeypatch):
-    family = smooth_sensitivity(lower=0, upper=1, rows=9, epsilon=1, **options).family
+    family = smooth_sensitivity(lower=0, upper=1, public_rows=9, epsilon=1, **options).family
     asked, answers = spied(monkeypatch, smooth_check)
     assert smooth_check.worst_divergence(family) == 0
     expected = set()
@@ -288,7 +288,7 @@ def test_scales_and_centres_that_a_smooth_bound_allows(options, monkeypatch):
 
 
 def test_local_sensitivities_that_a_weighted_one_allows(monkeypatch):
-    made = weighted.weighted_sensitivity(lower=0, upper=1, rows=9, epsilon=2, delta=1e-3)
+    made = weighted.weighted_sensitivity(lower=0, upper=1, public_rows=9, epsilon=2, delta=1e-3)
     asked, answers = spied(monkeypatch, weighted)
     (check,) = made.certify().checks
     assert (check.epsilon, check.claimed, check.exact) == (2.0, 1e-3, 0.0)
@@ -312,7 +312,7 @@ def test_local_sensitivities_that_a_weighted_one_allows(monkeypatch):
 def test_divergences_do_not_depend_on_the_unit(size, p, q):
     """Laplace laws: closed forms at 0.2."""
     log_density = smooth_sensitivity(
-        lower=0, upper=1, rows=9, epsilon=1, delta=1e-6
+        lower=0, upper=1, public_rows=9, epsilon=1, delta=1e-6
     ).family.log_density
     scaled = [(centre * size, scale * size) for centre, scale in (p, q)]
     found = smooth_check.divergence(log_density, *scaled, 0.2)

@@ -50,9 +50,9 @@ def test_reals_are_released_in_pieces(monkeypatch):
     monkeypatch.setattr(
         kind, "add", lambda self, x, _: sizes.append(len(x)) or np.rint(x / 2.0**self.exponent)
     )
-    made = discreet.laplace(sensitivity=1, epsilon=1, on="reals")
+    made = discreet.laplace(sensitivity=1, epsilon=1, domain="reals")
     values = np.arange(2**17 + 3) / 8
-    assert np.array_equal(made.release(values, bits=seeded_rng(1)), values)
+    assert np.array_equal(made.release(values, rng=seeded_rng(1)), values)
     assert sizes == [2**16, 2**16, 3]
 
 
@@ -60,21 +60,21 @@ def test_the_larger_noise_is_stated():
     """Rounded to whole numbers, normal noise is a little larger than on reals."""
     made = discreet.gaussian(sensitivity=1, mu=1)
     assert made.std == pytest.approx(math.sqrt(1 + 1 / 12), rel=1e-12)
-    assert made.grid.std == pytest.approx(1, rel=1e-9)
+    assert made.granularity.std == pytest.approx(1, rel=1e-9)
     inside = special.ndtri(0.95)
     assert made.interval(0.9)[1] == pytest.approx(inside + 0.5, rel=1e-9)
-    reals = discreet.gaussian(sensitivity=1, mu=1, on="reals", grid=2.0**-6)
+    reals = discreet.gaussian(sensitivity=1, mu=1, domain="reals", granularity=2.0**-6)
     assert reals.interval(0.9)[1] == pytest.approx(inside + 2.0**-7, rel=1e-9)
-    flat = discreet.laplace(sensitivity=1, epsilon=1, on="reals", grid=2.0**-6)
+    flat = discreet.laplace(sensitivity=1, epsilon=1, domain="reals", granularity=2.0**-6)
     assert flat.interval(0.9)[1] == pytest.approx(math.log(10) + 2.0**-7, rel=1e-9)
     assert flat.interval(0.9)[0] == -flat.interval(0.9)[1]
 
 
 @pytest.mark.parametrize("on", ["integers", "reals"])
 def test_levels_and_sizes_of_normal_noise(on):
-    made = discreet.gaussian(sensitivity=3, rho=Fraction(1, 8), on=on)
+    made = discreet.gaussian(sensitivity=3, rho=Fraction(1, 8), domain=on)
     assert made.std == pytest.approx(6, rel=1e-9)
-    for noise in (made, discreet.laplace(sensitivity=3, epsilon=1, on=on)):
+    for noise in (made, discreet.laplace(sensitivity=3, epsilon=1, domain=on)):
         for level in (0, 1):
             with pytest.raises(InvalidArgument, match="level"):
                 noise.interval(level)
@@ -88,16 +88,16 @@ def test_chances_of_noise_up_to_a_number(steps):
     assert flat(np.array([steps])) == pytest.approx([1 - tail if steps > 0 else tail], rel=1e-12)
     normal = _distribution(discreet.gaussian(**options, sigma=16))
     assert normal(np.array([steps])) == pytest.approx([special.ndtr(steps / 16)], rel=1e-12)
-    whole = discreet.laplace(sensitivity=1, scale=16, on="integers")
+    whole = discreet.laplace(sensitivity=1, scale=16, domain="integers")
     k = np.arange(-3000, math.floor(steps) + 1)
     exact = math.fsum(np.exp(-np.abs(k) / 16)) * math.tanh(1 / 32)
     assert _distribution(whole)(np.array([steps])) == pytest.approx([exact], rel=1e-9)
 
 
 def test_one_lattice_is_one_event():
-    whole = discreet.laplace(sensitivity=3, epsilon=2, on="integers")
+    whole = discreet.laplace(sensitivity=3, epsilon=2, domain="integers")
     assert whole.guarantee.event == events.DiscreteLaplaceEvent(Fraction(3, 2), 3)
-    reals = discreet.laplace(sensitivity=3, epsilon=2, on="reals")
+    reals = discreet.laplace(sensitivity=3, epsilon=2, domain="reals")
     assert reals.guarantee.event == events.LaplaceEvent(Fraction(1, 2))
     both = discreet.laplace(sensitivity=3, epsilon=2)
     parts = (whole.guarantee.event, reals.guarantee.event)
@@ -105,10 +105,10 @@ def test_one_lattice_is_one_event():
 
 
 def test_certificates_look_along_the_curve():
-    made = discreet.gaussian(sensitivity=1, sigma=2, on="integers")
+    made = discreet.gaussian(sensitivity=1, sigma=2, domain="integers")
     worth = made.guarantee.epsilon(1e-6)
     assert [check.epsilon for check in made.certify().checks] == [0, worth / 2, worth]
-    made = discreet.gaussian(sensitivity=1, epsilon=3, delta=1e-4, on="reals")
+    made = discreet.gaussian(sensitivity=1, epsilon=3, delta=1e-4, domain="reals")
     checks = made.certify().checks
     assert [check.epsilon for check in checks] == [0, 1.5, 3]
     assert checks[2].claimed == 1e-4
@@ -116,10 +116,10 @@ def test_certificates_look_along_the_curve():
 
 
 def test_normal_noise_has_a_largest_deviation():
-    made = discreet.gaussian(sensitivity=1, sigma=2**58, on="reals", grid=1)
-    assert made.grid.noise.square == 2**116
+    made = discreet.gaussian(sensitivity=1, sigma=2**58, domain="reals", granularity=1)
+    assert made.granularity.noise.square == 2**116
     with pytest.raises(InvalidArgument, match="coarser"):
-        discreet.gaussian(sensitivity=1, sigma=2**58 + 1, on="reals", grid=1)
+        discreet.gaussian(sensitivity=1, sigma=2**58 + 1, domain="reals", granularity=1)
 
 
 def test_no_loss_at_all_is_the_least(monkeypatch):
@@ -413,10 +413,10 @@ def test_bounds_of_stretched_values():
 def test_sums_that_are_too_long_for_64_bits_are_refused(lower, upper, prices, people):
     made = stretched_sum(priced(*prices), lower=lower, upper=upper)
     with pytest.raises(InvalidArgument, match="too many digits"):
-        made.release([1] * people, ["level 0"] * people, bits=seeded_rng(1))
+        made.release([1] * people, ["level 0"] * people, rng=seeded_rng(1))
     fewer = priced(*(max(1, price - 1) for price in prices))
     made = stretched_sum(fewer, lower=lower, upper=upper)
-    assert math.isfinite(made.release([1] * people, ["level 0"] * people, bits=seeded_rng(1)))
+    assert math.isfinite(made.release([1] * people, ["level 0"] * people, rng=seeded_rng(1)))
 
 
 @pytest.mark.parametrize(

@@ -112,7 +112,7 @@ COLUMNS = [[0, 0, 1, 4, 9], [2, 3, 3, 3, 5], [0, 2, 4, 6, 8], [9, 9, 9, 9, 9]]
 @pytest.mark.parametrize("values", COLUMNS)
 @pytest.mark.parametrize(("below", "above"), [(0, 0), (2, 2), (0, 4), (1, 2), (3, 0)])
 def test_smooth_bounds_leave_nothing_out(values, below, above):
-    made = TrimmedMean(rows=5, below=below, above=above)
+    made = TrimmedMean(public_rows=5, below=below, above=above)
     codes = np.array(values)
     padded = bounded(codes, SPAN)
     reaches = [made.reach(padded, k) for k in range(7 - made.kept)] + [SPAN] * 3
@@ -132,7 +132,7 @@ def test_smooth_bounds_leave_nothing_out(values, below, above):
 @pytest.mark.parametrize("values", [column[:4] for column in COLUMNS])
 def test_smooth_bounds_of_variances(values):
     """U_k by trying every choice of a row that is left out and of k others that are moved."""
-    made = SmoothVariance(rows=4)
+    made = SmoothVariance(public_rows=4)
     far = []
     for changes in range(4):
         largest = Fraction(0)
@@ -159,7 +159,7 @@ def test_sums_of_squares_are_exact(monkeypatch):
     assert smooth_statistics._squares(values) == exact
     mean = Fraction(int(values.sum()), 7)
     variance = sum((int(value) - mean) ** 2 for value in values) / 6
-    assert SmoothVariance(rows=7).value(values) == variance
+    assert SmoothVariance(public_rows=7).value(values) == variance
 
 
 def test_quantiles_of_rows():
@@ -222,7 +222,7 @@ def test_errors_of_wide_noise_by_cells(truth, scale):
     there = np.clip(truth + k, 0, 1000)
     turn = (truth + k) % 2000
     back = np.minimum(turn, 2000 - turn)
-    noise = discreet.laplace(sensitivity=Fraction(scale, 4), epsilon=1, on="reals")
+    noise = discreet.laplace(sensitivity=Fraction(scale, 4), epsilon=1, domain="reals")
     ways = [
         (bounded_error(truth, column, scale), outputs - truth, inside),
         (clamped_error(truth, column, noise), there - truth, mass),

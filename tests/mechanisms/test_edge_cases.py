@@ -38,8 +38,8 @@ REPLACE = {"relation": NeighboringRelation.REPLACE_ONE}
 MENU = {"a": discreet.pure_dp(1, **REPLACE)}
 UNIT = {"lower": 0, "upper": 1, "epsilon": 1}
 whole, real = (discreet.laplace(sensitivity=s, epsilon=1) for s in (1, 1.5))
-coarse = discreet.laplace(sensitivity=1.5, epsilon=2.0**-20, grid=1.0)
-shares = distributed_laplace(sensitivity=1, epsilon=1, honest=5, modulus=100)
+coarse = discreet.laplace(sensitivity=1.5, epsilon=2.0**-20, granularity=1.0)
+shares = distributed_laplace(sensitivity=1, epsilon=1, min_honest_reports=5, modulus=100)
 found = Frequencies(
     shares=np.array([0.2, 0.3, 0.5]),
     reports=10,
@@ -53,15 +53,15 @@ def levels(n):
 
 
 LIMITS = {
-    "whole values": (lambda v: whole.release([v], bits=seeded_rng(1)), [2**61, -(2**61)]),
+    "whole values": (lambda v: whole.release([v], rng=seeded_rng(1)), [2**61, -(2**61)]),
     "whole values, beyond": (lambda v: whole.release([v]), [], [2**61 + 1, -(2**61) - 1]),
     "whole values on a grid": (
-        lambda v: coarse.release(v, bits=seeded_rng(1)),
+        lambda v: coarse.release(v, rng=seeded_rng(1)),
         [2**53, -(2**53)],
         [2**53 + 1, -(2**53) - 1],
     ),
     "reals": (
-        lambda v: coarse.release(v, bits=seeded_rng(1)),
+        lambda v: coarse.release(v, rng=seeded_rng(1)),
         [2.0**61, -(2.0**61)],
         [math.nextafter(2.0**61, math.inf), -math.nextafter(2.0**61, math.inf)],
     ),
@@ -76,12 +76,14 @@ LIMITS = {
         [Fraction(1, 2**20 + 1), 0, 1],
     ),
     "flips": (
-        lambda v: private_quantile(lower=0, upper=v, grid=1, epsilon=1, method="permute_and_flip"),
+        lambda v: private_quantile(
+            lower=0, upper=v, granularity=1, epsilon=1, method="permute_and_flip"
+        ),
         [2**16],
         [2**16 + 1],
     ),
     "sigma": (
-        lambda v: discreet.gaussian(sensitivity=1, sigma=v, grid=1, on="reals"),
+        lambda v: discreet.gaussian(sensitivity=1, sigma=v, granularity=1, domain="reals"),
         [2**58],
         [2**58 + 1],
     ),
@@ -91,28 +93,30 @@ LIMITS = {
         [0.500001],
     ),
     "smooth epsilon": (
-        lambda v: smooth_sensitivity(lower=0, upper=1, rows=9, epsilon=v),
+        lambda v: smooth_sensitivity(lower=0, upper=1, public_rows=9, epsilon=v),
         [100, Fraction(1, 2**18)],
         [100.001, Fraction(1, 2**18 + 1)],
     ),
     "smooth Gaussian delta": (
-        lambda v: smooth_sensitivity(**UNIT, rows=9, delta=v, noise="gaussian"),
+        lambda v: smooth_sensitivity(**UNIT, public_rows=9, delta=v, noise="gaussian"),
         [1e-12],
         [9.99e-13],
     ),
-    "smooth rows": (lambda v: TrimmedMean(rows=v, below=1, above=1), [3], [2]),
+    "smooth rows": (lambda v: TrimmedMean(public_rows=v, below=1, above=1), [3], [2]),
     "tails": (
         lambda v: mean_without_bounds(unit=1, epsilon=1, tail=v),
         [Fraction(1, 2) - Fraction(1, 2**20), Fraction(1, 2**20)],
         [Fraction(1, 2), Fraction(1, 2**20 + 1)],
     ),
     "blur": (
-        lambda v: weighted_sensitivity(**UNIT, rows=9, delta=1e-6, blur=v),
+        lambda v: weighted_sensitivity(**UNIT, public_rows=9, delta=1e-6, blur=v),
         [(1, 2)],
         [(0.999, 2), ()],
     ),
     "a bound of one step": (
-        lambda v: propose_test_release(**UNIT, rows=9, delta=1e-6, bound=v, grid=0.25),
+        lambda v: propose_test_release(
+            **UNIT, public_rows=9, delta=1e-6, bound=v, granularity=0.25
+        ),
         [0.25],
         [0.249],
     ),
@@ -144,7 +148,7 @@ LIMITS = {
         [-0.001, 1.001],
     ),
     "bins": (
-        lambda v: private_bin_counts(lower=0, upper=8, grid=1, epsilon=1, bins=v),
+        lambda v: private_bin_counts(lower=0, upper=8, granularity=1, epsilon=1, bins=v),
         [1, 8],
         [0, 9],
     ),
@@ -210,16 +214,16 @@ LIMITS = {
         [-1, 2**16 + 1],
     ),
     "scale of shares": (
-        lambda v: distributed_laplace(sensitivity=1, epsilon=v, honest=1),
+        lambda v: distributed_laplace(sensitivity=1, epsilon=v, min_honest_reports=1),
         [Fraction(1, 2**16)],
         [Fraction(1, 2**16 + 1)],
     ),
     "modulus of shares": (
-        lambda v: distributed_laplace(sensitivity=1, epsilon=1, honest=1, modulus=v),
+        lambda v: distributed_laplace(sensitivity=1, epsilon=1, min_honest_reports=1, modulus=v),
         [2, 2**62],
         [1, 2**62 + 1],
     ),
-    "shared values": (lambda v: shares.encode([v], bits=seeded_rng(1)), [49, -49], [50, -50]),
+    "shared values": (lambda v: shares.randomize([v], rng=seeded_rng(1)), [49, -49], [50, -50]),
     "honest clients": (lambda v: shares.decode([1], clients=v), [5, 6], [4]),
     "ranges of categories": (
         lambda v: found.range(*v),

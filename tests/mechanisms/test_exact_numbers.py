@@ -71,7 +71,13 @@ def test_losses_of_discrete_noise():
 )
 def test_the_interval_of_a_quantile(method, relation):
     made = private_quantile(
-        Fraction(1, 4), lower=0, upper=255, grid=1, epsilon=2, method=method, relation=relation
+        Fraction(1, 4),
+        lower=0,
+        upper=255,
+        granularity=1,
+        epsilon=2,
+        method=method,
+        relation=relation,
     )
     rate = 1 if relation is NeighboringRelation.REPLACE_ONE else 4 / 3
     low, high = made.interval(0.9)
@@ -328,7 +334,7 @@ def test_a_base_of_any_price_is_sampled():
 def test_prices_of_small_values_may_have_more_digits():
     def total(price):
         menu = {"a": discreet.pure_dp(price, relation=NeighboringRelation.REPLACE_ONE)}
-        return stretched_sum(menu, lower=0, upper=1).release([1], ["a"], bits=seeded_rng(1))
+        return stretched_sum(menu, lower=0, upper=1).release([1], ["a"], rng=seeded_rng(1))
 
     assert total(2**60) == pytest.approx(1)
     with pytest.raises(InvalidArgument, match="too many digits"):

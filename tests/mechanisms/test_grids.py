@@ -223,7 +223,7 @@ def test_losses_of_a_sum():
 
 @pytest.mark.parametrize("statistic", ["median", "mean", "variance"])
 def test_smooth_bounds_are_raised_for_the_rounding_of_doubles(statistic):
-    made = smooth_sensitivity(statistic, lower=0, upper=50, rows=7, epsilon=1, grid=1)
+    made = smooth_sensitivity(statistic, lower=0, upper=50, public_rows=7, epsilon=1, granularity=1)
     assert made.family.order == 4
     codes = np.array([0, 3, 4, 9, 20, 30, 50])
     raw = made.statistic.smooth_bound(

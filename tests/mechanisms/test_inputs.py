@@ -123,7 +123,7 @@ def test_reals_beyond_the_grid_are_refused():
     mechanism = discreet.laplace(sensitivity=1.0, epsilon=1)
     for value in (1e300, -1e18, [0.0, 1e40]):
         with pytest.raises(OutOfDomain, match="coarser grid"):
-            mechanism.release(value, bits=NoBits())
+            mechanism.release(value, rng=NoBits())
 
 
 def test_errors_do_not_quote_the_private_value():
@@ -156,7 +156,7 @@ def test_bad_scores_are_refused(scores):
 @pytest.mark.parametrize("codes", [3, -1, [0, 3], 0.5, [0.0], math.nan, "a", True], ids=repr)
 def test_bad_categories_are_refused(codes):
     with pytest.raises(OutOfDomain):
-        discreet.randomized_response(categories=3, epsilon=1).release(codes, bits=NoBits())
+        discreet.randomized_response(categories=3, epsilon=1).release(codes, rng=NoBits())
 
 
 def test_empty_arrays_are_released_empty_without_randomness():
@@ -170,17 +170,20 @@ def test_huge_scales_work_or_are_refused():
     with pytest.raises(InvalidArgument, match="coarser grid"):
         discreet.laplace(sensitivity=1, epsilon=1e-18)
     real = discreet.laplace(sensitivity=1.5, epsilon=1e-30)
-    assert real.grid.step > 1e20  # the grid grows with the noise
+    assert real.granularity.step > 1e20  # the grid grows with the noise
     assert math.isfinite(real.release(1.0))
 
 
 def test_a_grid_must_be_a_power_of_two_below_the_noise():
-    assert discreet.laplace(sensitivity=1.0, epsilon=1, grid=2**-6).release(0.3) % 2**-6 == 0
-    assert discreet.laplace(sensitivity=1.0, epsilon=1, grid=2.0**-30).grid.step == 2.0**-30
+    assert discreet.laplace(sensitivity=1.0, epsilon=1, granularity=2**-6).release(0.3) % 2**-6 == 0
+    assert (
+        discreet.laplace(sensitivity=1.0, epsilon=1, granularity=2.0**-30).granularity.step
+        == 2.0**-30
+    )
     with pytest.raises(InvalidArgument, match="power of two"):
-        discreet.laplace(sensitivity=1.0, epsilon=1, grid=0.1)
+        discreet.laplace(sensitivity=1.0, epsilon=1, granularity=0.1)
     with pytest.raises(InvalidArgument, match="sixteenth"):
-        discreet.laplace(sensitivity=1.0, epsilon=1, grid=2)
+        discreet.laplace(sensitivity=1.0, epsilon=1, granularity=2)
 
 
 numbers = st.one_of(
@@ -202,7 +205,7 @@ def test_anything_gives_a_release_or_our_own_error(sensitivity, epsilon, delta, 
         lambda: discreet.truncated_laplace(sensitivity=sensitivity, epsilon=epsilon, delta=delta),
     ):
         try:
-            released = build().release(value, bits=discreet.seeded_rng(1))
+            released = build().release(value, rng=discreet.seeded_rng(1))
         except PrivacyError:
             continue
         assert isinstance(released, int | float)
@@ -215,10 +218,10 @@ def test_sensitivities_convert_between_norms():
     )
     l2 = discreet.laplace(sensitivity=1, epsilon=1, norm="l2", dimension=4)
     assert l2.std == discreet.laplace(sensitivity=2, epsilon=1).std
-    odd = discreet.laplace(sensitivity=1, epsilon=1, norm="l2", dimension=5).grid.event.scale
+    odd = discreet.laplace(sensitivity=1, epsilon=1, norm="l2", dimension=5).granularity.event.scale
     assert odd == 1  # per unit of L1 sensitivity
     wide = discreet.gaussian(sensitivity=1, rho=Fraction(1, 2), norm="linf", dimension=9)
-    assert wide.grid.scale == pytest.approx(3)
+    assert wide.granularity.scale == pytest.approx(3)
     for bad in ({"norm": "l2"}, {"norm": "linf"}, {"norm": "l7"}, {"norm": "linf", "dimension": 0}):
         with pytest.raises(InvalidArgument):
             discreet.laplace(sensitivity=1, epsilon=1, **bad)
@@ -235,7 +238,7 @@ def test_whole_values_are_not_rounded_on_a_grid(make):
     mechanism = make(sensitivity=4_000_001.5, epsilon=1)
     for value in (2**60 + 128, -(2**53) - 1):
         with pytest.raises(OutOfDomain, match="coarser"):
-            mechanism.release([value, 0], bits=NoBits())
+            mechanism.release([value, 0], rng=NoBits())
 
 
 @pytest.mark.parametrize(
@@ -248,9 +251,11 @@ def test_gaussian_noise_that_could_leave_64_bits_is_refused(asked):
 
 def test_scalars_of_numpy_are_numbers():
     made = discreet.laplace(
-        sensitivity=np.float32(0.1), epsilon=np.int64(1), grid=np.float32(2**-10)
+        sensitivity=np.float32(0.1), epsilon=np.int64(1), granularity=np.float32(2**-10)
     )
-    assert made == discreet.laplace(sensitivity=float(np.float32(0.1)), epsilon=1, grid=2**-10)
+    assert made == discreet.laplace(
+        sensitivity=float(np.float32(0.1)), epsilon=1, granularity=2**-10
+    )
     assert discreet.laplace(sensitivity=np.int32(3), epsilon=1) == discreet.laplace(
         sensitivity=3, epsilon=1
     )

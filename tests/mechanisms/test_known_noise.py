@@ -32,7 +32,7 @@ def drawn(monkeypatch):
     """Let discrete Laplace noise be one number, or as many as are asked for."""
 
     def fix(*noise):
-        def sample(self, size, bits):
+        def sample(self, size, rng):
             return np.resize(np.array(noise, dtype=np.int64), size)
 
         monkeypatch.setattr(DiscreteLaplace, "sample", sample)
@@ -55,14 +55,14 @@ def test_noise_on_a_statistic(noise, statistic, steps, monkeypatch):
 
     monkeypatch.setattr(weighted, "laplace_draw", draw)
     made = weighted.weighted_sensitivity(statistic, delta=1e-6, **options)
-    assert made.release(ROWS, bits=seeded_rng(1)) == expected
+    assert made.release(ROWS, rng=seeded_rng(1)) == expected
     # Locally one row moves the median from 2 to 1 or 3, the mean by the span of 12 over 7.
     local = 1 if statistic == "median" else Fraction(12, 7) + 1
     whole = 12 if statistic == "median" else Fraction(12, 7) + 1
     assert scales == [(1 - made.share) * local + made.share * whole]
     monkeypatch.setattr(Lomax, "draw", lambda self, scale, bits: draw(scale, bits))
     made = smooth_sensitivity(statistic, **options)
-    assert made.release(ROWS, bits=seeded_rng(1)) == expected
+    assert made.release(ROWS, rng=seeded_rng(1)) == expected
     codes = np.array([0, 2, 5, 6, 7, 8, 12])
     assert scales[1] == made.bound(codes) * made.family.multiplier
 
@@ -71,7 +71,14 @@ def test_noise_on_a_statistic(noise, statistic, steps, monkeypatch):
 def test_a_test_and_an_answer(noise, monkeypatch, drawn):
     monkeypatch.setattr(propose, "laplace_draw", lambda scale, _: noise)
     made = propose_test_release(
-        bound=1, lower=-2, upper=4, rows=7, epsilon=1, delta=1e-2, grid=0.5, test=Fraction(1, 4)
+        bound=1,
+        lower=-2,
+        upper=4,
+        public_rows=7,
+        epsilon=1,
+        delta=1e-2,
+        granularity=0.5,
+        test=Fraction(1, 4),
     )
     assert (made.test, made.answer) == (Fraction(1, 4), Fraction(3, 4))
     k = np.arange(-400, 401)
@@ -82,25 +89,25 @@ def test_a_test_and_an_answer(noise, monkeypatch, drawn):
     codes = np.array([0, 2, 5, 6, 7, 8, 12])
     distance = made.statistic.distance(codes, 12, bound=Fraction(2))
     drawn(made.threshold - distance)
-    assert made.release(ROWS, bits=seeded_rng(1)) is None
+    assert made.release(ROWS, rng=seeded_rng(1)) is None
     drawn(made.threshold - distance + 1)
-    assert made.release(ROWS, bits=seeded_rng(1)) == min(max(2 + noise, -4), 8) / 2
+    assert made.release(ROWS, rng=seeded_rng(1)) == min(max(2 + noise, -4), 8) / 2
 
 
 @pytest.mark.parametrize("noise", [0, 5, -5, 1000, -1000])
 def test_sums_and_counts(noise, drawn):
     drawn(noise)
     count = discreet.laplace(sensitivity=1, epsilon=1)
-    assert count.release(7, bits=seeded_rng(1)) == 7 + noise
-    assert count.release([7, -2], bits=seeded_rng(1)).tolist() == [7 + noise, -2 + noise]
+    assert count.release(7, rng=seeded_rng(1)) == 7 + noise
+    assert count.release([7, -2], rng=seeded_rng(1)).tolist() == [7 + noise, -2 + noise]
     assert clamp_output(count, lower=0, upper=10).release(7) == min(max(7 + noise, 0), 10)
     turn = (7 + noise) % 20
     assert reflect_output(count, lower=0, upper=10).release(7) == min(turn, 20 - turn)
     turn = (5 + noise - 2) % 6
     assert reflect_output(count, lower=2, upper=5).release(7) == 2 + min(turn, 6 - turn)
-    bins = private_bin_counts(lower=0, upper=8, bins=3, epsilon=1, grid=1)
+    bins = private_bin_counts(lower=0, upper=8, bins=3, epsilon=1, granularity=1)
     assert bins.release([0, 2, 3, 8, 8, 8]).counts == (2 + noise, 1 + noise, 3 + noise)
-    halves = bin_statistics(lower=0, upper=8, bins=3, epsilon=1, grid=1)
+    halves = bin_statistics(lower=0, upper=8, bins=3, epsilon=1, granularity=1)
     exact = np.array([2, 6, 16]) + noise
     inside = np.clip(exact, [0, 6, 12], [4, 10, 16]) / 2
     assert halves.release([0, 2, 3, 8, 8, 8]).tolist() == inside.tolist()
@@ -116,7 +123,7 @@ def test_means_of_groups(noise, drawn):
     rows = [0.0, 0.0, 6.0, 6.0]
     # Two groups of two rows: whatever the groups, the estimates add up to 6, and 2 above -1 each.
     total = min(max(8 / step + noise, 0), 2 * 8 / step)
-    found = made.release(rows, bits=seeded_rng(3))
+    found = made.release(rows, rng=seeded_rng(3))
     assert found == pytest.approx(-1 + total * step / 2, rel=1e-12)
     assert made.std == pytest.approx(made.inner.std * step / 2, rel=1e-12)
     low, high = made.interval(0.9)
@@ -154,7 +161,7 @@ def test_keys_above_their_threshold(minimum, noise, drawn):
     drawn(noise)
     top = made.threshold + minimum - 1
     counts = [0, 1, minimum - 1, minimum, top - noise, top - noise + 1, top + 50]
-    places, noisy = made.release(counts, bits=seeded_rng(1))
+    places, noisy = made.release(counts, rng=seeded_rng(1))
     shown = [i for i, n in enumerate(counts) if n >= minimum and n + noise > top]
     assert places.tolist() == shown
     assert noisy.tolist() == [counts[i] + noise for i in shown]
@@ -169,7 +176,7 @@ def test_keys_above_their_threshold(minimum, noise, drawn):
 def test_answers_until_the_last_positive(positives, monkeypatch):
     made = above_threshold(sensitivity=1, epsilon=1, positives=positives)
 
-    def sample(self, size, bits):
+    def sample(self, size, rng):
         return np.full(size, 2 if self.scale == made.threshold_noise.scale else -1)
 
     monkeypatch.setattr(DiscreteLaplace, "sample", sample)

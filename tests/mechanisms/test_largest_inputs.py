@@ -76,7 +76,7 @@ def test_a_quantile_is_drawn_with_the_law_of_its_method(method, width):
     made = discreet.private_quantile(**COLUMN, method=method)
     law = made.probabilities(VALUES)
     bits = SeededRandomSource(17, width=width)
-    seen = np.bincount([int(made.release(VALUES, bits=bits)) for _ in range(DRAWS)], minlength=7)
+    seen = np.bincount([int(made.release(VALUES, rng=bits)) for _ in range(DRAWS)], minlength=7)
     assert all(frequency(n, DRAWS, p) for n, p in zip(seen, law, strict=True))
 
 
@@ -89,7 +89,7 @@ def test_the_methods_differ_enough_to_be_told_apart():
 
 
 def test_a_weighted_answer_says_its_delta():
-    made = discreet.weighted_sensitivity(lower=0, upper=1, rows=5, epsilon=1, delta=0.05)
+    made = discreet.weighted_sensitivity(lower=0, upper=1, public_rows=5, epsilon=1, delta=0.05)
     assert made.guarantee.event == events.ApproxEvent(Fraction(1), Fraction(1, 20))
 
 

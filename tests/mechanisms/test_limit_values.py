@@ -55,13 +55,15 @@ class Own:
 
 def test_bounds_are_a_little_smoother_than_they_need_be():
     """By 2**-36, which pays for their rounding to doubles; and they are raised by 2**-38."""
-    made = smooth_sensitivity(Own(Fraction(9)), lower=0, upper=8, rows=9, epsilon=1, grid=1)
+    made = smooth_sensitivity(
+        Own(Fraction(9)), lower=0, upper=8, public_rows=9, epsilon=1, granularity=1
+    )
     family = replace(made.family, multiplier=Fraction(32, 7))
     made = replace(made, family=family)
     assert (made.smoothness, made._least) == (0.25, 3.5)
     assert made.bound(np.arange(9)) == 5 * (1 + Fraction(1, 2**38))
     with pytest.raises(InvalidArgument, match="too small"):  # then the rounding would matter
-        smooth_sensitivity(lower=0, upper=8, rows=9, epsilon=Fraction(1, 2**18 + 1))
+        smooth_sensitivity(lower=0, upper=8, public_rows=9, epsilon=Fraction(1, 2**18 + 1))
 
 
 @pytest.mark.parametrize(
@@ -81,7 +83,9 @@ def test_the_most_steps_of_every_noise(noise, most):
 @pytest.mark.parametrize("statistic", ["median", "mean", "variance"])
 def test_answers_are_in_steps_to_a_power(statistic):
     """The forecast, the interval and the deviation of a variance are in squares."""
-    made = smooth_sensitivity(statistic, lower=0, upper=4, rows=5, epsilon=1, grid=0.25)
+    made = smooth_sensitivity(
+        statistic, lower=0, upper=4, public_rows=5, epsilon=1, granularity=0.25
+    )
     unit = 1 / 16 if statistic == "variance" else 1 / 4
     codes = np.array([0, 3, 4, 9, 16])
     k = 4  # the order
@@ -98,16 +102,18 @@ def test_answers_are_in_steps_to_a_power(statistic):
 @pytest.mark.parametrize("noise", [-(10**9), -3, 0, 5, 10**9])
 def test_noisy_variances_stay_where_variances_are(noise, monkeypatch):
     monkeypatch.setattr(Lomax, "draw", lambda self, scale, bits: noise)
-    made = smooth_sensitivity("variance", lower=0, upper=2, rows=4, epsilon=1, grid=0.5)
+    made = smooth_sensitivity(
+        "variance", lower=0, upper=2, public_rows=4, epsilon=1, granularity=0.5
+    )
     # In steps 0 1 2 4: the variance is 35/12, at most 64/12 steps, rounded up.
     exact = math.floor(Fraction(35, 12))
     expected = min(max(exact + noise, 0), 6) / 4
-    assert made.release([0, 0.5, 1, 2], bits=seeded_rng(1)) == expected
+    assert made.release([0, 0.5, 1, 2], rng=seeded_rng(1)) == expected
 
 
 @pytest.mark.parametrize("rows", [2, 3, 4, 5])
 def test_the_domain_of_a_variance(rows):
-    made = SmoothVariance(rows=rows)
+    made = SmoothVariance(public_rows=rows)
     for span in (1, 2, 5):
         largest = max(
             made.value(np.array(data))
@@ -126,13 +132,15 @@ def test_trimmed_means_say_how_much_is_left_out():
         smooth_sensitivity("trimmed_mean", trim=2, **options).name == "trimmed mean without 2 x 2"
     )
     made = smooth_sensitivity("trimmed_mean", trim=2, **options).statistic
-    assert made == TrimmedMean(rows=9, below=2, above=2)
-    assert smooth_sensitivity("mean", **options).statistic == TrimmedMean(rows=9, below=0, above=0)
+    assert made == TrimmedMean(public_rows=9, below=2, above=2)
+    assert smooth_sensitivity("mean", **options).statistic == TrimmedMean(
+        public_rows=9, below=0, above=0
+    )
     assert smooth_sensitivity("median", **options).statistic == TrimmedMean(
-        rows=9, below=4, above=4
+        public_rows=9, below=4, above=4
     )
     assert smooth_sensitivity(**{**options, "rows": 10}).statistic == TrimmedMean(
-        rows=10, below=4, above=5
+        public_rows=10, below=4, above=5
     )
 
 
@@ -217,9 +225,9 @@ def test_multipliers_are_fit_for_a_draw():
         assert float(made.multiplier) == pytest.approx(1 / c, rel=1e-7)
         assert float(made.multiplier) > 1 / c
         assert made.beta <= Fraction(epsilon) / order
-    assert isinstance(smooth_sensitivity(lower=0, upper=1, rows=9, epsilon=1).family, Lomax)
+    assert isinstance(smooth_sensitivity(lower=0, upper=1, public_rows=9, epsilon=1).family, Lomax)
     normal = smooth_sensitivity(
-        lower=0, upper=1, rows=9, epsilon=1, delta=1e-3, noise="gaussian"
+        lower=0, upper=1, public_rows=9, epsilon=1, delta=1e-3, noise="gaussian"
     ).family
     assert isinstance(normal, SmoothGaussian)
     assert 0.001 < normal.beta < 0.9
@@ -231,7 +239,7 @@ def test_multipliers_are_fit_for_a_draw():
 @pytest.mark.parametrize("statistic", ["median", "mean"])
 def test_a_proposed_bound_pays_for_rounding(statistic, monkeypatch):
     made = propose_test_release(
-        statistic, bound=3, lower=0, upper=8, rows=5, epsilon=1, delta=1e-2, grid=0.5
+        statistic, bound=3, lower=0, upper=8, public_rows=5, epsilon=1, delta=1e-2, granularity=0.5
     )
     asked, sizes, scales = [], [], []
 
@@ -239,14 +247,14 @@ def test_a_proposed_bound_pays_for_rounding(statistic, monkeypatch):
         asked.append((codes.tolist(), span, bound))
         return 10**6
 
-    def sample(self, size, bits):
+    def sample(self, size, rng):
         sizes.append(size)
         return np.zeros(size, dtype=np.int64)
 
     monkeypatch.setattr(TrimmedMean, "distance", distance)
     monkeypatch.setattr(DiscreteLaplace, "sample", sample)
     monkeypatch.setattr(propose, "laplace_draw", lambda scale, _: scales.append(scale) or 0)
-    found = made.release([0, 1, 2, 3, 8], bits=seeded_rng(1))
+    found = made.release([0, 1, 2, 3, 8], rng=seeded_rng(1))
     room = 6 if statistic == "median" else 5  # rounding a mean down takes a step
     assert asked == [([0, 2, 4, 6, 16], 16, room)]
     assert found == (2 if statistic == "median" else 2.5)  # in steps 28/5, rounded down
@@ -255,7 +263,14 @@ def test_a_proposed_bound_pays_for_rounding(statistic, monkeypatch):
 
 def test_the_interval_of_an_answer():
     made = propose_test_release(
-        bound=3, lower=0, upper=8, rows=5, epsilon=2, delta=1e-2, grid=0.5, test=Fraction(1, 4)
+        bound=3,
+        lower=0,
+        upper=8,
+        public_rows=5,
+        epsilon=2,
+        delta=1e-2,
+        granularity=0.5,
+        test=Fraction(1, 4),
     )
     # Half a step for the rounding of the noise, half for that of the statistic: a step.
     width = 3 / 1.5 * math.log(10) + 0.5
@@ -374,7 +389,7 @@ def test_a_ceiling_is_drawn_for_each_release(monkeypatch):
     made = weighted.weighted_sensitivity(**options, blur=(1, 3, 2))
     bits = seeded_rng(3)
     for _ in range(60):
-        assert made.release([0, 3, 4, 6, 8], bits=bits) == 4
+        assert made.release([0, 3, 4, 6, 8], rng=bits) == 4
     assert len(set(scales)) == 3
     words = []
     source = seeded_rng(3)
@@ -388,7 +403,7 @@ def test_a_ceiling_is_drawn_for_each_release(monkeypatch):
             return source.words(count)
 
     plain = weighted.weighted_sensitivity(**options)
-    plain.release([0, 3, 4, 6, 8], bits=Counted())
+    plain.release([0, 3, 4, 6, 8], rng=Counted())
     assert words == []  # a single ceiling needs no draw
 
 
@@ -401,17 +416,17 @@ def test_a_noisy_number_of_rows_is_one_at_least(monkeypatch):
     asked = []
     mean = unbounded.MeanWithoutBounds._mean
 
-    def spied(self, column, codes, rows, bits):
+    def spied(self, column, codes, rows, rng):
         asked.append(rows)
-        return mean(self, column, codes, rows, bits)
+        return mean(self, column, codes, rows, rng)
 
     monkeypatch.setattr(unbounded.MeanWithoutBounds, "_mean", spied)
     made = mean_without_bounds(unit=1, epsilon=4)
-    made.release(np.arange(50.0), bits=seeded_rng(1))
+    made.release(np.arange(50.0), rng=seeded_rng(1))
     assert asked == [1]
     assert seen[0] == 4  # a sixteenth of epsilon
     monkeypatch.setattr(unbounded, "laplace_draw", lambda scale, _: 7)
-    made.release(np.arange(50.0), bits=seeded_rng(1))
+    made.release(np.arange(50.0), rng=seeded_rng(1))
     assert asked == [1, 57]
 
 
@@ -430,7 +445,7 @@ def test_tails_are_for_the_relation_without_rows():
         (5, NeighboringRelation.ADD_REMOVE),
     ):
         with pytest.raises(InvalidArgument, match="rows"):
-            mean_without_bounds(unit=1, epsilon=1, rows=rows, relation=relation)
+            mean_without_bounds(unit=1, epsilon=1, public_rows=rows, relation=relation)
 
 
 # -- choices ------------------------------------------------------------------------------------

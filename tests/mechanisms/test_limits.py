@@ -162,7 +162,14 @@ def test_shifts_are_rounded_up(sensitivity):
 
 def test_a_test_is_passed_by_noise_with_at_most_delta():
     made = propose_test_release(
-        bound=1, lower=0, upper=9, rows=9, epsilon=1, delta=1e-2, grid=1, test=Fraction(1, 3)
+        bound=1,
+        lower=0,
+        upper=9,
+        public_rows=9,
+        epsilon=1,
+        delta=1e-2,
+        granularity=1,
+        test=Fraction(1, 3),
     )
     for threshold in (1, 2, 9, 20):
         chance = made._beyond(made.test_noise, threshold)

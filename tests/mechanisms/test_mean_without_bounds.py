@@ -32,7 +32,7 @@ def test_means_are_near(name, relation):
     off = []
     for seed in range(12):
         values = law.rvs(rows, random_state=seed)
-        found = mechanism.release(values, bits=seeded_rng(seed))
+        found = mechanism.release(values, rng=seeded_rng(seed))
         assert found.lower <= found.value <= found.upper
         assert found.upper - found.lower < 100 * law.std()
         assert found.std < 0.03 * law.std()
@@ -52,15 +52,15 @@ def test_the_noise_of_the_sum_has_the_stated_scale():
     """The noise pays for half the span (a row more or less), or for all of it (a row replaced)."""
     values = np.repeat([-1.0, 1.0], 5000)
     secret = mean_without_bounds(unit=0.01, epsilon=1)
-    found = secret.release(values, bits=seeded_rng(3))
+    found = secret.release(values, rng=seeded_rng(3))
     share = 9 / 16
     assert found.std == pytest.approx(
         math.sqrt(2) * (found.upper - found.lower) / 2 / share / 10_000, rel=0.02
     )
     public = mean_without_bounds(
-        unit=0.01, epsilon=1, rows=10_000, relation=NeighboringRelation.REPLACE_ONE
+        unit=0.01, epsilon=1, public_rows=10_000, relation=NeighboringRelation.REPLACE_ONE
     )
-    found = public.release(values, bits=seeded_rng(3))
+    found = public.release(values, rng=seeded_rng(3))
     assert found.std == pytest.approx(
         math.sqrt(2) * (found.upper - found.lower) / (5 / 8) / 10_000, rel=1e-6
     )
@@ -69,22 +69,22 @@ def test_the_noise_of_the_sum_has_the_stated_scale():
 def test_one_far_row_is_clipped():
     values = np.append(np.random.default_rng(1).normal(0, 1, 5000), 1e300)
     assert (
-        abs(mean_without_bounds(unit=1e-3, epsilon=2).release(values, bits=seeded_rng(2)).value)
+        abs(mean_without_bounds(unit=1e-3, epsilon=2).release(values, rng=seeded_rng(2)).value)
         < 0.3
     )
 
 
 def test_values_far_from_zero_and_close_together():
     values = 1e15 + np.arange(4000) / 8
-    found = mean_without_bounds(unit=1, epsilon=4).release(values, bits=seeded_rng(2))
+    found = mean_without_bounds(unit=1, epsilon=4).release(values, rng=seeded_rng(2))
     assert found.value == pytest.approx(values.mean(), rel=1e-6)
-    same = mean_without_bounds(unit=1, epsilon=4).release(np.full(4000, 7.25), bits=seeded_rng(2))
+    same = mean_without_bounds(unit=1, epsilon=4).release(np.full(4000, 7.25), rng=seeded_rng(2))
     assert same.value == pytest.approx(7.25, rel=1e-3)
 
 
 def test_what_is_refused():
     with pytest.raises(InvalidArgument, match="rows"):
-        mean_without_bounds(unit=1, epsilon=1, rows=5)
+        mean_without_bounds(unit=1, epsilon=1, public_rows=5)
     with pytest.raises(InvalidArgument, match="rows"):
         mean_without_bounds(unit=1, epsilon=1, relation=NeighboringRelation.REPLACE_ONE)
     with pytest.raises(InvalidArgument, match="tail"):

@@ -30,12 +30,16 @@ REPLACE = {"relation": NeighboringRelation.REPLACE_ONE}
 def test_variances_pay_for_the_rounding_of_doubles(rows):
     allowance = Fraction(1, 2**50)
     square = Fraction(8) ** 2
-    made = private_variance(lower=-3, upper=5, rows=rows, epsilon=Fraction(1, 2), grid=1)
-    noise = made.inner.inner.grid.noise
+    made = private_variance(
+        lower=-3, upper=5, public_rows=rows, epsilon=Fraction(1, 2), granularity=1
+    )
+    noise = made.inner.inner.granularity.noise
     scale = noise.scale * Fraction(2) ** noise.exponent
     assert scale == square * (Fraction(1, rows) + allowance) * 2
-    made = private_std(lower=-3, upper=5, rows=rows, epsilon=Fraction(1, 2), grid=1, direct=True)
-    noise = made.inner.inner.grid.noise
+    made = private_std(
+        lower=-3, upper=5, public_rows=rows, epsilon=Fraction(1, 2), granularity=1, direct=True
+    )
+    noise = made.inner.inner.granularity.noise
     scale = noise.scale * Fraction(2) ** noise.exponent
     root = math.sqrt(1 / rows)
     assert float(scale) == pytest.approx(16 * root, rel=1e-13)
@@ -102,7 +106,7 @@ def test_bins_hold_every_step_once(upper, many):
 @pytest.mark.parametrize("empty", ["middle", "lower"])
 def test_statistics_of_bins_in_half_steps(statistic, empty):
     made = bin_statistics(
-        lower=0, upper=11, bins=3, epsilon=1, grid=1, statistic=statistic, empty=empty
+        lower=0, upper=11, bins=3, epsilon=1, granularity=1, statistic=statistic, empty=empty
     )
     for data in [[], [0], [3, 4], [0, 1, 1, 3, 5, 6, 8, 11, 11], [8, 9, 9, 10]]:
         expected = []
@@ -213,8 +217,8 @@ def test_the_fine_quantiles_are_looked_for_beyond_the_quartiles(monkeypatch):
         return (3.0, 5.0) if len(asked) == 1 else (0.25, 0.25)
 
     monkeypatch.setattr(unbounded, "_in_order", found)
-    made = mean_without_bounds(unit=2, epsilon=1, rows=3, tail=Fraction(1, 10), **REPLACE)
-    result = made.release([0.1, 0.2, 0.3], bits=seeded_rng(1))
+    made = mean_without_bounds(unit=2, epsilon=1, public_rows=3, tail=Fraction(1, 10), **REPLACE)
+    result = made.release([0.1, 0.2, 0.3], rng=seeded_rng(1))
     (coarse, rungs), (fine, values) = asked
     assert [one.quantile for one in coarse] == [Fraction(1, 4), Fraction(3, 4)]
     assert [one.quantile for one in fine] == [Fraction(1, 10), Fraction(9, 10)]
@@ -330,7 +334,7 @@ def test_a_place_in_a_piece_is_guessed_at_once(points, gap, monkeypatch):
 def test_the_law_of_a_chosen_quantile(values, method, relation):
     level = Fraction(1, 5)
     made = private_quantile(
-        level, lower=0, upper=12, grid=1, epsilon=2, method=method, relation=relation
+        level, lower=0, upper=12, granularity=1, epsilon=2, method=method, relation=relation
     )
     rate = 1 if relation is NeighboringRelation.REPLACE_ONE else 1 / 0.8
     weights = weights_of(values, 12, level, rate, climbing=method == "interpolated")

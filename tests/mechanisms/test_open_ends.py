@@ -114,9 +114,9 @@ def test_shares_with_and_without_their_ends():
 
 
 COUNTS = {
-    "rows of a variance": (lambda n: private_variance(**UNIT, rows=n), 2),
-    "rows of a deviation": (lambda n: private_std(**UNIT, rows=n), 2),
-    "rows of any variance": (lambda n: SmoothVariance(rows=n), 2),
+    "rows of a variance": (lambda n: private_variance(**UNIT, public_rows=n), 2),
+    "rows of a deviation": (lambda n: private_std(**UNIT, public_rows=n), 2),
+    "rows of any variance": (lambda n: SmoothVariance(public_rows=n), 2),
     "groups": (lambda n: partition_selection(groups=n, epsilon=1, delta=1e-3, method="laplace"), 1),
     "minimum": (
         lambda n: partition_selection(groups=1, epsilon=1, delta=1e-3, minimum=n, method="laplace"),
@@ -128,9 +128,9 @@ COUNTS = {
     ),
     "trim": (lambda n: smooth_sensitivity("trimmed_mean", **ROWS, trim=n), 0),
     "order": (lambda n: smooth_sensitivity(**ROWS, order=n), 2),
-    "below": (lambda n: TrimmedMean(rows=5, below=n, above=0), 0),
-    "above": (lambda n: TrimmedMean(rows=5, below=0, above=n), 0),
-    "kept": (lambda n: TrimmedMean(rows=n, below=2, above=2), 5),
+    "below": (lambda n: TrimmedMean(public_rows=5, below=n, above=0), 0),
+    "above": (lambda n: TrimmedMean(public_rows=5, below=0, above=n), 0),
+    "kept": (lambda n: TrimmedMean(public_rows=n, below=2, above=2), 5),
     "lower personal bounds": (
         lambda n: personal_quantile(MENU, lower=n, upper=n + 1),
         -(2**62),

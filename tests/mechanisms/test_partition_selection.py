@@ -101,7 +101,7 @@ def test_mistakes_are_noticed_by_the_same_sums():
 def test_release_is_the_thresholded_noise():
     mechanism = partition_selection(groups=1, epsilon=1, delta=0.01, minimum=2, method="laplace")
     counts = np.array([0, 1, 2, 3, 8, 30, 31, 50])
-    places, noisy = mechanism.release(counts, bits=seeded_rng(3))
+    places, noisy = mechanism.release(counts, rng=seeded_rng(3))
     noise = mechanism.noise.sample(len(counts), seeded_rng(3))
     expected = [
         (i, c + z)
@@ -110,15 +110,15 @@ def test_release_is_the_thresholded_noise():
     ]
     assert list(zip(places.tolist(), noisy.tolist(), strict=True)) == expected
     assert {5, 6, 7} <= set(places.tolist())
-    places, noisy = mechanism.release(np.zeros(0, dtype=np.int64), bits=seeded_rng(1))
+    places, noisy = mechanism.release(np.zeros(0, dtype=np.int64), rng=seeded_rng(1))
     assert len(places) == len(noisy) == 0
 
 
 def test_a_key_that_nobody_has_is_never_shown():
     mechanism = partition_selection(groups=1, epsilon=0.01, delta=0.4, method="laplace")
-    places, _ = mechanism.release(np.zeros(100_000, dtype=np.int64), bits=seeded_rng(5))
+    places, _ = mechanism.release(np.zeros(100_000, dtype=np.int64), rng=seeded_rng(5))
     assert len(places) == 0
-    ones, _ = mechanism.release(np.ones(100_000, dtype=np.int64), bits=seeded_rng(5))
+    ones, _ = mechanism.release(np.ones(100_000, dtype=np.int64), rng=seeded_rng(5))
     assert len(ones) > 0
     assert mechanism.chance(0) == 0
     assert mechanism.chance(1) <= 0.4 < mechanism.chance(1000)

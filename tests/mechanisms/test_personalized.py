@@ -88,7 +88,7 @@ def test_people_are_drawn_at_their_rates():
         base=pure_dp(1), rates=(("x", Fraction(1, 8)), ("y", Fraction(1)), ("z", Fraction(0)))
     )
     levels = np.repeat(["x", "y", "z"], 200_000)
-    taking = sample.draw(levels, bits=seeded_rng(7))
+    taking = sample.draw(levels, rng=seeded_rng(7))
     assert taking[200_000:400_000].all()
     assert not taking[400_000:].any()
 
@@ -99,7 +99,7 @@ def test_people_are_drawn_at_their_rates():
     assert not rejected(1 / 8)
     assert rejected(1 / 8 + 0.005)
     with pytest.raises(InvalidArgument, match="among x, y, z"):
-        sample.draw(["x", "secret"], bits=seeded_rng(1))
+        sample.draw(["x", "secret"], rng=seeded_rng(1))
 
 
 def test_what_a_sample_refuses():
@@ -207,7 +207,7 @@ def test_distances_are_the_cheapest_changes():
 def test_releases_follow_the_law():
     mechanism = personal_count(MENU)
     having = [1, 0, 1, 0, 0]
-    draws = [mechanism.release(having, PEOPLE, bits=seeded_rng(i)) for i in range(2000)]
+    draws = [mechanism.release(having, PEOPLE, rng=seeded_rng(i)) for i in range(2000)]
     law = mechanism.probabilities(having, PEOPLE)
     counts = np.bincount(draws, minlength=6)
 
@@ -218,7 +218,7 @@ def test_releases_follow_the_law():
     assert chi(law) < 36.46
     assert chi(np.roll(law, 1)) > 36.46
     quantile = personal_quantile(MENU, lower=10, upper=20)
-    assert 10 <= quantile.release([3, 15, 99, 15, 15], PEOPLE, bits=seeded_rng(1)) <= 20
+    assert 10 <= quantile.release([3, 15, 99, 15, 15], PEOPLE, rng=seeded_rng(1)) <= 20
 
 
 @pytest.mark.parametrize(
@@ -380,7 +380,7 @@ def test_a_stretched_quantile_is_pulled_to_its_anchor():
     values, levels = np.array([10, 80, 90, 200, 90], dtype=np.uint8), ["b", "e", "e", "e", "b"]
     # Pulled values are 40, 60, 80, 90 and 100 (clipped): the middle one is 80.
     assert mechanism.exact(values, levels) == 4 * 30
-    assert all(0 <= mechanism.release(values, levels, bits=seeded_rng(i)) <= 100 for i in range(50))
+    assert all(0 <= mechanism.release(values, levels, rng=seeded_rng(i)) <= 100 for i in range(50))
     with pytest.raises(InvalidArgument, match="anchor must lie"):
         stretched_quantile(menu, lower=1, upper=2, anchor=0)
     with pytest.raises(OutOfDomain, match="whole"):
@@ -406,7 +406,7 @@ def test_a_stretched_sum_is_that_of_weighted_values():
     mechanism = stretched_sum(menu, lower=-2, upper=2)
     values, levels = np.array([2, -1, 99, 1], dtype=np.int8), ["b", "e", "e", "b"]
     expected = 0.25 * 2 - 1 + 2 + 0.25 * 1
-    draws = [mechanism.release(values, levels, bits=seeded_rng(i)) for i in range(4000)]
+    draws = [mechanism.release(values, levels, rng=seeded_rng(i)) for i in range(4000)]
     error = mechanism.std / math.sqrt(4000)
     assert abs(np.mean(draws) - expected) < 4.9 * error
     assert abs(np.mean(draws) - (2 - 1 + 2 + 1)) > 4.9 * error  # not the plain sum
@@ -419,4 +419,4 @@ def test_a_stretched_sum_is_that_of_weighted_values():
 
 def test_nobody_is_counted_as_nobody():
     menu = {"all": pure_dp(1, relation=NeighboringRelation.REPLACE_ONE)}
-    assert personal_count(menu).release([], [], bits=seeded_rng(1)) == 0
+    assert personal_count(menu).release([], [], rng=seeded_rng(1)) == 0

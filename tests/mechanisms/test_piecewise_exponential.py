@@ -228,7 +228,7 @@ def test_levels_are_chosen_from_the_middle_on(relation, monkeypatch):
     asked = []
     answers = [6, 2, 0, 3, 2]  # of all, below 6 (and below 2), from 6 on (and below 9)
 
-    def draw(self, bits):
+    def draw(self, rng):
         asked.append((self.values.tolist(), self.span, self.level, self.rate, self.climbing))
         return answers[len(asked) - 1]
 
@@ -236,7 +236,7 @@ def test_levels_are_chosen_from_the_middle_on(relation, monkeypatch):
     levels = [Fraction(k, 10) for k in (1, 2, 5, 8, 9)]
     options = {"lower": -1, "upper": 9, "grid": 1, "epsilon": 3, "relation": relation}
     made = private_quantiles(levels, **options)
-    found = made.release([-1, 0, 3, 4, 5, 5, 6, 9], bits=seeded_rng(1))
+    found = made.release([-1, 0, 3, 4, 5, 5, 6, 9], rng=seeded_rng(1))
     step = Fraction(1) if relation is NeighboringRelation.ADD_REMOVE else Fraction(1, 2)
     assert made.step == step
     # In steps from -1: 0 1 4 5 6 6 7 10. The middle is 6; from there on it is 6 6 7 10.
@@ -250,7 +250,7 @@ def test_levels_are_chosen_from_the_middle_on(relation, monkeypatch):
     assert found == [-1, 1, 5, 7, 8]
     asked.clear()
     answers[:] = [0, 10, 10]  # nothing is left below the first
-    found = made.release([3, 4], bits=seeded_rng(1))
+    found = made.release([3, 4], rng=seeded_rng(1))
     assert found == [-1, -1, -1, 9, 9]
 
 
@@ -263,7 +263,9 @@ def test_levels_have_no_long_denominators(monkeypatch):
     ratio = levels[0] / levels[1]
     assert ratio.denominator > 2**20
     assert ratio.limit_denominator(2**21).denominator > 2**20
-    private_quantiles(levels, lower=0, upper=9, grid=1, epsilon=1).release([3], bits=seeded_rng(1))
+    private_quantiles(levels, lower=0, upper=9, granularity=1, epsilon=1).release(
+        [3], rng=seeded_rng(1)
+    )
     assert asked[0] == levels[1]
     assert asked[1] == ratio.limit_denominator(2**20)
     assert quantile_tree._LARGEST_DENOMINATOR == 2**20

@@ -47,7 +47,7 @@ def law(mechanism, data):
 @pytest.mark.parametrize("bound", [1, 2, 3])
 def test_all_neighbours_keep_the_guarantee(name, bound):
     mechanism = propose_test_release(
-        name, bound=bound, lower=0, upper=4, rows=4, epsilon=2, delta=0.05, grid=1
+        name, bound=bound, lower=0, upper=4, public_rows=4, epsilon=2, delta=0.05, granularity=1
     )
     factor = math.exp(2)
     laws = {
@@ -86,23 +86,20 @@ def test_quiet_data_pass_and_wild_data_do_not():
     quiet = np.linspace(40, 60, 99)
     wild = np.where(np.arange(99) < 50, 0.0, 100.0)
     mechanism = median()
-    found = [mechanism.release(quiet, bits=seeded_rng(i)) for i in range(200)]
+    found = [mechanism.release(quiet, rng=seeded_rng(i)) for i in range(200)]
     answers = [one for one in found if one is not None]
     distance = mechanism.statistic.distance(
         mechanism.column.sorted(quiet), mechanism.column.span, bound=mechanism.bound
     )
     passes = float(mechanism.test_noise.sf(mechanism.threshold - distance))
     assert frequency(len(answers), 200, passes)
-    nothing = [mechanism.release(wild, bits=seeded_rng(i)) for i in range(200)]
+    nothing = [mechanism.release(wild, rng=seeded_rng(i)) for i in range(200)]
     lucky = float(mechanism.test_noise.sf(mechanism.threshold))
     assert frequency(200 - nothing.count(None), 200, lucky)
     low, high = mechanism.interval(0.999999)
     sure = median(epsilon=20)
     assert (
-        abs(sure.release(quiet, bits=seeded_rng(1)) - 50)
-        < sure.interval(0.999999)[1]
-        < high
-        == -low
+        abs(sure.release(quiet, rng=seeded_rng(1)) - 50) < sure.interval(0.999999)[1] < high == -low
     )
     assert mechanism.std == pytest.approx(math.sqrt(2) * 4)
 

@@ -84,7 +84,7 @@ def test_what_is_out_of_reach_is_far(climbing):
 @pytest.mark.parametrize("method", METHODS)
 def test_every_choice_is_certified(relation, level, method):
     made = private_quantile(
-        level, lower=0, upper=5, grid=1, epsilon=1, relation=relation, method=method
+        level, lower=0, upper=5, granularity=1, epsilon=1, relation=relation, method=method
     )
     assert made.certify().holds
     assert made.guarantee.epsilon() == 1.0
@@ -103,7 +103,7 @@ class TooSharp(type(private_quantile(lower=0, upper=1, epsilon=1))):
 
 def test_a_rate_too_large_is_not_certified():
     good = private_quantile(
-        lower=0, upper=5, grid=1, epsilon=1, relation=NeighboringRelation.REPLACE_ONE
+        lower=0, upper=5, granularity=1, epsilon=1, relation=NeighboringRelation.REPLACE_ONE
     )
     names = [field.name for field in dataclasses.fields(good)]
     wrong = TooSharp(**{name: getattr(good, name) for name in names})
@@ -116,7 +116,7 @@ def test_a_rate_too_large_is_not_certified():
 def test_neighbours_far_apart_keep_epsilon(relation, level):
     """B48: the largest log-ratio over random neighbours of more rows on a longer grid."""
     rng = np.random.default_rng(8)
-    made = private_quantile(level, lower=0, upper=60, grid=1, epsilon=1, relation=relation)
+    made = private_quantile(level, lower=0, upper=60, granularity=1, epsilon=1, relation=relation)
     worst = 0.0
     for _ in range(400):
         data = rng.choice([rng.integers(0, 61, 9), np.repeat(rng.integers(0, 61, 3), 3)])
@@ -133,12 +133,14 @@ def test_neighbours_far_apart_keep_epsilon(relation, level):
 @pytest.mark.parametrize("width", [64, 6])
 def test_draws_follow_the_exact_law(method, width):
     """Words of six bits leave most draws to the integers."""
-    made = private_quantile(Fraction(1, 3), lower=0, upper=24, grid=1, epsilon=2, method=method)
+    made = private_quantile(
+        Fraction(1, 3), lower=0, upper=24, granularity=1, epsilon=2, method=method
+    )
     data = [3, 3, 9, 15, 15, 15, 22]
     law = made.probabilities(data)
     bits = SeededRandomSource(3, width=width)
     size = 2000
-    found = np.array([made.release(data, bits=bits) for _ in range(size)], dtype=np.int64)
+    found = np.array([made.release(data, rng=bits) for _ in range(size)], dtype=np.int64)
     counts = np.bincount(found, minlength=25)
     assert all(frequency(counts[t], size, law[t]) for t in range(25))
     assert not frequency(counts[3] + counts[9], size, (law[3] + law[9]) * 1.8)
@@ -183,11 +185,10 @@ def test_a_doubtful_draw_is_settled_in_integers():
 def test_errors_are_a_few_ranks(method):
     rng = np.random.default_rng(6)
     grid = 2**-8 if method == "permute_and_flip" else None
-    made = private_quantile(lower=0, upper=100, epsilon=1, method=method, grid=grid)
+    made = private_quantile(lower=0, upper=100, epsilon=1, method=method, granularity=grid)
     values = rng.normal(40, 5, 10_001)
     ranks = [
-        np.searchsorted(np.sort(values), made.release(values, bits=seeded_rng(i)))
-        for i in range(50)
+        np.searchsorted(np.sort(values), made.release(values, rng=seeded_rng(i))) for i in range(50)
     ]
     if method == "permute_and_flip":
         with pytest.raises(Unsupported):
@@ -200,31 +201,31 @@ def test_errors_are_a_few_ranks(method):
 
 
 def test_flipped_points_are_ranked_among_unrounded_values():
-    made = private_quantile(lower=0, upper=8, grid=1, epsilon=50, method="permute_and_flip")
+    made = private_quantile(lower=0, upper=8, granularity=1, epsilon=50, method="permute_and_flip")
     values = [2.4, 2.45, 2.5, 2.55, 2.6, 3.4, 3.6, 3.7, 3.8, 3.9]  # half of them are below 3
-    assert {made.release(values, bits=seeded_rng(i)) for i in range(20)} == {3.0}
+    assert {made.release(values, rng=seeded_rng(i)) for i in range(20)} == {3.0}
     assert made.probabilities(values).shape == (9,)
 
 
 def test_a_value_with_many_ties_is_found():
     values = np.concatenate((np.full(400, 7.0), np.arange(300.0)))
     made = private_quantile(lower=0, upper=1000, epsilon=0.5)
-    assert {made.release(values, bits=seeded_rng(i)) for i in range(20)} == {7.0}
+    assert {made.release(values, rng=seeded_rng(i)) for i in range(20)} == {7.0}
 
 
 def test_mean_squared_errors_on_uniform_data():
     """B48 on the data of E8: the sampling error of the median, 2.5, is most of it."""
     rng = np.random.default_rng(9)
     made = private_quantile(lower=0, upper=100, epsilon=1, relation=NeighboringRelation.REPLACE_ONE)
-    errors = [made.release(rng.uniform(0, 100, 1000), bits=seeded_rng(i)) - 50 for i in range(1000)]
+    errors = [made.release(rng.uniform(0, 100, 1000), rng=seeded_rng(i)) - 50 for i in range(1000)]
     assert np.mean(np.square(errors)) == pytest.approx(2.5, abs=0.6)
 
 
 def test_a_million_values_and_an_empty_column():
     made = private_quantile(lower=-1, upper=1, epsilon=1)
     values = np.random.default_rng(0).standard_normal(10**6)
-    assert abs(made.release(values, bits=seeded_rng(1)) - np.median(values)) < 1e-4
-    assert -1 <= made.release([], bits=seeded_rng(1)) <= 1
+    assert abs(made.release(values, rng=seeded_rng(1)) - np.median(values)) < 1e-4
+    assert -1 <= made.release([], rng=seeded_rng(1)) <= 1
 
 
 def tree_law(made, data, span):
@@ -260,7 +261,9 @@ def tree_law(made, data, span):
 
 @pytest.mark.parametrize("relation", RELATIONS)
 def test_many_quantiles_of_all_small_neighbours_keep_epsilon(relation):
-    made = private_quantiles([0.4, 0.8], lower=0, upper=4, grid=1, epsilon=1, relation=relation)
+    made = private_quantiles(
+        [0.4, 0.8], lower=0, upper=4, granularity=1, epsilon=1, relation=relation
+    )
     laws = {
         data: tree_law(made, data, 4)
         for rows in range(4)
@@ -280,10 +283,10 @@ def test_many_quantiles_of_all_small_neighbours_keep_epsilon(relation):
 
 
 def test_many_quantiles_follow_their_law():
-    made = private_quantiles([0.4, 0.8], lower=0, upper=4, grid=1, epsilon=4)
+    made = private_quantiles([0.4, 0.8], lower=0, upper=4, granularity=1, epsilon=4)
     law = tree_law(made, (1, 1, 3), 4)
     bits = seeded_rng(5)
-    found = [tuple(made.release([1, 1, 3], bits=bits)) for _ in range(3000)]
+    found = [tuple(made.release([1, 1, 3], rng=bits)) for _ in range(3000)]
     for outcome, p in law.items():
         assert frequency(found.count(outcome), 3000, p)
     likely = max(law, key=law.get)
@@ -294,7 +297,7 @@ def test_nine_deciles_are_in_order_and_near():
     values = np.random.default_rng(4).normal(50, 10, 20_000)
     made = private_quantiles([i / 10 for i in range(1, 10)], lower=0, upper=100, epsilon=1)
     assert made.depth == 4
-    found = made.release(values, bits=seeded_rng(1))
+    found = made.release(values, rng=seeded_rng(1))
     assert found == sorted(found)
     assert np.abs(found - np.quantile(values, np.arange(1, 10) / 10)).max() < 0.2
     with pytest.raises(InvalidArgument, match="increasing"):

@@ -41,7 +41,7 @@ CODES = np.arange(99) % 9
 
 RELEASES = {
     "laplace": (discreet.laplace(**ONE).release, (0,)),
-    "laplace on reals": (discreet.laplace(**ONE, on="reals").release, (0,)),
+    "laplace on reals": (discreet.laplace(**ONE, domain="reals").release, (0,)),
     "gaussian": (discreet.gaussian(**ONE, delta=1e-6).release, (0,)),
     "staircase": (staircase(**ONE).release, (0,)),
     "grafted": (grafted(sensitivity=1000, epsilon=1, delta=1e-6).release, (0,)),
@@ -68,18 +68,18 @@ RELEASES = {
     "sample_aggregate": (sample_and_aggregate(np.mean, **SPAN, groups=5).release, (DATA,)),
     "private_quantile": (private_quantile(**SPAN).release, (DATA,)),
     "flipped quantile": (
-        private_quantile(**SPAN, method="permute_and_flip", grid=1).release,
+        private_quantile(**SPAN, method="permute_and_flip", granularity=1).release,
         (DATA,),
     ),
     "private_quantiles": (private_quantiles([0.25, 0.75], **SPAN).release, (DATA,)),
-    "smooth": (smooth_sensitivity(**{**SPAN, "epsilon": 5}, rows=99).release, (DATA,)),
+    "smooth": (smooth_sensitivity(**{**SPAN, "epsilon": 5}, public_rows=99).release, (DATA,)),
     "weighted": (
-        weighted_sensitivity(**{**SPAN, "epsilon": 20}, rows=99, delta=1e-6).release,
+        weighted_sensitivity(**{**SPAN, "epsilon": 20}, public_rows=99, delta=1e-6).release,
         (DATA,),
     ),
     "propose_test_release": (
         lambda values, **more: propose_test_release(
-            **{**SPAN, "epsilon": 40}, bound=100, rows=99, delta=1e-3
+            **{**SPAN, "epsilon": 40}, bound=100, public_rows=99, delta=1e-3
         ).release(values, **more),
         (DATA,),
     ),
@@ -95,32 +95,39 @@ RELEASES = {
         personalized_sampling(discreet.pure_dp(1), {"a": discreet.pure_dp(0.5)}).draw,
         (PEOPLE,),
     ),
-    "grr": (grr(categories=9, epsilon=1).encode, (CODES,)),
-    "oue": (oue(categories=9, epsilon=1).encode, (CODES,)),
-    "she": (summation_histogram_encoding(categories=9, epsilon=1).encode, (CODES,)),
-    "olh": (olh(categories=9, epsilon=1).encode, (CODES,)),
-    "subset_selection": (subset_selection(categories=9, epsilon=1).encode, (CODES,)),
-    "piecewise": (piecewise_mean(lower=0, upper=1000, epsilon=1).encode, (DATA,)),
+    "grr": (grr(categories=9, epsilon=1).randomize, (CODES,)),
+    "oue": (oue(categories=9, epsilon=1).randomize, (CODES,)),
+    "she": (summation_histogram_encoding(categories=9, epsilon=1).randomize, (CODES,)),
+    "olh": (olh(categories=9, epsilon=1).randomize, (CODES,)),
+    "subset_selection": (subset_selection(categories=9, epsilon=1).randomize, (CODES,)),
+    "piecewise": (piecewise_mean(lower=0, upper=1000, epsilon=1).randomize, (DATA,)),
     "several": (
-        multidimensional_mean(columns={"x": (0, 1000), "y": (0, 9)}, epsilon=1).encode,
+        multidimensional_mean(columns={"x": (0, 1000), "y": (0, 9)}, epsilon=1).randomize,
         (np.stack((DATA, CODES), axis=1),),
     ),
-    "square_wave": (square_wave(cells=64, upper=1000, epsilon=1).encode, (DATA,)),
-    "l_osue": (l_osue(categories=9, epsilon=0.5, permanent=1).encode, (CODES,)),
-    "l_olh": (longitudinal_olh(categories=9, epsilon=0.5, permanent=1).encode, (CODES,)),
+    "square_wave": (square_wave(cells=64, upper=1000, epsilon=1).randomize, (DATA,)),
+    "l_osue": (l_osue(categories=9, epsilon=0.5, permanent_epsilon=1).randomize, (CODES,)),
+    "l_olh": (longitudinal_olh(categories=9, epsilon=0.5, permanent_epsilon=1).randomize, (CODES,)),
     "l_osue, remembered": (
-        l_osue(categories=9, epsilon=0.5, permanent=1).report,
-        (l_osue(categories=9, epsilon=0.5, permanent=1).remember(CODES, bits=seeded_rng(3)),),
-    ),
-    "l_olh, remembered": (
-        longitudinal_olh(categories=9, epsilon=0.5, permanent=1).report,
+        l_osue(categories=9, epsilon=0.5, permanent_epsilon=1).report,
         (
-            longitudinal_olh(categories=9, epsilon=0.5, permanent=1).remember(
-                CODES, bits=seeded_rng(3)
+            l_osue(categories=9, epsilon=0.5, permanent_epsilon=1).remember(
+                CODES, rng=seeded_rng(3)
             ),
         ),
     ),
-    "laplace_shares": (distributed_laplace(sensitivity=1, epsilon=0.5, honest=2).encode, (CODES,)),
+    "l_olh, remembered": (
+        longitudinal_olh(categories=9, epsilon=0.5, permanent_epsilon=1).report,
+        (
+            longitudinal_olh(categories=9, epsilon=0.5, permanent_epsilon=1).remember(
+                CODES, rng=seeded_rng(3)
+            ),
+        ),
+    ),
+    "laplace_shares": (
+        distributed_laplace(sensitivity=1, epsilon=0.5, min_honest_reports=2).randomize,
+        (CODES,),
+    ),
 }
 
 

@@ -37,9 +37,9 @@ def test_lattices_have_names():
     for make in (discreet.laplace, discreet.truncated_laplace):
         more = {"delta": 1e-3} if make is discreet.truncated_laplace else {}
         with pytest.raises(InvalidArgument, match="on must be"):
-            make(sensitivity=1, epsilon=1, on="rationals", **more)
+            make(sensitivity=1, epsilon=1, domain="rationals", **more)
         with pytest.raises(InvalidArgument, match="whole sensitivity"):
-            make(sensitivity=1.5, epsilon=1, on="integers", **more)
+            make(sensitivity=1.5, epsilon=1, domain="integers", **more)
 
 
 def test_norms_have_names():
@@ -203,7 +203,7 @@ def test_an_unbounded_mean_takes_the_declared_rows_and_tail():
     options = {"unit": 1, "epsilon": 100, "rows": 100, "relation": NeighboringRelation.REPLACE_ONE}
     with pytest.raises(OutOfDomain, match="number of rows, 100"):
         mean_without_bounds(**options).release([1.0] * 99)
-    made = mean_without_bounds(**options, tail=0.125).release(np.arange(100), bits=seeded_rng(1))
+    made = mean_without_bounds(**options, tail=0.125).release(np.arange(100), rng=seeded_rng(1))
     assert made.lower == pytest.approx(12, abs=1.5)
     assert made.upper == pytest.approx(87, abs=1.5)
     assert made.value == pytest.approx(49.5, abs=1.5)
@@ -232,7 +232,7 @@ def test_exact_sums_of_values_must_fit():
     menu = {"a": pure(2**30)}  # a price of 2**30: values up to 2**31 fit
     top = 2**31 - 1
     fits = stretched_sum(menu, lower=top - 1, upper=top)
-    assert fits.release([top], ["a"], bits=seeded_rng(1)) == pytest.approx(top, abs=1e-3)
+    assert fits.release([top], ["a"], rng=seeded_rng(1)) == pytest.approx(top, abs=1e-3)
     for low, people in ((top, 1), (-top - 1, 1), (2**30, 2)):
         with pytest.raises(InvalidArgument, match="too many digits"):
             stretched_sum(menu, lower=low, upper=low + 1).release([1] * people, ["a"] * people)
@@ -260,4 +260,4 @@ def test_who_can_afford_nothing_never_takes_part():
     sample = personalized_sampling(discreet.pure_dp(1), {"none": discreet.pure_dp(1e-12)})
     assert sample.rates == (("none", 0),)
     assert sample.guarantee["none"].epsilon() == 0
-    assert not sample.draw(["none"] * 100, bits=seeded_rng(1)).any()
+    assert not sample.draw(["none"] * 100, rng=seeded_rng(1)).any()

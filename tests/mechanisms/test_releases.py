@@ -58,7 +58,7 @@ def test_every_mechanism_is_certified(mechanism):
 
 
 def test_a_scale_too_small_is_not_certified():
-    good = discreet.laplace(sensitivity=1, epsilon=1, on="integers")
+    good = discreet.laplace(sensitivity=1, epsilon=1, domain="integers")
     small = IntegerMechanism(
         noise=DiscreteLaplace(Fraction(9, 10)),
         event=events.DiscreteLaplaceEvent(Fraction(9, 10), 1),
@@ -70,7 +70,7 @@ def test_a_scale_too_small_is_not_certified():
 def test_a_discrete_gaussian_with_the_analytic_sigma_is_not_certified():
     """K36: on a coarse lattice the discrete Gaussian is not exactly Gaussian DP."""
     good = discreet.gaussian(sensitivity=1, epsilon=1, delta=1e-6)
-    sigma = Fraction(good.grid.scale)
+    sigma = Fraction(good.granularity.scale)
     analytic = IntegerMechanism(
         noise=DiscreteGaussian(sigma), event=events.DiscreteGaussianEvent(sigma**2, Fraction(1), 1)
     )
@@ -87,9 +87,9 @@ def test_gaussian_sigma_is_analytic_on_the_grid_and_certified_on_integers():
         a, b = 0.5 / sigma - sigma, -0.5 / sigma - sigma
         return stats.norm.cdf(a) - math.e * stats.norm.cdf(b) - 1e-6
 
-    assert mechanism.grid.scale == pytest.approx(brentq(excess, 1, 10, xtol=1e-13), rel=1e-6)
+    assert mechanism.granularity.scale == pytest.approx(brentq(excess, 1, 10, xtol=1e-13), rel=1e-6)
     sigma = math.sqrt(mechanism.integers.noise.square)
-    assert mechanism.grid.scale < sigma < mechanism.grid.scale * 1.002
+    assert mechanism.granularity.scale < sigma < mechanism.granularity.scale * 1.002
     # It is the smallest: a little less is no longer (1, 1e-6)-DP by the exact law.
     less = events.DiscreteGaussianEvent(Fraction(sigma * (1 - 1e-6)) ** 2, Fraction(1), 1)
     assert divergence.exact_delta(less, 1.0)[0] > 1e-6
@@ -101,7 +101,7 @@ def test_gaussian_sigma_is_analytic_on_the_grid_and_certified_on_integers():
 def test_a_delta_buys_less_laplace_noise():
     """B16: b = D / (epsilon - 2 ln(1 - delta)), exact on the line, certified on the integers."""
     mechanism = discreet.laplace(sensitivity=1, epsilon=0.5, delta=0.01)
-    assert mechanism.grid.scale == pytest.approx(1 / (0.5 - 2 * math.log(0.99)), rel=1e-8)
+    assert mechanism.granularity.scale == pytest.approx(1 / (0.5 - 2 * math.log(0.99)), rel=1e-8)
     assert mechanism.certify().holds
     assert mechanism.guarantee.delta(0.5) <= 0.01
     assert mechanism.std < discreet.laplace(sensitivity=1, epsilon=0.5).std
@@ -121,7 +121,7 @@ def test_pure_epsilon_is_exact():
     ],
 )
 def test_integer_releases_add_the_stated_noise(mechanism, law):
-    released = mechanism.release(np.full(N, 1000), bits=discreet.seeded_rng(40))
+    released = mechanism.release(np.full(N, 1000), rng=discreet.seeded_rng(40))
     assert released.dtype == np.int64
     assert follows(released, lambda k: law.cdf(k - 1000))
     assert not follows(released, lambda k: law.cdf(k - 1001))
@@ -130,11 +130,11 @@ def test_integer_releases_add_the_stated_noise(mechanism, law):
 @pytest.mark.parametrize("value", [0.0, 1 / 3, -1e5 / 7])
 def test_real_releases_add_the_stated_noise(value):
     for mechanism, law in (
-        (discreet.laplace(sensitivity=1.0, epsilon=0.1, on="reals"), stats.laplace(value, 10)),
-        (discreet.gaussian(sensitivity=1.0, sigma=10, on="reals"), stats.norm(value, 10)),
+        (discreet.laplace(sensitivity=1.0, epsilon=0.1, domain="reals"), stats.laplace(value, 10)),
+        (discreet.gaussian(sensitivity=1.0, sigma=10, domain="reals"), stats.norm(value, 10)),
     ):
-        released = mechanism.release(np.full(N, value), bits=discreet.seeded_rng(41))
-        steps = released / mechanism.grid.step
+        released = mechanism.release(np.full(N, value), rng=discreet.seeded_rng(41))
+        steps = released / mechanism.granularity.step
         assert np.array_equal(steps, np.floor(steps))  # multiples of the grid, nothing else
         assert follows(steps, lambda k, m=mechanism, law=law: law.cdf((k + 0.5) * m.grid.step))
 
@@ -148,8 +148,8 @@ def test_scalars_stay_scalars_and_shapes_stay():
 
 
 def test_outputs_are_clamped_at_the_edge_of_the_range():
-    wide = discreet.laplace(sensitivity=1, scale=2**50, on="integers")
-    released = wide.release(np.full(1000, 2**61), bits=discreet.seeded_rng(42))
+    wide = discreet.laplace(sensitivity=1, scale=2**50, domain="integers")
+    released = wide.release(np.full(1000, 2**61), rng=discreet.seeded_rng(42))
     assert np.abs(released).max() <= LARGEST_OUTPUT
 
 
@@ -161,7 +161,7 @@ def test_intervals_hold_the_noise():
     ):
         low, high = mechanism.interval(0.9)
         assert low == -high
-        noise = np.array([mechanism.release(0, bits=discreet.seeded_rng(i)) for i in range(2000)])
+        noise = np.array([mechanism.release(0, rng=discreet.seeded_rng(i)) for i in range(2000)])
         inside = int((np.abs(noise) <= high).sum())
         # The exact coverage is at least 0.9: far fewer would be a proof of the contrary.
         assert stats.binom.cdf(inside, 2000, 0.9) > 1e-9
@@ -170,7 +170,7 @@ def test_intervals_hold_the_noise():
 
 def test_a_mechanism_for_integers_refuses_reals():
     with pytest.raises(OutOfDomain, match="reals"):
-        discreet.laplace(sensitivity=1, epsilon=1, on="integers").release(0.5)
+        discreet.laplace(sensitivity=1, epsilon=1, domain="integers").release(0.5)
 
 
 def test_relations_do_not_mix():
@@ -195,7 +195,7 @@ SCORES = np.array([3, 0, 5, 4])
 )
 def test_choices_have_the_stated_law_by_enumeration(mechanism):
     enumerated = enumerate_sampler(
-        lambda bits: mechanism.release(SCORES, bits=bits), width=3, depth=6
+        lambda bits: mechanism.release(SCORES, rng=bits), width=3, depth=6
     )
     exact = mechanism.probabilities(SCORES)
     for index, mass in enumerated.masses.items():
@@ -209,7 +209,7 @@ def test_choices_have_the_stated_law_by_enumeration(mechanism):
 def test_choices_have_the_stated_frequencies(build):
     mechanism = build(sensitivity=1, epsilon=1)
     bits = discreet.seeded_rng(43)
-    chosen = np.bincount([mechanism.release(SCORES, bits=bits) for _ in range(20_000)], minlength=4)
+    chosen = np.bincount([mechanism.release(SCORES, rng=bits) for _ in range(20_000)], minlength=4)
     for index, p in enumerate(mechanism.probabilities(SCORES)):
         assert frequency(chosen[index], 20_000, p)
     assert mechanism.probabilities(SCORES).sum() == pytest.approx(1, abs=1e-9)
@@ -250,7 +250,7 @@ def test_above_threshold_stops_and_has_the_stated_law():
     mechanism = discreet.above_threshold(sensitivity=1, epsilon=1)
     values = [0, 3, 10, 2]
     bits = discreet.seeded_rng(46)
-    runs = [mechanism.release(values, threshold=5, bits=bits) for _ in range(20_000)]
+    runs = [mechanism.release(values, threshold=5, rng=bits) for _ in range(20_000)]
     stops = [len(run) - 1 if run[-1] else 4 for run in runs]
     assert all(run[:-1].sum() == 0 for run in runs)
     exact = mechanism.probabilities(values, threshold=5)
@@ -262,21 +262,21 @@ def test_above_threshold_stops_and_has_the_stated_law():
 
 def test_above_threshold_with_more_positives_stops_at_the_last():
     mechanism = discreet.above_threshold(sensitivity=1, epsilon=50, positives=2)
-    answers = mechanism.release([100, 0, 100, 100, 0], threshold=50, bits=discreet.seeded_rng(47))
+    answers = mechanism.release([100, 0, 100, 100, 0], threshold=50, rng=discreet.seeded_rng(47))
     assert answers.tolist() == [True, False, True]
 
 
 def test_randomised_response_has_the_stated_law_and_estimates():
     mechanism = discreet.randomized_response(categories=4, epsilon=1)
     truth = np.repeat([0, 1, 2, 3], [50_000, 30_000, 15_000, 5_000])
-    reports = mechanism.release(truth, bits=discreet.seeded_rng(48))
+    reports = mechanism.release(truth, rng=discreet.seeded_rng(48))
     assert frequency((reports[:50_000] == 0).sum(), 50_000, mechanism.keep)
     assert frequency((reports[:50_000] == 3).sum(), 50_000, mechanism.other)
     assert not frequency((reports[:50_000] == 3).sum(), 50_000, mechanism.other * 1.1)
     estimated = mechanism.estimate(np.bincount(reports), 100_000)
     low, high = estimated.interval(1 - 1e-9, guaranteed=True)
     assert np.all((low <= [0.5, 0.3, 0.15, 0.05]) & (high >= [0.5, 0.3, 0.15, 0.05]))
-    enumerated = enumerate_sampler(lambda bits: mechanism.release(2, bits=bits), width=6, depth=3)
+    enumerated = enumerate_sampler(lambda bits: mechanism.release(2, rng=bits), width=6, depth=3)
     for code, mass in enumerated.masses.items():
         p = mechanism.keep if code == 2 else mechanism.other
         assert float(mass) - 1e-12 <= p <= float(mass + enumerated.unresolved) + 1e-12

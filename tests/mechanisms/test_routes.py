@@ -182,7 +182,9 @@ def test_cells_of_grafted_noise():
 @pytest.mark.parametrize("level", [Fraction(1, 2), Fraction(2, 7), Fraction(9, 10)])
 @pytest.mark.parametrize("stride", [1, 2])
 def test_scores_of_flipped_points_are_counts(level, stride):
-    made = private_quantile(level, lower=0, upper=8, grid=1, epsilon=1, method="permute_and_flip")
+    made = private_quantile(
+        level, lower=0, upper=8, granularity=1, epsilon=1, method="permute_and_flip"
+    )
     made = dataclasses.replace(made, stride=stride)
     for data in [(), (3,), (0, 0, 8), (1, 2, 2, 5, 7), (4,) * 6]:
         found = made._scores(np.array(data, dtype=np.int64), 8)
@@ -231,7 +233,7 @@ def test_a_draw_begins_where_it_ends(noise, monkeypatch):
     monkeypatch.setattr(smooth_noise, "invert", spied)
     delta = 1e-6 if noise == "laplace" else 0
     family = smooth_sensitivity(
-        lower=0, upper=1, rows=9, epsilon=1, delta=delta, noise=noise
+        lower=0, upper=1, public_rows=9, epsilon=1, delta=delta, noise=noise
     ).family
     bits = seeded_rng(7)
     draws = [family.draw(Fraction(4001, 4), bits) for _ in range(60)]
@@ -241,7 +243,7 @@ def test_a_draw_begins_where_it_ends(noise, monkeypatch):
 
 
 def test_noise_has_sixteen_steps_at_least():
-    made = smooth_sensitivity(lower=0, upper=2, rows=9, epsilon=100, grid=1)
+    made = smooth_sensitivity(lower=0, upper=2, public_rows=9, epsilon=100, granularity=1)
     assert made.family.multiplier < 1
     assert made.largest_steps == 16
     assert made._least * made.family.multiplier == 16

@@ -61,7 +61,7 @@ def test_bins_move_as_far_as_stated_over_all_neighbours(statistic, empty, replac
             epsilon=1,
             statistic=statistic,
             empty=empty,
-            grid=1,
+            granularity=1,
             relation=relation,
         )
         data = [d for n in range(4) for d in itertools.combinations_with_replacement(range(10), n)]
@@ -80,7 +80,7 @@ def test_bins_move_as_far_as_stated_over_all_neighbours(statistic, empty, replac
 @pytest.mark.parametrize("bins", [1, 3, 4])
 def test_bins_hold_the_statistics_they_say(statistic, bins):
     made = bin_statistics(
-        lower=-5, upper=6, bins=bins, epsilon=1, statistic=statistic, grid=0.5, empty="lower"
+        lower=-5, upper=6, bins=bins, epsilon=1, statistic=statistic, granularity=0.5, empty="lower"
     )
     values = np.sort(np.random.default_rng(2).integers(-10, 13, size=30) / 2)
     steps = ((values + 5) * 2).astype(int)
@@ -99,7 +99,7 @@ def test_bins_hold_the_statistics_they_say(statistic, bins):
 
 def test_released_bins_stay_in_their_bins():
     made = bin_statistics(lower=0, upper=100, bins=4, epsilon=0.1)
-    drawn = np.array([made.release([1, 2, 60], bits=seeded_rng(i)) for i in range(50)])
+    drawn = np.array([made.release([1, 2, 60], rng=seeded_rng(i)) for i in range(50)])
     assert np.all(drawn >= made.bins.edges[:-1])
     assert np.all(drawn <= made.bins.edges[1:])
     sharp = bin_statistics(lower=0, upper=100, bins=4, epsilon=1e4)
@@ -119,7 +119,7 @@ def test_average_of_bins_says_nothing_about_the_data(seed):
 def test_counts_give_quantiles_and_means():
     values = np.random.default_rng(1).exponential(10, size=20_000)
     made = private_bin_counts(lower=0, upper=100, bins=200, epsilon=1)
-    found = made.release(values, bits=seeded_rng(1))
+    found = made.release(values, rng=seeded_rng(1))
     clipped = np.clip(values, 0, 100)
     assert found.quantile() == pytest.approx(np.median(clipped), abs=0.3)
     assert found.quantile(0.9) == pytest.approx(np.quantile(clipped, 0.9), abs=0.8)
@@ -132,14 +132,14 @@ def test_counts_without_values_are_answered():
     made = private_bin_counts(lower=-1, upper=3, bins=4, epsilon=1)
     assert BinnedColumn(edges=(0, 1, 2), counts=(-1, 0)).quantile() == 1
     assert BinnedColumn(edges=(0, 1, 2), counts=(-1, 0)).mean() == 1
-    assert -1 <= made.release([], bits=seeded_rng(1)).quantile() <= 3
+    assert -1 <= made.release([], rng=seeded_rng(1)).quantile() <= 3
     assert BinnedColumn(edges=(0, 1, 2), counts=(10, 0)).quantile(0.25) == 0.25
     assert BinnedColumn(edges=(0, 1, 2), counts=(6, -6)).mean() == 1
 
 
 def test_quantiles_of_noisy_counts_rise():
     found = private_bin_counts(lower=0, upper=10, bins=50, epsilon=0.1).release(
-        np.arange(100) / 10, bits=seeded_rng(1)
+        np.arange(100) / 10, rng=seeded_rng(1)
     )
     curve = [found.quantile(level) for level in np.linspace(0, 1, 101)]
     assert min(found.counts) < 0
@@ -148,7 +148,7 @@ def test_quantiles_of_noisy_counts_rise():
 
 @pytest.mark.parametrize(("relation", "moved"), [(ADD, 1), (REPLACE, 2)])
 def test_counts_move_as_far_as_stated(relation, moved):
-    made = private_bin_counts(lower=0, upper=4, bins=2, epsilon=1, grid=1, relation=relation)
+    made = private_bin_counts(lower=0, upper=4, bins=2, epsilon=1, granularity=1, relation=relation)
     data = [d for n in range(4) for d in itertools.combinations_with_replacement(range(5), n)]
     exact = {d: np.diff(made.bins.ends(np.array(d, dtype=np.int64))) for d in data}
     worst = max(
@@ -221,7 +221,7 @@ def test_mean_of_estimates_is_right_on_average():
     made = aggregate(np.mean, lower=-1, upper=1, groups=50, summary="mean", epsilon=2)
     values = np.full(500, 0.25)
     bits = seeded_rng(8)
-    drawn = np.array([made.release(values, bits=bits) for _ in range(200)])
+    drawn = np.array([made.release(values, rng=bits) for _ in range(200)])
     assert mean_of(drawn, 0.25, made.std**2)
     assert not mean_of(drawn, 0.25 + made.std, made.std**2)
 
@@ -231,7 +231,7 @@ def test_median_of_estimates_depends_on_the_bounds_by_their_logarithm():
     bits = seeded_rng(3)
     for upper in (100, 1e6):
         made = aggregate(np.median, lower=0, upper=upper, groups=100)
-        errors = [made.release(values, bits=bits) - 50 for _ in range(20)]
+        errors = [made.release(values, rng=bits) - 50 for _ in range(20)]
         assert np.sqrt(np.mean(np.square(errors))) < 10
     with pytest.raises(Unsupported):
         _ = made.std
@@ -253,7 +253,7 @@ def test_rows_of_one_owner_stay_together():
     seen = []
     made = aggregate(lambda part: seen.append(sorted(set(part.tolist()))) or 0.0, groups=5)
     owners = np.repeat(np.arange(12), 3)
-    made.release(owners * 10, owners=owners.astype(str), bits=seeded_rng(2))
+    made.release(owners * 10, owners=owners.astype(str), rng=seeded_rng(2))
     assert sorted(itertools.chain(*seen)) == (np.arange(12) * 10).tolist()
 
 

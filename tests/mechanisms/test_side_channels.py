@@ -23,7 +23,7 @@ def test_low_bits_of_reals_separate_nothing(name, scale):
     seeds = iter(range(100))
 
     def run(value, n):
-        return mechanism.release(np.full(n, value), bits=seeded_rng(next(seeds)))
+        return mechanism.release(np.full(n, value), rng=seeded_rng(next(seeds)))
 
     for left, right in (
         (0.0, scale),
@@ -38,7 +38,7 @@ def test_truncated_reals_lie_on_one_grid_whatever_the_input(scale):
     mechanism = discreet.truncated_laplace(sensitivity=scale, epsilon=1, delta=1e-6)
     bits = seeded_rng(50)
     for value in (0.0, scale / 3, 1e3 * scale / 7):
-        released = np.array([mechanism.release(value, bits=bits) for _ in range(200)])
+        released = np.array([mechanism.release(value, rng=bits) for _ in range(200)])
         steps = released / mechanism.scale.step
         assert np.array_equal(steps, np.floor(steps))
         # Both parities occur: the input's own low bits are gone.
@@ -50,13 +50,13 @@ def test_work_is_the_same_whatever_the_noise():
     for mechanism in (
         discreet.laplace(sensitivity=1, epsilon=0.01),
         discreet.laplace(sensitivity=1.5, epsilon=0.01),
-        discreet.gaussian(sensitivity=1, epsilon=0.1, delta=1e-6, on="integers"),
+        discreet.gaussian(sensitivity=1, epsilon=0.1, delta=1e-6, domain="integers"),
         discreet.truncated_laplace(sensitivity=1, epsilon=0.01, delta=1e-3),
     ):
         used = set()
         for seed in range(300):
             bits = CountedBits(seed)
-            mechanism.release(5, bits=bits)
+            mechanism.release(5, rng=bits)
             used.add(bits.drawn)
         assert used == {1}
 
@@ -72,7 +72,7 @@ def test_work_of_choices_does_not_depend_on_the_choice():
         used = set()
         for seed in range(300):
             bits = CountedBits(seed)
-            mechanism.release(scores, bits=bits)
+            mechanism.release(scores, rng=bits)
             used.add(bits.drawn)
         # A rejected uniform integer (three heads do not divide 2**64) is one in 10**19.
         assert len(used) == 1
@@ -85,6 +85,6 @@ def test_work_of_above_threshold_does_not_tell_where_it_stopped():
         bits = CountedBits(first)
         values = np.zeros(10, dtype=int)
         values[first] = 1000
-        mechanism.release(values, threshold=500, bits=bits)
+        mechanism.release(values, threshold=500, rng=bits)
         used.add(bits.drawn)
     assert used == {11}

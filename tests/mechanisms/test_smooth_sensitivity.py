@@ -38,12 +38,12 @@ from tests.distributions import follows
 
 SMALL = [(1, 4), (2, 4), (3, 3), (4, 2)]
 TRIMMED = [
-    (TrimmedMean(rows=rows, below=below, above=above), span)
+    (TrimmedMean(public_rows=rows, below=below, above=above), span)
     for rows, span in SMALL
     for below in range(rows)
     for above in range(rows - below)
 ]
-VARIANCES = [(SmoothVariance(rows=rows), span) for rows, span in SMALL[1:]]
+VARIANCES = [(SmoothVariance(public_rows=rows), span) for rows, span in SMALL[1:]]
 KINDS = [
     {"epsilon": 1},
     {"epsilon": 0.05, "order": 8},
@@ -60,7 +60,7 @@ KINDS = [
 
 
 def median(**options):
-    return smooth_sensitivity("median", lower=0, upper=100, rows=99, **options)
+    return smooth_sensitivity("median", lower=0, upper=100, public_rows=99, **options)
 
 
 @lru_cache(maxsize=64)
@@ -118,7 +118,7 @@ def test_a_variance_of_large_numbers_is_exact():
     values = np.sort(np.random.default_rng(1).integers(0, 1 << 40, 1000))
     whole = [int(v) for v in values]
     exact = Fraction(1000 * sum(v * v for v in whole) - sum(whole) ** 2, 1000 * 999)
-    assert SmoothVariance(rows=1000).value(values) == exact
+    assert SmoothVariance(public_rows=1000).value(values) == exact
 
 
 def test_the_pair_that_local_sensitivity_gives_away():
@@ -248,7 +248,7 @@ def released(mechanism, codes):
 def test_releases_of_neighbours_keep_the_guarantee(name, kind):
     """From end to end: snapped values, bound, multiplier, rounding and clipping, exactly."""
     grid, points = (4, (0, 5, 6, 9, 15)) if name == "variance" else (2**-4, (0, 300, 333, 960))
-    mechanism = smooth_sensitivity(name, lower=0, upper=60, grid=grid, rows=3, **kind)
+    mechanism = smooth_sensitivity(name, lower=0, upper=60, granularity=grid, public_rows=3, **kind)
     laws = {
         data: released(mechanism, np.array(data))
         for data in itertools.combinations_with_replacement(points, 3)
@@ -279,7 +279,7 @@ def test_angles_are_enclosed():
 def test_releases_are_near_the_truth_and_on_the_grid(name):
     values = np.random.default_rng(5).normal(40, 8, 2000).clip(0, 100)
     options = {"quantile": {"quantile": 0.9}, "trimmed_mean": {"trim": 100}}.get(name, {})
-    mechanism = smooth_sensitivity(name, lower=0, upper=100, rows=2000, epsilon=2, **options)
+    mechanism = smooth_sensitivity(name, lower=0, upper=100, public_rows=2000, epsilon=2, **options)
     truth = {
         "median": np.median(values),
         "quantile": np.quantile(values, 0.9),
@@ -287,7 +287,7 @@ def test_releases_are_near_the_truth_and_on_the_grid(name):
         "mean": values.mean(),
         "variance": values.var(ddof=1),
     }[name]
-    found = [mechanism.release(values, bits=seeded_rng(i)) for i in range(40)]
+    found = [mechanism.release(values, rng=seeded_rng(i)) for i in range(40)]
     assert np.median(found) == pytest.approx(truth, abs=mechanism.forecast(values) + 0.1)
     unit = mechanism.column.step**mechanism.statistic.power
     assert all((one / unit).is_integer() for one in found)
@@ -298,7 +298,12 @@ def test_a_quiet_median_gets_little_noise():
     """M24: on uniform data the smooth sensitivity is far below the global one, 100."""
     values = np.random.default_rng(1).uniform(0, 100, 999)
     mechanism = smooth_sensitivity(
-        lower=0, upper=100, rows=999, epsilon=1, delta=1e-6, smoothness=1 / (2 * math.log(2e6))
+        lower=0,
+        upper=100,
+        public_rows=999,
+        epsilon=1,
+        delta=1e-6,
+        smoothness=1 / (2 * math.log(2e6)),
     )
     codes = mechanism.column.sorted(values)
     assert 0.7 < float(mechanism.bound(codes)) * mechanism.column.step < 2.5
@@ -306,7 +311,7 @@ def test_a_quiet_median_gets_little_noise():
 
 def test_a_million_values_take_few_widths():
     rng = np.random.default_rng(3)
-    mechanism = smooth_sensitivity(lower=0, upper=100, rows=10**6, epsilon=1)
+    mechanism = smooth_sensitivity(lower=0, upper=100, public_rows=10**6, epsilon=1)
     codes = mechanism.column.sorted(rng.normal(50, 10, 10**6))
     assert float(mechanism.bound(codes)) * mechanism.column.step < 1e-3
     same = np.full(10**6, 7)
@@ -314,12 +319,12 @@ def test_a_million_values_take_few_widths():
 
 
 def test_the_same_noise_in_every_unit():
-    metres = smooth_sensitivity(lower=0, upper=128, rows=9, epsilon=1, grid=2**-10)
-    steps = smooth_sensitivity(lower=0, upper=2**17, rows=9, epsilon=1, grid=1)
+    metres = smooth_sensitivity(lower=0, upper=128, public_rows=9, epsilon=1, granularity=2**-10)
+    steps = smooth_sensitivity(lower=0, upper=2**17, public_rows=9, epsilon=1, granularity=1)
     values = np.linspace(5, 90, 9)
     for seed in range(5):
-        left = metres.release(values, bits=seeded_rng(seed))
-        assert left * 2**10 == steps.release(values * 2**10, bits=seeded_rng(seed))
+        left = metres.release(values, rng=seeded_rng(seed))
+        assert left * 2**10 == steps.release(values * 2**10, rng=seeded_rng(seed))
 
 
 @pytest.mark.parametrize(("epsilon", "spread"), [(0.1, 1.68), (0.5, 1.63), (1, 1.57), (2, 1.53)])
@@ -338,11 +343,11 @@ def test_what_is_refused():
     with pytest.raises(InvalidArgument, match="public number of rows"):
         median(epsilon=1, relation=NeighboringRelation.ADD_REMOVE)
     with pytest.raises(InvalidArgument, match="quantile"):
-        smooth_sensitivity("quantile", lower=0, upper=1, rows=3, epsilon=1)
+        smooth_sensitivity("quantile", lower=0, upper=1, public_rows=3, epsilon=1)
     with pytest.raises(InvalidArgument, match="trim"):
-        smooth_sensitivity("median", lower=0, upper=1, rows=3, epsilon=1, trim=1)
+        smooth_sensitivity("median", lower=0, upper=1, public_rows=3, epsilon=1, trim=1)
     with pytest.raises(InvalidArgument, match="one of 3 rows"):
-        smooth_sensitivity("trimmed_mean", lower=0, upper=1, rows=3, epsilon=1, trim=2)
+        smooth_sensitivity("trimmed_mean", lower=0, upper=1, public_rows=3, epsilon=1, trim=2)
     with pytest.raises(InvalidArgument, match="delta"):
         median(epsilon=1, noise="laplace")
     with pytest.raises(InvalidArgument, match="no delta"):
@@ -351,12 +356,12 @@ def test_what_is_refused():
         median(epsilon=1, delta=1e-6, smoothness=0.9)
     with pytest.raises(InvalidArgument, match="coarser grid"):
         smooth_sensitivity(
-            "variance", lower=0, upper=1, rows=5, epsilon=1, delta=1e-6, noise="gaussian"
+            "variance", lower=0, upper=1, public_rows=5, epsilon=1, delta=1e-6, noise="gaussian"
         )
     with pytest.raises(InvalidArgument, match="no privacy"):
         median(epsilon=1000)
     with pytest.raises(InvalidArgument, match="'mode'"):
-        smooth_sensitivity("mode", lower=0, upper=1, rows=3, epsilon=1)
+        smooth_sensitivity("mode", lower=0, upper=1, public_rows=3, epsilon=1)
     with pytest.raises(InvalidArgument, match="power of two"):
         median(epsilon=1, grid=0.1)
     with pytest.raises(OutOfDomain, match="rows"):
@@ -366,11 +371,11 @@ def test_what_is_refused():
 
 
 def test_a_statistic_of_ones_own():
-    own = TrimmedMean(rows=99, below=40, above=30)
-    mechanism = smooth_sensitivity(own, lower=0, upper=100, rows=99, epsilon=1)
+    own = TrimmedMean(public_rows=99, below=40, above=30)
+    mechanism = smooth_sensitivity(own, lower=0, upper=100, public_rows=99, epsilon=1)
     assert "trimmed" in repr(mechanism)
     with pytest.raises(InvalidArgument, match="99"):
-        smooth_sensitivity(own, lower=0, upper=100, rows=98, epsilon=1)
+        smooth_sensitivity(own, lower=0, upper=100, public_rows=98, epsilon=1)
 
 
 def test_a_family_names_its_limits():
@@ -381,6 +386,6 @@ def test_a_family_names_its_limits():
 @pytest.mark.parametrize("wrong", [None, 3, ["median"], object])
 def test_a_statistic_that_is_none_is_named(wrong):
     with pytest.raises(InvalidArgument, match="statistic must be 'median'"):
-        smooth_sensitivity(wrong, lower=0, upper=100, rows=99, epsilon=1)
+        smooth_sensitivity(wrong, lower=0, upper=100, public_rows=99, epsilon=1)
     with pytest.raises(InvalidArgument, match="statistic must be 'median'"):
         trimmed(wrong, 9, None, None)

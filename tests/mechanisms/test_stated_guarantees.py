@@ -23,14 +23,14 @@ MENU = {"a": discreet.pure_dp(1, relation=NeighboringRelation.REPLACE_ONE)}
 def test_the_event_of_normal_noise_is_relative_to_the_sensitivity():
     asked = {"sensitivity": 3, "mu": Fraction(1, 4)}
     for on in ("integers", "reals"):
-        made = discreet.gaussian(**asked, on=on)
+        made = discreet.gaussian(**asked, domain=on)
         assert made.guarantee.event == events.GaussianEvent(Fraction(4))
     assert made.std == pytest.approx(12, rel=1e-9)
-    made = discreet.gaussian(sensitivity=3, sigma=6, on="reals")
+    made = discreet.gaussian(sensitivity=3, sigma=6, domain="reals")
     assert made.guarantee.event == events.GaussianEvent(Fraction(2))
-    made = discreet.gaussian(sensitivity=3, sigma=6, on="integers")
+    made = discreet.gaussian(sensitivity=3, sigma=6, domain="integers")
     assert made.guarantee.event == events.DiscreteGaussianEvent(Fraction(36), Fraction(9), 9)
-    made = discreet.gaussian(sensitivity=3, rho=Fraction(1, 8), on="integers")
+    made = discreet.gaussian(sensitivity=3, rho=Fraction(1, 8), domain="integers")
     assert made.guarantee.event == events.DiscreteGaussianEvent(Fraction(36), Fraction(9), 9)
 
 
@@ -39,14 +39,14 @@ def test_a_scale_is_worth_its_epsilon():
     assert made.target == (Fraction(3, 2), 0)
     assert made.guarantee.epsilon() == 1.5
     assert made.integers.noise.scale == 2
-    assert made.grid.scale == 2
+    assert made.granularity.scale == 2
     for delta in (1, -0.5):
         with pytest.raises(InvalidArgument, match="delta"):
             discreet.laplace(sensitivity=3, scale=2, delta=delta)
 
 
 def test_the_width_of_bounded_noise_is_in_the_unit_of_the_data():
-    made = bounded_laplace(lower=0, upper=1, sensitivity=1, epsilon=Fraction(1, 2), on="reals")
+    made = bounded_laplace(lower=0, upper=1, sensitivity=1, epsilon=Fraction(1, 2), domain="reals")
     assert made.width == pytest.approx(2, rel=1e-9)  # as wide as the bounds: the usual scale
     made = bounded_laplace(lower=0, upper=8, sensitivity=8, epsilon=Fraction(1, 2))
     assert made.width == 16

@@ -121,7 +121,7 @@ def test_noise_says_what_it_is():
     unit = NeighboringRelation.ADD_REMOVE.value
     on = f"integers with scale 1, or reals in steps of {pure.grid.step:.3g} with scale 1"
     assert repr(pure) == f"laplace(epsilon 1, {unit}; std {pure.std:.4g}; on {on})"
-    on = f"integers with sigma 1, or reals in steps of {rho.grid.step:.3g} with sigma 1"
+    on = f"integers with sigma 1, or reals in steps of {rho.granularity.step:.3g} with sigma 1"
     assert repr(rho) == f"gaussian(rho 0.5, {unit}; std {rho.std:.4g}; on {on})"
     both = discreet.gaussian(sensitivity=1, epsilon=1, delta=1e-6)
     assert repr(both).startswith(f"gaussian(epsilon 1, delta 1e-06, {unit}; std ")
@@ -136,11 +136,11 @@ def test_noise_says_what_it_is():
 
 def test_deviations_of_gaussian_noise():
     """Rounding continuous noise to whole numbers adds the variance of a rounding, 1/12."""
-    rounded = discreet.gaussian(sensitivity=3, mu=0.5, on="integers")
+    rounded = discreet.gaussian(sensitivity=3, mu=0.5, domain="integers")
     assert rounded.std == pytest.approx(math.sqrt(36 + 1 / 12), rel=1e-12)
-    assert discreet.gaussian(sensitivity=3, mu=0.5, on="reals").std == pytest.approx(6)
-    assert discreet.gaussian(sensitivity=1, sigma=3, on="reals").std == pytest.approx(3)
-    assert discreet.gaussian(sensitivity=4, rho=0.5, on="reals").std == pytest.approx(4)
+    assert discreet.gaussian(sensitivity=3, mu=0.5, domain="reals").std == pytest.approx(6)
+    assert discreet.gaussian(sensitivity=1, sigma=3, domain="reals").std == pytest.approx(3)
+    assert discreet.gaussian(sensitivity=4, rho=0.5, domain="reals").std == pytest.approx(4)
 
 
 # -- wrappers say what their noise says ------------------------------------------------------
@@ -156,7 +156,9 @@ def test_best_noise_speaks_for_the_chosen():
 
 @pytest.mark.parametrize("statistic", ["median", "largest"])
 def test_bins_state_the_noise_of_one_bin(statistic):
-    made = bin_statistics(lower=0, upper=64, bins=4, epsilon=1, statistic=statistic, grid=0.5)
+    made = bin_statistics(
+        lower=0, upper=64, bins=4, epsilon=1, statistic=statistic, granularity=0.5
+    )
     width = 15.5  # steps of 0.5 from 0 to 64 are 129 numbers: at most 33, or 32 steps, in a bin
     factor = 0.5 if statistic == "median" else 1
     scale = factor * (width + 0.5)
@@ -214,7 +216,7 @@ def test_key_selection_says_what_it_is():
 
 def test_chosen_quantiles_have_no_deviation():
     with pytest.raises(Unsupported, match="standard deviation"):
-        _ = private_quantiles(levels=[0.5], lower=0, upper=1, epsilon=1).std
+        _ = private_quantiles(q=[0.5], lower=0, upper=1, epsilon=1).std
 
 
 # -- noise that follows the data -------------------------------------------------------------
@@ -233,7 +235,7 @@ def test_tails_hold_the_stated_share(name, level):
     """The density, integrated between the bounds with another routine."""
     from scipy.integrate import quad
 
-    made = smooth_sensitivity(lower=0, upper=1, rows=99, epsilon=1, **FAMILIES[name])
+    made = smooth_sensitivity(lower=0, upper=1, public_rows=99, epsilon=1, **FAMILIES[name])
     end = made.family.tail(level)
     share, _ = quad(lambda z: float(np.exp(made.family.log_density(np.array(z)))), 0, end)
     assert 2 * share == pytest.approx(level, rel=1e-6)
@@ -246,21 +248,23 @@ def test_tails_hold_the_stated_share(name, level):
 
 def test_deviations_of_the_families():
     std = {
-        name: smooth_sensitivity(lower=0, upper=1, rows=99, epsilon=1, **options).family.std
+        name: smooth_sensitivity(lower=0, upper=1, public_rows=99, epsilon=1, **options).family.std
         for name, options in FAMILIES.items()
     }
     # The variance of two-sided Lomax noise is 2 / ((k - 1)(k - 2)).
     assert std == {"laplace": math.sqrt(2), "gaussian": 1, "lomax": 1, "cauchy": math.inf}
-    two = smooth_sensitivity(lower=0, upper=1, rows=99, epsilon=1, order=2)
+    two = smooth_sensitivity(lower=0, upper=1, public_rows=99, epsilon=1, order=2)
     assert two.family.std == math.inf
     assert two.smoothness == pytest.approx(0.5, rel=1e-12)
 
 
 def test_smooth_noise_says_what_it_is():
-    pure = smooth_sensitivity("quantile", quantile=0.25, lower=0, upper=1, rows=99, epsilon=1)
+    pure = smooth_sensitivity(
+        "quantile", quantile=0.25, lower=0, upper=1, public_rows=99, epsilon=1
+    )
     assert pure.guarantee == discreet.pure_dp(1, relation=NeighboringRelation.REPLACE_ONE)
     assert repr(pure) == f"smooth(quantile 0.25, lomax noise; {pure.guarantee!r})"
-    both = smooth_sensitivity(lower=0, upper=1, rows=99, epsilon=1, delta=1e-6)
+    both = smooth_sensitivity(lower=0, upper=1, public_rows=99, epsilon=1, delta=1e-6)
     assert both.guarantee == discreet.approx_dp(1, 1e-6, relation=NeighboringRelation.REPLACE_ONE)
     assert repr(both) == f"smooth(median, laplace noise; {both.guarantee!r})"
     for wrong in ({"statistic": "quantile"}, {"quantile": 0.25}):
@@ -271,14 +275,14 @@ def test_smooth_noise_says_what_it_is():
 @pytest.mark.parametrize("share", [0.25, 0.5])
 def test_test_and_answer_cost_what_was_asked(share):
     made = propose_test_release(
-        lower=0, upper=1, rows=99, epsilon=2, delta=1e-6, bound=0.5, test=share
+        lower=0, upper=1, public_rows=99, epsilon=2, delta=1e-6, bound=0.5, test=share
     )
     assert made.guarantee == discreet.approx_dp(2, 1e-6, relation=NeighboringRelation.REPLACE_ONE)
     assert (made.test, made.answer) == (2 * Fraction(share), 2 * (1 - Fraction(share)))
 
 
 def test_weighted_noise_is_bounded_by_that_of_the_global_sensitivity():
-    made = weighted_sensitivity(lower=0, upper=100, rows=99, epsilon=2, delta=1e-6)
+    made = weighted_sensitivity(lower=0, upper=100, public_rows=99, epsilon=2, delta=1e-6)
     low, high = made.interval(LEVEL)
     assert low == -high
     assert high == pytest.approx(100 / 2 * math.log(10) + made.column.step, rel=1e-6)

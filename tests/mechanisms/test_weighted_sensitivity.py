@@ -81,7 +81,7 @@ def test_noise_of_a_release():
     share = float(mechanism.share)
     scale = (1 - share) * (100 / 98) + share * 20_000
     bits = seeded_rng(4)
-    sample = np.array([mechanism.release(values, bits=bits) - 50 for _ in range(3000)])
+    sample = np.array([mechanism.release(values, rng=bits) - 50 for _ in range(3000)])
 
     def cdf(x, stretch=1.0):
         z = np.asarray(x) / (scale * stretch)
@@ -104,7 +104,7 @@ def test_blurring_never_helps_and_must_not_go_below():
     plain, blurred = median(), median(blur=(1, 2))
     assert blurred.share == plain.share
     assert blurred.forecast(values) > plain.forecast(values)
-    assert 0 <= blurred.release(values, bits=seeded_rng(1)) <= 100
+    assert 0 <= blurred.release(values, rng=seeded_rng(1)) <= 100
     with pytest.raises(InvalidArgument, match="no guarantee"):
         median(blur=(0.9, 2))
 
@@ -122,6 +122,6 @@ def test_what_is_refused():
     with pytest.raises(InvalidArgument, match="REPLACE_ONE"):
         median(relation=NeighboringRelation.ADD_REMOVE)
     with pytest.raises(InvalidArgument, match="variance"):
-        weighted_sensitivity("variance", lower=0, upper=1, rows=3, epsilon=1, delta=0.1)
+        weighted_sensitivity("variance", lower=0, upper=1, public_rows=3, epsilon=1, delta=0.1)
     with pytest.raises(InvalidArgument, match="delta"):
         median(delta=0)

@@ -32,7 +32,7 @@ LEVELS = ("open", "strict")
 
 
 def audited(case, samples):
-    return audit_case(case, failure=FAMILY / 20, samples=samples, seed=3)
+    return audit_case(case, failure_probability=FAMILY / 20, samples=samples, seed=3)
 
 
 # ── votes ────────────────────────────────────────────────────────────────────────────────────────
@@ -78,7 +78,7 @@ def canary(collector, level, label):
 def ones(collector, votes, n, seed):
     """How many of the items of a run get the label 1."""
     plan = turns(collector, runs=n)
-    found = plan.publish(np.tile(votes, (n * ITEMS, 1)), bits=seeded_rng(seed))
+    found = plan.publish(np.tile(votes, (n * ITEMS, 1)), rng=seeded_rng(seed))
     return found.labels.reshape(n, ITEMS).sum(axis=1)
 
 
@@ -163,7 +163,7 @@ def fitted(plan, levels, n, seed):
     targets, bits = np.ones(len(levels)), seeded_rng(seed)
     return np.array(
         [
-            descend_personal(steps, targets, np.array(levels), plan=plan, bits=bits)[0]
+            descend_personal(steps, targets, np.array(levels), plan=plan, rng=bits)[0]
             for _ in range(n)
         ]
     )

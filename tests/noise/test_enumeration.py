@@ -99,10 +99,10 @@ def one_round(monkeypatch, sampler, *, width, depth):
 
     monkeypatch.setattr(blocks._Draw, "of", classmethod(of))
 
-    def run(bits):
+    def run(rng):
         calls.clear()
         try:
-            return sampler(bits)
+            return sampler(rng)
         except Rejected:
             return None
 

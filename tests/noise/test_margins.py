@@ -88,9 +88,9 @@ def test_short_coins_beside_their_border(monkeypatch):
     decided = []
 
     class Noted(LazyUniform):
-        def __init__(self, source, *, value, bits):
+        def __init__(self, source, *, value, rng):
             decided.append(value)
-            super().__init__(source, value=value, bits=bits)
+            super().__init__(source, value=value, bits=rng)
 
     class Every:
         width = 12
@@ -220,7 +220,7 @@ def proposal(law, monkeypatch, *, exact_place, **given):
     )
     draw = blocks._Draw(
         law=law,
-        bits=seeded_rng(1),
+        rng=seeded_rng(1),
         negative=np.zeros(len(given["blocks"]), dtype=bool),
         lazy={},
         **given,
@@ -295,7 +295,7 @@ def test_sums_beside_a_whole_number(monkeypatch, longest, exact, negative):
     magnitudes = np.array([first, longest + unit / 2])
     draw = blocks._Draw(
         law=law,
-        bits=seeded_rng(1),
+        rng=seeded_rng(1),
         blocks=(magnitudes // 16).astype(np.int64),
         negative=np.full(2, negative),
         places=np.floor(magnitudes % 16 / unit).astype(np.int64),

@@ -192,7 +192,7 @@ def test_acceptance_in_blocks(monkeypatch, word, accepted):
     for place in range(1, 16):
         power = Fraction(place * (2 * 1600 + place), 2 * 4096**2)
         draw = blocks._Draw.of(law, 1, seeded_rng(1), place_bits=4)
-        draw.bits = Same(word)
+        draw.rng = Same(word)
         draw.blocks, draw.places = np.array([100]), np.array([place])
         draw.coins, draw.coin_bits = np.array([exp_minus(power, 20)[0]]), 20
         assert draw._flip(0, exact_place=True) == accepted

@@ -45,9 +45,9 @@ def test_draws_by_enumeration(p, width):
     """Every string of short words: cut words are refined until they are clear."""
     law = Patterns.of(p, 3, 4)
 
-    def sampler(bits):
+    def sampler(rng):
         out = np.empty(1, dtype=np.uint8)
-        law.draw(out, bits)
+        law.draw(out, rng)
         return int(out[0])
 
     found = enumerate_sampler(sampler, width=width, depth=5)
@@ -62,9 +62,9 @@ def test_enumeration_sees_a_remainder_that_is_rounded(monkeypatch):
     law = Patterns.of(Fraction(5, 32), 3, 4)
     monkeypatch.setattr(Patterns, "_decide", lambda _self, _uniform, first: first)
 
-    def sampler(bits):
+    def sampler(rng):
         out = np.empty(1, dtype=np.uint8)
-        law.draw(out, bits)
+        law.draw(out, rng)
         return int(out[0])
 
     found = enumerate_sampler(sampler, width=3, depth=5)
@@ -73,7 +73,7 @@ def test_enumeration_sees_a_remainder_that_is_rounded(monkeypatch):
 
 def test_rows_have_the_stated_frequency_in_every_column():
     rows, columns = 40_000, 13
-    packed = packed_bernoulli(OUE, rows=rows, columns=columns, bits=seeded_rng(1))
+    packed = packed_bernoulli(OUE, rows=rows, columns=columns, rng=seeded_rng(1))
     assert packed.shape == (rows, 2)
     ones = np.unpackbits(packed, axis=1, bitorder="little")
     assert not ones[:, columns:].any()  # padding
@@ -88,21 +88,21 @@ def test_rows_have_the_stated_frequency_in_every_column():
 
 def test_chunks_are_all_filled(monkeypatch):
     monkeypatch.setattr(coins, "_CHUNK", 16)
-    packed = packed_bernoulli(1, rows=11, columns=20, bits=seeded_rng(2))
+    packed = packed_bernoulli(1, rows=11, columns=20, rng=seeded_rng(2))
     assert packed.tolist() == [[255, 255, 15]] * 11
     for shape in ((0, 20), (5, 0)):
-        assert packed_bernoulli(1, rows=shape[0], columns=shape[1], bits=seeded_rng(2)).size == 0
+        assert packed_bernoulli(1, rows=shape[0], columns=shape[1], rng=seeded_rng(2)).size == 0
 
 
 def test_short_words_give_the_same_law():
-    packed = packed_bernoulli(OUE, rows=20_000, columns=8, bits=SeededRandomSource(3, width=5))
+    packed = packed_bernoulli(OUE, rows=20_000, columns=8, rng=SeededRandomSource(3, width=5))
     assert frequency(np.bitwise_count(packed).sum(), 160_000, OUE)
 
 
 @pytest.mark.parametrize("p", [Fraction(1, 3), Fraction(1, 1 << 65), 1.5, -1])
 def test_only_dyadic_probabilities(p):
     with pytest.raises(InvalidArgument, match="p must"):
-        packed_bernoulli(p, rows=1, columns=1, bits=seeded_rng(4))
+        packed_bernoulli(p, rows=1, columns=1, rng=seeded_rng(4))
 
 
 @pytest.mark.parametrize("exponent", [Fraction(1, 10), Fraction(1), Fraction(20), Fraction(100)])

@@ -86,7 +86,7 @@ def test_five_eighths_of_a_word_are_a_place_and_the_rest_is_a_coin(monkeypatch):
 
 def test_coins_are_made_2_to_the_18_bytes_at_a_time():
     bits = Asked()
-    packed_bernoulli(Fraction(1, 2), rows=(1 << 18) + 1, columns=8, bits=bits)
+    packed_bernoulli(Fraction(1, 2), rows=(1 << 18) + 1, columns=8, rng=bits)
     assert bits.counts == [1 << 16, 1]
 
 

@@ -26,17 +26,17 @@ class Buffered:
         return self._buffer[self._next - count : self._next]
 
 
-def words_of_two_processes(bits, count):
-    bits.words(count)  # anything that could be buffered is buffered before the fork
+def words_of_two_processes(rng, count):
+    rng.words(count)  # anything that could be buffered is buffered before the fork
     read, write = os.pipe()
     child = os.fork()
     if child == 0:
         try:
-            os.write(write, bits.words(count)[-256:].tobytes())
+            os.write(write, rng.words(count)[-256:].tobytes())
         finally:
             os._exit(0)
     os.close(write)
-    mine = bits.words(count)[-256:]
+    mine = rng.words(count)[-256:]
     theirs = np.frombuffer(os.read(read, 8 * 256), dtype=np.uint64)
     os.close(read)
     os.waitpid(child, 0)
@@ -119,11 +119,11 @@ class Wordless:
 @pytest.mark.parametrize(
     "bits", [5, "seed", np.random.default_rng(1), Wordless(), seeded_rng, True]
 )
-def test_what_gives_no_words_is_refused_before_anything_is_drawn(bits):
-    said = f"bits must be left out, or seeded(n) for a simulation, not {type(bits).__name__}."
+def test_what_gives_no_words_is_refused_before_anything_is_drawn(rng):
+    said = f"rng must be left out, or seeded(n) for a simulation, not {type(rng).__name__}."
     with pytest.raises(InvalidArgument) as refused:
-        source_of(bits)
+        source_of(rng)
     assert str(refused.value) == said
     with pytest.raises(InvalidArgument) as refused:
-        laplace(sensitivity=1, epsilon=1).release(3, bits=bits)
+        laplace(sensitivity=1, epsilon=1).release(3, rng=rng)
     assert str(refused.value) == said

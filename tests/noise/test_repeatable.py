@@ -55,7 +55,7 @@ SAMPLERS = {
     ),
     "coins of an exponential": lambda bits: bernoulli_exp(np.arange(SIZE), Fraction(1, 100), bits),
     "packed coins": lambda bits: packed_bernoulli(
-        Fraction(314573, 1 << 20), rows=40, columns=21, bits=bits
+        Fraction(314573, 1 << 20), rows=40, columns=21, rng=bits
     ),
     "choices": lambda bits: np.array(
         [exponential_choice(SCORES, Fraction(1, 3), bits) for _ in range(SIZE)]

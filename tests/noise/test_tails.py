@@ -255,8 +255,6 @@ def test_intervals_of_no_level_hold_one_number():
 
 def test_coins_of_the_finest_probability():
     fine = Fraction(1, 1 << 64)
-    assert not packed_bernoulli(
-        fine, rows=50, columns=9, bits=SeededRandomSource(1, width=16)
-    ).any()
+    assert not packed_bernoulli(fine, rows=50, columns=9, rng=SeededRandomSource(1, width=16)).any()
     with pytest.raises(InvalidArgument, match=r"multiple of 2\*\*-64"):
-        packed_bernoulli(fine / 2, rows=1, columns=1, bits=seeded_rng(1))
+        packed_bernoulli(fine / 2, rows=1, columns=1, rng=seeded_rng(1))

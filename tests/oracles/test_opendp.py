@@ -21,7 +21,7 @@ def integer_vectors():
 def test_the_same_laplace_law_and_price(scale):
     peer = dp.m.make_laplace(integer_vectors(), dp.l1_distance(T=int), scale=scale)
     assert follows(np.array(peer([0] * N)), DiscreteLaplace(scale).cdf)
-    ours = discreet.laplace(sensitivity=3, scale=scale, on="integers").guarantee
+    ours = discreet.laplace(sensitivity=3, scale=scale, domain="integers").guarantee
     assert ours.epsilon() == pytest.approx(peer.map(3), rel=1e-12)
 
 
@@ -29,7 +29,7 @@ def test_the_same_laplace_law_and_price(scale):
 def test_the_same_gaussian_law_and_price(sigma):
     peer = dp.m.make_gaussian(integer_vectors(), dp.l2_distance(T=float), scale=sigma)
     assert follows(np.array(peer([0] * N)), DiscreteGaussian(sigma).cdf)
-    ours = discreet.gaussian(sensitivity=2, sigma=sigma, on="integers").guarantee
+    ours = discreet.gaussian(sensitivity=2, sigma=sigma, domain="integers").guarantee
     # OpenDP states rho; ours is the same Rényi curve, rho * order.
     assert ours.rdp(5.0) == pytest.approx(5 * peer.map(2.0), rel=1e-9)
 

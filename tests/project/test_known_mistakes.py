@@ -26,8 +26,8 @@ from discreet import (
 
 COLUMNS = {
     "age": discreet.integer(lower=0, upper=120),
-    "sex": discreet.category(["f", "m"], other=False),
-    "income": discreet.real(lower=0, upper=100_000, grid=0.25),
+    "sex": discreet.category(["f", "m"], include_other=False),
+    "income": discreet.real(lower=0, upper=100_000, granularity=0.25),
 }
 
 
@@ -66,9 +66,9 @@ def refused(call, words, account=None):
         ({"columns": {"age": int}}, "columns['age'] must be declared by integer, real"),
         ({"unit": 3}, "unit must be one column's name, got int"),
         ({"unit": ["person"]}, "unit must be one column's name, got list"),
-        ({"rows_per_unit": None}, "rows_per_unit must be given"),
+        ({"max_rows_per_unit": None}, "max_rows_per_unit must be given"),
         ({"unit": None}, "unit must name the column that says whose a row is"),
-        ({"rows_per_unit": "2"}, "rows_per_unit must be a whole number, got str"),
+        ({"max_rows_per_unit": "2"}, "max_rows_per_unit must be a whole number, got str"),
         ({"account": "survey"}, "account must come from a ledger"),
         ({"account": discreet.pure_dp(1)}, "account must come from a ledger"),
         ({"relation": "add"}, "relation must be ADD_REMOVE or REPLACE_ONE, got 'add'"),
@@ -78,7 +78,7 @@ def refused(call, words, account=None):
     ],
 )
 def test_a_table_that_cannot_be_opened(file, account, given, words):
-    usual = {"columns": COLUMNS, "unit": "person", "rows_per_unit": 2, "account": account}
+    usual = {"columns": COLUMNS, "unit": "person", "max_rows_per_unit": 2, "account": account}
     refused(lambda: discreet.table(file, **{**usual, **given}).count(epsilon=1), words, account)
 
 
@@ -108,7 +108,7 @@ def test_a_file_that_is_something_else(tmp_path, account, name, text, words):
     path.write_text(text, encoding="utf-8")
     refused(
         lambda: discreet.table(
-            path, columns=COLUMNS, unit="person", rows_per_unit=2, account=account
+            path, columns=COLUMNS, privacy_unit="person", max_rows_per_unit=2, account=account
         ).count(epsilon=0.1),
         words,
         account,
@@ -149,8 +149,8 @@ def test_a_file_that_is_something_else(tmp_path, account, name, text, words):
         (lambda t: t.suggest_bounds("age", outermost=5, epsilon=1), "outermost must be a list"),
         (lambda t: t.suggest_bounds("age", outermost=(5,), epsilon=1), "outermost must be a pair"),
         (
-            lambda t: t.discover(by="sex", groups_per_unit=0, epsilon=1, delta=1e-6),
-            "groups_per_unit must be",
+            lambda t: t.discover(by="sex", max_groups_per_unit=0, epsilon=1, delta=1e-6),
+            "max_groups_per_unit must be",
         ),
         (lambda t: t.count(epsilon=Decimal("sNaN")), "epsilon must be finite, got sNaN"),
         (lambda t: t.count(epsilon=Decimal("1E-99999999")), "must have at most 4,000 digits"),
@@ -159,7 +159,9 @@ def test_a_file_that_is_something_else(tmp_path, account, name, text, words):
     ],
 )
 def test_a_question_that_cannot_be_answered(file, account, ask_it, words):
-    table = discreet.table(file, columns=COLUMNS, unit="person", rows_per_unit=2, account=account)
+    table = discreet.table(
+        file, columns=COLUMNS, privacy_unit="person", max_rows_per_unit=2, account=account
+    )
     refused(lambda: ask_it(table), words, account)
 
 
@@ -184,8 +186,8 @@ MEMBERS = local.CollectionSpec(randomiser=COLOURS)
     ("call", "words"),
     [
         (lambda: local.grr(categories=["a", "b"], epsilon=1), "categories must be a whole number"),
-        (lambda: COLOURS.encode(9), "value must hold whole numbers from 0 to 3"),
-        (lambda: COLOURS.encode("red"), "value must hold integers"),
+        (lambda: COLOURS.randomize(9), "value must hold whole numbers from 0 to 3"),
+        (lambda: COLOURS.randomize("red"), "value must hold integers"),
         (lambda: local.Aggregator(None), "randomiser must be one, such as discreet.local.oue"),
         (lambda: local.Aggregator(COLOURS).add(5), "reports must be a list, got int"),
         (lambda: local.Aggregator(COLOURS).merge(1), "other must be an aggregate, got int"),
@@ -202,8 +204,14 @@ MEMBERS = local.CollectionSpec(randomiser=COLOURS)
         (lambda: local.dates(lower="2020-01-01", upper="x"), "upper must be a date, such as"),
         (lambda: local.bins(edges=3), "edges must be a list, got int"),
         (lambda: local.ordered(labels="abc"), "labels must be a list, got str"),
-        (lambda: local.plan_collection(DAY, "every", epsilon=1, clients=9), "one of all, points"),
-        (lambda: local.plan_collection(64, "all", epsilon=1, clients=9), "domain must be declared"),
+        (
+            lambda: local.plan_collection(DAY, "every", epsilon=1, expected_clients=9),
+            "one of all, points",
+        ),
+        (
+            lambda: local.plan_collection(64, "all", epsilon=1, expected_clients=9),
+            "domain must be declared",
+        ),
         (lambda: local.CollectionSpec(randomiser=None), "randomiser must be one, such as"),
         (lambda: local.CollectionSpec(randomiser=COLOURS, labels="rgby"), "labels must be a list"),
         (lambda: local.MemoizedClient(COLOURS, budget=4), "plan must be of permanent responses"),
@@ -258,14 +266,17 @@ def test_a_claim_that_cannot_be_attacked():
 
 def test_workloads_have_the_same_names_with_and_without_a_server():
     for name in ("all", "points", "prefixes"):
-        plan = local.plan_collection(DAY, name, epsilon=1, clients=100)
+        plan = local.plan_collection(DAY, name, epsilon=1, expected_clients=100)
         assert plan.workload == discreet.plan_ranges(64, name, epsilon=1).workload
 
 
 @pytest.mark.parametrize(
     ("call", "words"),
     [
-        (lambda: disclosure.disclosure_risk([1], quasi=["age"]), "frame must be a data frame"),
+        (
+            lambda: disclosure.disclosure_risk([1], quasi_identifiers=["age"]),
+            "frame must be a data frame",
+        ),
         (lambda: disclosure.interval_hierarchy(3), "edges must be a list, got int"),
         (lambda: disclosure.prefix_hierarchy(5, keep=3), "keep must be a list, got int"),
         (lambda: disclosure.category_hierarchy(["a"]), "maps must be a dict, got list"),

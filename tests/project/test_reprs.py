@@ -17,10 +17,10 @@ MEAN = local.best_mean_randomizer(epsilon=1, lower=0, upper=10)
     [
         (discreet.integer(lower=0, upper=9), "integer(lower=0, upper=9, missing=0)"),
         (
-            discreet.real(lower=0, upper=1, grid=0.25, missing=0.5),
+            discreet.real(lower=0, upper=1, granularity=0.25, missing=0.5),
             "real(lower=0, upper=1, grid=0.25, missing=0.5)",
         ),
-        (discreet.category(["f", "m"], other=False), "category(['f', 'm'], other=False)"),
+        (discreet.category(["f", "m"], include_other=False), "category(['f', 'm'], other=False)"),
         (discreet.category(range(99)), "category([0, 1, 2, 3, 4, 5, 6, 7, ...], other=True)"),
         (
             discreet.date(lower=dt.date(2020, 2, 29), upper=dt.date(2021, 1, 1)),
@@ -49,14 +49,14 @@ def test_in_one_line(shown, words):
     "shown",
     [
         discreet.plan_ranges(64, epsilon=1),
-        local.plan_collection(DAY, "all", epsilon=1, clients=1000),
+        local.plan_collection(DAY, "all", epsilon=1, expected_clients=1000),
         local.hierarchical_histogram(domain=DAY, epsilon=1),
         local.haar_wavelet(domain=DAY, epsilon=1),
         local.square_wave(cells=16, epsilon=1),
         local.multidimensional_mean(columns={"a": (0, 1), "b": (0, 1)}, epsilon=1),
         discreet.compare_bounded_noise(lower=0, upper=10, sensitivity=1, epsilon=1),
         discreet.laplace(sensitivity=1, epsilon=1).certify(),
-        discreet.plan_ranges(64, epsilon=1).best.release(np.zeros(64, dtype=int)).polished(),
+        discreet.plan_ranges(64, epsilon=1).best.release(np.zeros(64, dtype=int)).nonnegative(),
         local.Aggregator(local.square_wave(cells=16, epsilon=1)).add(b"").estimate(),
         local.Aggregator(local.heavy_hitters(length=1, epsilon=4)).estimate(),
         local.AggregatorState(None, local.CollectionSpec(randomiser=MEAN)),
@@ -77,7 +77,7 @@ def test_a_release_is_a_table_in_a_notebook(tmp_path):
         table = discreet.table(
             frame,
             columns={
-                "sex": discreet.category(["<f>", "m"], other=False),
+                "sex": discreet.category(["<f>", "m"], include_other=False),
                 "age": discreet.integer(lower=0, upper=99),
             },
             account=ledger.account("a", limit=discreet.pure_dp(9)),

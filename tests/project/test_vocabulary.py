@@ -18,7 +18,7 @@ OTHER_NAMES = {
     "n": "rows or clients",
     "n_rows": "rows",
     "num_rows": "rows",
-    "per_unit": "rows_per_unit",
+    "per_unit": "max_rows_per_unit",
     "random_state": "bits, or seed for a simulation",
     "rng": "bits, or seed for a simulation",
     "size": "rows or clients",

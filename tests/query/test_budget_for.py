@@ -16,9 +16,9 @@ from discreet.query.budget import QueryBudget
 from discreet.query.error_forecast import amount_for, forecast
 
 SETTING = TableSpec(
-    schema={"x": integer(lower=0, upper=1000), "g": category(["a", "b"], other=False)},
-    unit="u",
-    limits=ContributionLimits(rows_per_unit=2),
+    schema={"x": integer(lower=0, upper=1000), "g": category(["a", "b"], include_other=False)},
+    privacy_unit="u",
+    limits=ContributionLimits(max_rows_per_unit=2),
 )
 CASES = {
     "count": (ask.count(by="g"), 50),
@@ -33,14 +33,14 @@ CASES = {
 
 def width(query, budget):
     (question,) = design([query], setting=SETTING, budget=budget).questions
-    return forecast(question, rows=2000).width
+    return forecast(question, expected_rows=2000).width
 
 
 @pytest.mark.parametrize("currency", ["epsilon", "rho"])
 @pytest.mark.parametrize("kind", CASES)
 def test_the_target_is_met_and_less_would_not_do(kind, currency):
     query, within = CASES[kind]
-    found = amount_for(query, setting=SETTING, within=within, rows=2000, currency=currency)
+    found = amount_for(query, setting=SETTING, within=within, expected_rows=2000, measure=currency)
     amount = getattr(found, currency)
     assert found == QueryBudget(**{currency: amount})
     assert width(query, found) <= within
@@ -73,4 +73,4 @@ def test_what_cannot_be_met_is_said():
     with pytest.raises(InvalidArgument, match="rows must be stated"):
         amount_for(ask.mean("x"), setting=SETTING, within=10)
     with pytest.raises(InvalidArgument, match="cannot be met"):
-        amount_for(ask.median("x"), setting=SETTING, within=1e-9, rows=2)
+        amount_for(ask.median("x"), setting=SETTING, within=1e-9, expected_rows=2)

@@ -32,9 +32,9 @@ from discreet.query.error_forecast import forecast
 SCHEMA = {
     "x": integer(lower=-1, upper=3),
     "y": integer(lower=0, upper=10),
-    "g": category(["a", "b"], other=False),
+    "g": category(["a", "b"], include_other=False),
 }
-SETTING = TableSpec(schema=SCHEMA, unit="u", limits=ContributionLimits(rows_per_unit=2))
+SETTING = TableSpec(schema=SCHEMA, privacy_unit="u", limits=ContributionLimits(max_rows_per_unit=2))
 ALL = {
     "count": ask.count(by="g"),
     "sum": ask.sum("x", by="g"),
@@ -113,7 +113,7 @@ def test_nobody_gets_more_noise_and_the_budget_is_kept(amount, many):
         )
         for shared, query in zip(together.questions, asked, strict=True):
             (alone,) = design([query], setting=SETTING, budget=part).questions
-            before, now = (forecast(q, rows=100).std for q in (alone, shared))
+            before, now = (forecast(q, expected_rows=100).std for q in (alone, shared))
             assert now <= before * (1 + 1e-12), (kinds, query.kind)
 
 
@@ -125,7 +125,7 @@ def test_the_exact_errors_of_count_sum_and_mean():
     # middle = -1 + 3
     assert forecast(total).std == pytest.approx(np.sqrt(centred.variance + 4 * rows.variance) / 2)
     worst = np.sqrt(centred.variance + 16 * rows.variance) / 50 / 2
-    assert forecast(mean, rows=50).std == pytest.approx(worst)
+    assert forecast(mean, expected_rows=50).std == pytest.approx(worst)
     direct = design([ALL["sum"]], setting=SETTING, budget=replace(ONE, epsilon=Fraction(1, 3)))
     assert forecast(total).std < forecast(direct.questions[0]).std / 2
 
@@ -134,7 +134,7 @@ RUNS = 4000
 
 
 def test_a_shared_sum_is_read_right():
-    wide = {**SCHEMA, "g": category(range(RUNS), other=False)}
+    wide = {**SCHEMA, "g": category(range(RUNS), include_other=False)}
     for low, high in ((-1, 3), (-5, 2), (0, 7)):
         schema = {**wide, "x": integer(lower=low, upper=high)}
         asked = [ask.count(by="g"), ask.sum("x", by="g"), ask.mean("x", by="g")]
@@ -145,7 +145,7 @@ def test_a_shared_sum_is_read_right():
             name: np.full(RUNS, {"count": 25, "sum": truth}[one.kind], dtype=object)
             for name, one in plan.aggregates.items()
         }
-        count, total, mean = made.noisy([sums], bits=seeded_rng(5))
+        count, total, mean = made.noisy([sums], rng=seeded_rng(5))
         assert count[0] is total[0] is mean[0]  # one draw
         scale = made.questions[1].scale
         values = np.array(estimate.value(scale, total))
@@ -155,7 +155,7 @@ def test_a_shared_sum_is_read_right():
         assert np.std(values) == pytest.approx(std, rel=5.2 * np.sqrt(5 / 4 / RUNS))
         low_end, high_end = map(np.array, estimate.interval(scale, total, 0.9))
         assert np.sum((low_end <= truth) & (truth <= high_end)) >= stats.binom.ppf(1e-6, RUNS, 0.9)
-        width = forecast(made.questions[1], level=0.9).width
+        width = forecast(made.questions[1], confidence=0.9).width
         assert np.all(high_end - values <= width * (1 + 1e-9))
 
 

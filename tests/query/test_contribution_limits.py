@@ -15,14 +15,16 @@ from discreet.query._release_plan import TableSpec, design
 from discreet.query.budget import budget
 
 SETTING = TableSpec(
-    schema={"k": discreet.category(["a", "b", "c"], other=False)},
-    unit="who",
-    limits=ContributionLimits(rows_per_unit=3),
+    schema={"k": discreet.category(["a", "b", "c"], include_other=False)},
+    privacy_unit="who",
+    limits=ContributionLimits(max_rows_per_unit=3),
 )
 
 
 def planned(*queries, relation=NeighboringRelation.ADD_REMOVE):
-    setting = TableSpec(schema=SETTING.schema, unit="who", limits=SETTING.limits, relation=relation)
+    setting = TableSpec(
+        schema=SETTING.schema, privacy_unit="who", limits=SETTING.limits, relation=relation
+    )
     return design(queries, setting=setting, budget=budget(epsilon=1))
 
 
@@ -32,18 +34,27 @@ def move(query, **more):
 
 def test_own_limits_take_the_place_of_the_tables():
     assert move(ask.count_units(by="k")).l1 == 3
-    assert move(ask.count_units(by="k").limited(groups_per_unit=1)).l1 == 1
-    assert move(ask.count(by="k").limited(rows_per_unit=1)).l1 == 1
-    assert move(ask.count(by="k").limited(rows_per_unit_and_group=1)).l2_squared == 3
-    twice = ask.count(by="k").limited(groups_per_unit=2).limited(rows_per_unit_and_group=1)
+    assert move(ask.count_units(by="k").limit_contributions(max_groups_per_unit=1)).l1 == 1
+    assert move(ask.count(by="k").limit_contributions(max_rows_per_unit=1)).l1 == 1
+    assert (
+        move(ask.count(by="k").limit_contributions(max_rows_per_unit_per_group=1)).l2_squared == 3
+    )
+    twice = (
+        ask.count(by="k")
+        .limit_contributions(max_groups_per_unit=2)
+        .limit_contributions(max_rows_per_unit_per_group=1)
+    )
     assert move(twice).l1 == 2
 
 
 def test_questions_with_other_limits_are_read_in_passes_of_their_own():
-    one, own = ask.count(by="k"), ask.count(by="k").limited(groups_per_unit=1)
+    one, own = ask.count(by="k"), ask.count(by="k").limit_contributions(max_groups_per_unit=1)
     both = planned(one, own)
-    assert [plan.limits.groups_per_unit for plan in both.passes] == [None, 1]
-    assert len(planned(own, ask.count_units(by="k").limited(groups_per_unit=1)).passes) == 1
+    assert [plan.limits.max_groups_per_unit for plan in both.passes] == [None, 1]
+    assert (
+        len(planned(own, ask.count_units(by="k").limit_contributions(max_groups_per_unit=1)).passes)
+        == 1
+    )
     assert len(both.measurements) == 2
 
 
@@ -51,10 +62,11 @@ def test_questions_with_other_limits_are_read_in_passes_of_their_own():
     "relation", [NeighboringRelation.ADD_REMOVE, NeighboringRelation.REPLACE_ONE]
 )
 @pytest.mark.parametrize(
-    "own", [{"groups_per_unit": 1}, {"groups_per_unit": 2, "rows_per_unit_and_group": 1}]
+    "own",
+    [{"max_groups_per_unit": 1}, {"max_groups_per_unit": 2, "max_rows_per_unit_per_group": 1}],
 )
 def test_no_neighbour_moves_further_than_the_own_limits_say(relation, own):
-    query = ask.count(by="k").limited(**own)
+    query = ask.count(by="k").limit_contributions(**own)
     stated = move(query, relation=relation)
     plan = planned(query, relation=relation).passes[0]
     histories = [
@@ -79,13 +91,17 @@ def test_a_release_says_its_own_limits(tmp_path):
     with discreet.Ledger(f"sqlite:///{tmp_path}/budget.db") as ledger:
         table = discreet.table(
             frame,
-            unit="who",
-            rows_per_unit=3,
+            privacy_unit="who",
+            max_rows_per_unit=3,
             columns=dict(SETTING.schema),
             account=ledger.account("a", limit=discreet.pure_dp(10)),
         )
         own, plain = table.release(
-            [ask.count_units(by="k").limited(groups_per_unit=1), ask.count_units(by="k")], epsilon=5
+            [
+                ask.count_units(by="k").limit_contributions(max_groups_per_unit=1),
+                ask.count_units(by="k"),
+            ],
+            epsilon=5,
         )
-    assert "at most 1 group is used" in own.protects
-    assert "groups" not in plain.protects
+    assert "at most 1 group is used" in own.privacy_statement
+    assert "groups" not in plain.privacy_statement

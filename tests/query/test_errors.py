@@ -29,11 +29,11 @@ from discreet.query.error_forecast import forecast
 RUNS = 4000  # groups of the same data: as many independent answers in one release
 SCHEMA = {
     "x": integer(lower=-2, upper=7),
-    "y": real(lower=0, upper=10, grid=2**-20),
-    "g": category(range(RUNS), other=False),
+    "y": real(lower=0, upper=10, granularity=2**-20),
+    "g": category(range(RUNS), include_other=False),
     "s": category(["f", "m"]),
 }
-SETTING = TableSpec(schema=SCHEMA, unit="u", limits=ContributionLimits(rows_per_unit=2))
+SETTING = TableSpec(schema=SCHEMA, privacy_unit="u", limits=ContributionLimits(max_rows_per_unit=2))
 BUDGETS = [
     QueryBudget(epsilon=1),
     QueryBudget(rho=Fraction(1, 2)),
@@ -76,7 +76,7 @@ def sums_for(plan):
 
 def drawn(question, sums, seed):
     bits = seeded_rng(seed)
-    return [one.noisy(sums, bits=bits) for one in question.measurements]
+    return [one.noisy(sums, rng=bits) for one in question.measurements]
 
 
 TRUTH = {
@@ -123,7 +123,7 @@ def test_intervals_cover_at_least_as_often_as_stated(kind, amount, column):
 def test_forecasts_hold(kind, amount):
     question = planned(asked(kind, "x"), amount)
     truth, rows = TRUTH[kind](DATA["x"]), len(DATA["x"])
-    expected = forecast(question, rows=rows, level=0.9)
+    expected = forecast(question, expected_rows=rows, confidence=0.9)
     values = np.array(reading.values(question.scale, drawn(question, sums_of(question.query), 12)))
     hit = int(np.sum(np.abs(values - truth) <= expected.width * (1 + 1e-12)))
     assert hit >= stats.binom.ppf(1e-6 / 15, RUNS, 0.9)
@@ -149,7 +149,7 @@ def test_the_deviation_of_a_mean_is_right_to_first_order():
     found = np.std(values)
     # The standard deviation of a sample of normal-like values has relative error 1 / sqrt(2 n).
     assert np.median(stds) == pytest.approx(found, rel=6 * 1.5 / math.sqrt(2 * RUNS))
-    worst = forecast(question, rows=len(DATA["x"])).std
+    worst = forecast(question, expected_rows=len(DATA["x"])).std
     assert worst >= np.median(stds)
 
 

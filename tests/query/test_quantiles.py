@@ -39,7 +39,7 @@ from discreet.query._release_plan import TableSpec, design
 from discreet.query.budget import QueryBudget
 from discreet.query.error_forecast import forecast
 
-SCHEMA = {"x": integer(lower=-1, upper=3), "g": category(["a", "b"], other=False)}
+SCHEMA = {"x": integer(lower=-1, upper=3), "g": category(["a", "b"], include_other=False)}
 BUDGETS = [
     QueryBudget(epsilon=Fraction(1)),
     QueryBudget(rho=Fraction(1, 2)),
@@ -128,9 +128,9 @@ UNITS = [
     *combinations_with_replacement([(-1, "a"), (3, "a"), (3, "b")], 4),
 ]
 LIMITS = {
-    "rows": ContributionLimits(rows_per_unit=2),
-    "rows and groups": ContributionLimits(rows_per_unit=3, groups_per_unit=1),
-    "rows in a group": ContributionLimits(rows_per_unit_and_group=1),
+    "rows": ContributionLimits(max_rows_per_unit=2),
+    "rows and groups": ContributionLimits(max_rows_per_unit=3, max_groups_per_unit=1),
+    "rows in a group": ContributionLimits(max_rows_per_unit_per_group=1),
 }
 
 
@@ -142,7 +142,7 @@ def frame(data):
 
 
 def planned(query, limits, relation):
-    setting = TableSpec(schema=SCHEMA, unit="u", limits=LIMITS[limits], relation=relation)
+    setting = TableSpec(schema=SCHEMA, privacy_unit="u", limits=LIMITS[limits], relation=relation)
     return design([query], setting=setting, budget=QueryBudget(epsilon=1))
 
 
@@ -267,10 +267,10 @@ def test_engines_count_the_same_rows_in_bins(limits, tmp_path):
 RUNS = 1000
 WIDE = {
     "x": integer(lower=0, upper=99),
-    "y": real(lower=0, upper=1, grid=2**-30),
-    "g": category(range(RUNS), other=False),
+    "y": real(lower=0, upper=1, granularity=2**-30),
+    "g": category(range(RUNS), include_other=False),
 }
-SETTING = TableSpec(schema=WIDE, unit="u", limits=ContributionLimits(rows_per_unit=2))
+SETTING = TableSpec(schema=WIDE, privacy_unit="u", limits=ContributionLimits(max_rows_per_unit=2))
 VALUES = np.sort(np.random.default_rng(1).integers(0, 60, 500))
 LEVELS = [0.05, 0.25, 0.5, 0.9]
 
@@ -284,7 +284,7 @@ def released(amount, *, method, column="x", values=VALUES, seed=5, levels=LEVELS
     bins = plan.program().bins[1]
     width = made.questions[0].scale.width
     counts = np.bincount(np.asarray(values) // width, minlength=bins)
-    (parts,) = made.noisy([{name: np.tile(counts, RUNS)}], bits=seeded_rng(seed))
+    (parts,) = made.noisy([{name: np.tile(counts, RUNS)}], rng=seeded_rng(seed))
     return made.questions[0], parts
 
 
@@ -320,7 +320,7 @@ def test_intervals_of_a_tree_cover(amount):
 @pytest.mark.parametrize("amount", BUDGETS, ids=str)
 def test_ranks_are_as_close_as_forecast(amount, method):
     question, parts = released(amount, method=method)
-    expected = forecast(question, rows=len(VALUES), level=0.9)
+    expected = forecast(question, expected_rows=len(VALUES), confidence=0.9)
     assert expected.step == 1
     values = np.array(reading.values(question.scale, parts)).reshape(RUNS, -1)
     n = len(VALUES)
@@ -358,7 +358,7 @@ def test_costs_and_defaults():
                 design(
                     [ask.quantiles("x", several, method=method)], setting=SETTING, budget=amount
                 ).questions[0],
-                rows=1000,
+                expected_rows=1000,
             ).width
             for method in ("tree", "exponential")
         }

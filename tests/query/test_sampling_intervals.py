@@ -18,7 +18,7 @@ from discreet.query._noisy_integers import NoisyIntegers
 from discreet.query._release_plan import TableSpec, design
 from discreet.query.budget import QueryBudget
 
-SCHEMA = {"x": integer(lower=-1, upper=3), "g": category(["a", "b"], other=False)}
+SCHEMA = {"x": integer(lower=-1, upper=3), "g": category(["a", "b"], include_other=False)}
 SETTING = TableSpec(schema=SCHEMA)
 
 
@@ -98,7 +98,7 @@ RUNS = 600
 
 @pytest.mark.parametrize("rows", [5, 100, 2000])
 def test_quantiles_cover_those_of_the_population(rows):
-    schema = {"x": integer(lower=0, upper=63), "g": category(range(RUNS), other=False)}
+    schema = {"x": integer(lower=0, upper=63), "g": category(range(RUNS), include_other=False)}
     query = ask.quantiles("x", [0.1, 0.5], by="g", method="tree")
     made = design(
         [query], setting=TableSpec(schema=schema), budget=QueryBudget(epsilon=Fraction(2))
@@ -108,7 +108,7 @@ def test_quantiles_cover_those_of_the_population(rows):
     chances = np.exp(-np.arange(64) / 9.0)
     chances /= chances.sum()
     counts = np.random.default_rng(7).multinomial(rows, chances, size=RUNS).astype(np.int64)
-    (parts,) = made.noisy([{name: counts.ravel()}], bits=seeded_rng(8))
+    (parts,) = made.noisy([{name: counts.ravel()}], rng=seeded_rng(8))
     (question,) = made.questions
     answer = NoisyAnswer(
         title="",
@@ -129,20 +129,20 @@ def test_quantiles_cover_those_of_the_population(rows):
 
 def test_only_independent_rows():
     count = [5]
-    alone = ContributionLimits(rows_per_unit=1)
-    several = ContributionLimits(rows_per_unit=2)
-    in_group = ContributionLimits(rows_per_unit_and_group=1)
+    alone = ContributionLimits(max_rows_per_unit=1)
+    several = ContributionLimits(max_rows_per_unit=2)
+    in_group = ContributionLimits(max_rows_per_unit_per_group=1)
     for limits, fine in ((alone, True), (several, False), (in_group, True)):
-        setting = TableSpec(schema=SCHEMA, unit="u", limits=limits)
+        setting = TableSpec(schema=SCHEMA, privacy_unit="u", limits=limits)
         answer, _ = answered(ask.count(), count, setting=setting)
         again = NoisyAnswer.read(answer.content())
         assert again == answer
         if fine:
             assert answer.interval(0.9, sampling=True)
         else:
-            with pytest.raises(Unsupported, match="rows_per_unit=1"):
+            with pytest.raises(Unsupported, match="max_rows_per_unit=1"):
                 answer.interval(0.9, sampling=True)
-    setting = TableSpec(schema=SCHEMA, unit="u", limits=several)
+    setting = TableSpec(schema=SCHEMA, privacy_unit="u", limits=several)
     assert answered(ask.count_units(), count, setting=setting)[0].interval(0.9, sampling=True)
 
 

@@ -26,11 +26,11 @@ from discreet.query._measure import coarsened, measured
 from discreet.query._release_plan import TableSpec, design
 from discreet.query.budget import BudgetChange, QueryBudget
 
-SCHEMA = {"x": integer(lower=-1, upper=3), "g": category(["a", "b"], other=False)}
+SCHEMA = {"x": integer(lower=-1, upper=3), "g": category(["a", "b"], include_other=False)}
 LIMITS = {
-    "rows": ContributionLimits(rows_per_unit=2),
-    "rows and groups": ContributionLimits(rows_per_unit=3, groups_per_unit=1),
-    "rows in a group": ContributionLimits(rows_per_unit_and_group=1),
+    "rows": ContributionLimits(max_rows_per_unit=2),
+    "rows and groups": ContributionLimits(max_rows_per_unit=3, max_groups_per_unit=1),
+    "rows in a group": ContributionLimits(max_rows_per_unit_per_group=1),
 }
 QUESTIONS = {
     "count": ask.count,
@@ -63,7 +63,7 @@ def frame(data):
 
 def asked(kind, grouped, relation, limits):
     query = QUESTIONS[kind](by="g" if grouped else None)
-    setting = TableSpec(schema=SCHEMA, unit="u", limits=LIMITS[limits], relation=relation)
+    setting = TableSpec(schema=SCHEMA, privacy_unit="u", limits=LIMITS[limits], relation=relation)
     return design([query], setting=setting, budget=QueryBudget(rho=1))
 
 
@@ -179,8 +179,8 @@ def test_rows_in_many_blocks_of_a_group_move_no_further_than_claimed():
     """Each block that a unit is in is rounded by itself, not each group."""
     rows, groups, bins = 2**20, 2**10, 2**16
     schema = {"x": integer(lower=0, upper=bins - 1), "g": integer(lower=0, upper=groups - 1)}
-    limits = ContributionLimits(rows_per_unit_and_group=rows)
-    setting = TableSpec(schema=schema, unit="u", limits=limits)
+    limits = ContributionLimits(max_rows_per_unit_per_group=rows)
+    setting = TableSpec(schema=schema, privacy_unit="u", limits=limits)
     asked = ask.median("x", by="g", bins=bins, method="tree")
     leaves = design([asked], setting=setting, budget=QueryBudget(epsilon=1)).measurements[-1]
     assert leaves.part.per_group == bins

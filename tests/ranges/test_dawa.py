@@ -108,7 +108,7 @@ def test_the_law_of_the_partition_is_the_one_that_is_drawn():
     drawn = np.zeros(3)
     number = 2000
     for seed in range(number):
-        drawn[names[tuple(partition.release(x, bits=seeded_rng(seed)).tolist())]] += 1
+        drawn[names[tuple(partition.release(x, rng=seeded_rng(seed)).tolist())]] += 1
     exact = chances(partition, x)
     assert (np.abs(drawn / number - exact) < 6 * np.sqrt(exact / number)).all()
     assert exact.min() > 0.02
@@ -174,7 +174,7 @@ def test_a_release_costs_its_budget_and_says_that_it_knows_no_error():
     domain = integers(0, 63)
     dawa = DAWA(domain=domain, budget=budget(epsilon=1))
     counts = np.repeat([100, 3], 32)
-    release = dawa.release(counts, bits=seeded_rng(1))
+    release = dawa.release(counts, rng=seeded_rng(1))
     assert release.guarantee.epsilon() == pytest.approx(1)
     assert release.guarantee.relation is ADD
     assert release.answer((0, 31)) == pytest.approx(3200, abs=300)
@@ -190,7 +190,7 @@ def test_a_release_costs_its_budget_and_says_that_it_knows_no_error():
 def test_huge_budgets_bring_back_what_is_constant_in_buckets():
     counts = np.repeat([100, 3, 50, 0], 16)
     dawa = DAWA(domain=integers(0, 63), budget=budget(epsilon=200))
-    assert dawa.release(counts, bits=seeded_rng(1)).cells == pytest.approx(counts, abs=1e-6)
+    assert dawa.release(counts, rng=seeded_rng(1)).cells == pytest.approx(counts, abs=1e-6)
 
 
 def test_dawa_refuses():

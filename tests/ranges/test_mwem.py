@@ -65,7 +65,7 @@ def test_it_learns():
     def error(cells):
         return np.sqrt(np.square(g.signed_sums(g.corners(cells), ends) - truth).mean())
 
-    release = mwem(budget=budget(epsilon=20), rounds=20).release(counts, bits=seeded_rng(1))
+    release = mwem(budget=budget(epsilon=20), rounds=20).release(counts, rng=seeded_rng(1))
     even = np.full((8, 6), 8000 / 48)
     assert error(release.cells) < error(even) / 2
     assert release.total == pytest.approx(8000, abs=30)
@@ -75,7 +75,7 @@ def test_it_learns():
 
 
 def test_wild_noise_does_no_harm():
-    release = mwem(budget=budget(epsilon=1e-6)).release(spiky(), bits=seeded_rng(2))
+    release = mwem(budget=budget(epsilon=1e-6)).release(spiky(), rng=seeded_rng(2))
     assert np.isfinite(release.cells).all()
 
 
@@ -98,7 +98,7 @@ def test_planners_offer_it_only_on_request():
     assert [type(offer).__name__ for offer in asked.aware] == ["Dawa", "Mwem"]
     assert str(asked).count("no prior error") == 2
     assert [one.mean for one in asked.candidates] == [one.mean for one in plan.candidates]
-    release = asked.aware[0].release(np.full(32, 30), bits=seeded_rng(1))
+    release = asked.aware[0].release(np.full(32, 30), rng=seeded_rng(1))
     assert release.guarantee.epsilon() == pytest.approx(1)
     grid = plan_grid(GRID.domains, g.points(), price, data_aware=True)
     assert [type(offer).__name__ for offer in grid.aware] == ["Mwem"]

@@ -250,7 +250,7 @@ def test_the_forecast_is_what_happens():
     for one in (found.candidates[0], found.candidates[-1]):
         errors = [
             np.square(
-                one.design.release(counts, bits=seeded_rng(seed)).answer_many(a + 1, b + 1)
+                one.design.release(counts, rng=seeded_rng(seed)).answer_many(a + 1, b + 1)
                 - (truth[b + 1] - truth[a])
             ).mean()
             for seed in range(times)
@@ -300,7 +300,7 @@ def test_a_public_number_of_rows_is_used_where_it_is_public():
     replaced = planned(size, w.all_ranges(), cost, relation=NeighboringRelation.REPLACE_ONE)
     known = planned(size, w.all_ranges(), cost, relation=NeighboringRelation.REPLACE_ONE, rows=500)
     assert known.candidates[0].mean < replaced.candidates[0].mean
-    assert known.best.release(np.full(size, 5), bits=seeded_rng(1)).guarantee.epsilon() == 1
+    assert known.best.release(np.full(size, 5), rng=seeded_rng(1)).guarantee.epsilon() == 1
     guess = planned(size, w.all_ranges(), cost, rows=500)
     assert guess.candidates[0].mean == planned(size, w.all_ranges(), cost).candidates[0].mean
     several = planned(
@@ -328,7 +328,7 @@ def test_more_rows_of_a_unit_cost_more():
 def test_single_cells(cost):
     found = planned(1, w.all_ranges(), cost)
     assert {one.design.strategy for one in found.candidates} == {flat(1)}
-    assert found.best.release(np.array([7]), bits=seeded_rng(1)).answer() != 0
+    assert found.best.release(np.array([7]), rng=seeded_rng(1)).answer() != 0
     with pytest.raises(InvalidArgument, match="nothing to measure"):
         planned(1, w.points(), cost, relation=NeighboringRelation.REPLACE_ONE, rows=5)
 

@@ -360,7 +360,7 @@ def squared_errors(design, times, ranges):
     truth = np.concatenate([[0], np.cumsum(counts)])
     exact = truth[b + 1] - truth[a]
     rows = [
-        design.release(counts, bits=seeded_rng(seed)).answer_many(a, b) - exact
+        design.release(counts, rng=seeded_rng(seed)).answer_many(a, b) - exact
         for seed in range(times)
     ]
     return np.square(rows) / design.variance(a, b)

@@ -72,7 +72,7 @@ def test_the_cost_is_the_budget(planned):
 
 
 def test_answers_agree_with_each_other(planned):
-    release = planned.release(COUNTS, bits=seeded_rng(1))
+    release = planned.release(COUNTS, rng=seeded_rng(1))
     whole = release.answer_many(np.arange(1, SIZE + 1), np.arange(1, SIZE + 1))
     assert whole == pytest.approx(release.cells)
     assert release.answer(5, 9) == pytest.approx(release.cells[4:9].sum())
@@ -84,7 +84,7 @@ def test_answers_agree_with_each_other(planned):
 
 
 def test_the_artefact_stands_alone(planned):
-    release = planned.release(COUNTS, bits=seeded_rng(2))
+    release = planned.release(COUNTS, rng=seeded_rng(2))
     again = RangeRelease.from_json(release.to_json())
     assert again.to_json() == release.to_json()
     assert again.guarantee == release.guarantee == planned.guarantee
@@ -140,11 +140,11 @@ def test_intervals_cover(planned):
     few = np.random.default_rng(3).integers(0, len(a), 12)
     a, b = a[few], b[few]
     times = 150
-    low, high = planned.release(COUNTS, bits=seeded_rng(0)).interval(a + 1, b + 1, level=0.9)
+    low, high = planned.release(COUNTS, rng=seeded_rng(0)).interval(a + 1, b + 1, confidence=0.9)
     width = (high - low) / 2
     errors = np.array(
         [
-            planned.release(COUNTS, bits=seeded_rng(seed)).answer_many(a + 1, b + 1)
+            planned.release(COUNTS, rng=seeded_rng(seed)).answer_many(a + 1, b + 1)
             - (TRUTH[b + 1] - TRUTH[a])
             for seed in range(times)
         ]
@@ -158,7 +158,7 @@ def test_intervals_cover(planned):
 
 
 def test_more_ranges_get_wider_intervals_that_still_hold():
-    release = design("blocks").release(COUNTS, bits=seeded_rng(4))
+    release = design("blocks").release(COUNTS, rng=seeded_rng(4))
     a, b, _ = w.listed(w.all_ranges(), SIZE)
     low, high = release.interval(a + 1, b + 1)
     close_low, close_high = release.interval(a[:9] + 1, b[:9] + 1)
@@ -168,7 +168,7 @@ def test_more_ranges_get_wider_intervals_that_still_hold():
 
 
 def test_covariances_and_unions(planned):
-    release = planned.release(COUNTS, bits=seeded_rng(5))
+    release = planned.release(COUNTS, rng=seeded_rng(5))
     assert release.covariance((3, 9), (3, 9)) == pytest.approx(release.std(3, 9) ** 2)
     # The variance of a sum of two neighbours is that of the joined range.
     parts = release.std(3, 9) ** 2 + release.std(10, 20) ** 2
@@ -188,7 +188,7 @@ def test_covariances_and_unions(planned):
 
 def test_the_distribution_function_has_a_band_for_all_cells(planned):
     for seed in range(5):
-        curve = planned.release(COUNTS, bits=seeded_rng(seed)).cdf(level=0.999)
+        curve = planned.release(COUNTS, rng=seeded_rng(seed)).cdf(confidence=0.999)
         assert (curve.low <= TRUTH[1:]).all()
         assert (curve.high >= TRUTH[1:]).all()
         assert (np.diff(curve.values) >= 0).all()
@@ -200,9 +200,9 @@ def test_the_distribution_function_has_a_band_for_all_cells(planned):
 def test_quantiles_hold_the_true_one(planned):
     hits, width = 0, 0
     for seed in range(40):
-        release = planned.release(COUNTS, bits=seeded_rng(seed))
+        release = planned.release(COUNTS, rng=seeded_rng(seed))
         for share in (0.1, 0.5, 0.9):
-            found = release.quantile(share, level=0.95)
+            found = release.quantile(share, confidence=0.95)
             true = int(np.searchsorted(TRUTH[1:], share * TRUTH[-1])) + 1
             hits += found.low <= true <= found.high
             width += found.high - found.low
@@ -214,7 +214,7 @@ def test_quantiles_hold_the_true_one(planned):
 def test_heavy_cells_are_heavy():
     counts = COUNTS.copy()
     counts[[7, 30]] = 400, 900
-    release = design("flat").release(counts, bits=seeded_rng(6))
+    release = design("flat").release(counts, rng=seeded_rng(6))
     found = release.heavy(100)
     assert [one.label for one in found] == [31, 8]
     assert found[0].low <= 900 <= found[0].high
@@ -224,7 +224,7 @@ def test_heavy_cells_are_heavy():
 def test_polished_answers_are_counts_of_the_estimated_total(planned):
     sparse = np.zeros(SIZE, dtype=np.int64)
     sparse[[3, 40]] = 200, 50
-    release = planned.release(sparse, bits=seeded_rng(7))
+    release = planned.release(sparse, rng=seeded_rng(7))
     polished = release.polished()
     assert polished.cells.min() >= 0
     assert polished.cells.sum() == pytest.approx(max(release.total, 0))
@@ -244,8 +244,8 @@ def test_polishing_is_least_squares():
     planned = RangeDesign(
         domain=integers(0, 5), strategy=strategy, budget=budget(epsilon=0.2), family="laplace"
     )
-    release = planned.release(np.array([0, 9, 0, 0, 0, 30]), bits=seeded_rng(8))
-    polished = release.polished()
+    release = planned.release(np.array([0, 9, 0, 0, 0, 30]), rng=seeded_rng(8))
+    polished = release.nonnegative()
     normal = np.stack([strategy.precision(e, planned.noise) for e in np.eye(6)])
     solved = minimize(
         lambda f: (f - release.cells) @ normal @ (f - release.cells),
@@ -259,15 +259,15 @@ def test_polishing_is_least_squares():
 
 def test_a_public_total_is_for_replacement_only():
     with pytest.raises(InvalidArgument, match="REPLACE_ONE"):
-        design("flat").release(COUNTS, bits=seeded_rng(9)).polished(total=100)
+        design("flat").release(COUNTS, rng=seeded_rng(9)).polished(total=100)
     replaced = design("flat", relation=NeighboringRelation.REPLACE_ONE)
-    polished = replaced.release(COUNTS, bits=seeded_rng(9)).polished(total=int(COUNTS.sum()))
+    polished = replaced.release(COUNTS, rng=seeded_rng(9)).polished(total=int(COUNTS.sum()))
     assert polished.cells.sum() == pytest.approx(COUNTS.sum())
     many = design(
         "flat", relation=NeighboringRelation.REPLACE_ONE, contribution=Contribution(rows=2)
     )
     with pytest.raises(InvalidArgument, match="one row"):
-        many.release(COUNTS, bits=seeded_rng(9)).polished(total=100)
+        many.release(COUNTS, rng=seeded_rng(9)).polished(total=100)
 
 
 def test_a_public_total_is_answered_exactly():
@@ -279,7 +279,7 @@ def test_a_public_total_is_answered_exactly():
         relation=NeighboringRelation.REPLACE_ONE,
     )
     assert [float(law.scale) for law in planned.laws] == [2]
-    release = planned.release(COUNTS, bits=seeded_rng(10))
+    release = planned.release(COUNTS, rng=seeded_rng(10))
     assert release.total == pytest.approx(COUNTS.sum())
     assert release.std() == 0
     lengths = np.arange(1, SIZE + 1)
@@ -296,7 +296,7 @@ def test_less_noise_than_doubles_can_tell_leaves_exact_answers(strategy, price):
         strategy=strategy,
         budget=budget(**price),
         family="laplace" if "epsilon" in price else "gaussian",
-    ).release(COUNTS, bits=seeded_rng(3))
+    ).release(COUNTS, rng=seeded_rng(3))
     assert made.cells == pytest.approx(COUNTS, abs=1e-9)
     low, high = made.interval(2, 40)
     assert low <= TRUTH[40] - TRUTH[1] <= high
@@ -304,7 +304,7 @@ def test_less_noise_than_doubles_can_tell_leaves_exact_answers(strategy, price):
     assert made.std(2, 40) < 1e-10
     assert (made.cdf().high >= TRUTH[1:]).all()
     assert made.quantile(0.5).label == 1 + np.searchsorted(TRUTH[1:], TRUTH[-1] / 2)
-    assert made.polished().cells == pytest.approx(COUNTS, abs=1e-6)
+    assert made.nonnegative().cells == pytest.approx(COUNTS, abs=1e-6)
 
 
 def test_wrong_counts_are_refused_without_showing_them():
@@ -320,17 +320,17 @@ def test_wrong_counts_are_refused_without_showing_them():
 
 
 def test_one_range_or_many():
-    release = design("flat").release(COUNTS, bits=seeded_rng(11))
+    release = design("flat").release(COUNTS, rng=seeded_rng(11))
     with pytest.raises(InvalidArgument, match="answer_many"):
         release.answer([1, 2], [3, 4])
     with pytest.raises(InvalidArgument, match="level"):
-        release.interval(1, 2, level=1)
+        release.interval(1, 2, confidence=1)
     with pytest.raises(InvalidArgument, match="share"):
         release.quantile(1.5)
 
 
 def test_texts_that_are_no_release():
-    good = json.loads(design("blocks").release(COUNTS, bits=seeded_rng(12)).to_json())
+    good = json.loads(design("blocks").release(COUNTS, rng=seeded_rng(12)).to_json())
     assert RangeRelease.from_json(json.dumps(good)).total
     wrong = [
         "",
@@ -358,7 +358,7 @@ def test_dates_are_asked_by_dates():
         budget=budget(epsilon=1),
         family="laplace",
     )
-    release = planned.release(COUNTS, bits=seeded_rng(13))
+    release = planned.release(COUNTS, rng=seeded_rng(13))
     assert release.answer("2024-01-31", "2024-02-01") == pytest.approx(release.cells[30:32].sum())
     assert str(release.quantile(0).label) == "2024-01-01"
     assert Guarantee.from_json(json.dumps(json.loads(release.to_json())["guarantee"]))

@@ -41,7 +41,7 @@ DOMAINS = {
 
 
 def counted(randomiser, values):
-    return Aggregator(randomiser).add(randomiser.encode(values, bits=seeded_rng(3)))
+    return Aggregator(randomiser).add(randomiser.randomize(values, rng=seeded_rng(3)))
 
 
 def learnt():
@@ -60,7 +60,7 @@ WAVE = local.square_wave(cells=20, epsilon=1, lower=1950, upper=2020)
 MEAN = local.best_mean_randomizer(epsilon=1, lower=0, upper=30)
 SEVERAL = local.multidimensional_mean(columns={"x": (0, 30), "$y<": (0, 60)}, epsilon=1)
 TREE = local.hierarchical_histogram(domain=DOMAIN, epsilon=1)
-GRID = local.hybrid_grid({"a": DOMAIN, "b": integers(0, 15)}, epsilon=1, clients=CLIENTS)
+GRID = local.hybrid_grid({"a": DOMAIN, "b": integers(0, 15)}, epsilon=1, expected_clients=CLIENTS)
 FOUND = HeavyHittersEstimate(
     items=("café".encode(), rb"$x^{$\frac", b"<b>&\x00\xff", "\u202eabc".encode()),
     shares=np.array([0.3, 0.2, 0.1, 0.05]),
@@ -82,13 +82,15 @@ def fixture_shown():
         "LocalRanges": counted(TREE, VALUES).estimate(),
         "Polished": counted(TREE, VALUES).estimate().polished(),
         "Distribution": told,
-        "Bootstrap": WAVE.bootstrap(told, replicates=5, bits=seeded_rng(4)),
+        "Bootstrap": WAVE.bootstrap(told, replicates=5, rng=seeded_rng(4)),
         "Mean": counted(MEAN, VALUES).estimate(),
         "a dict of means": counted(SEVERAL, {"x": VALUES, "$y<": VALUES}).estimate(),
         "Found": FOUND,
         "GridEstimate": counted(GRID, {"a": VALUES, "b": VALUES // 2}).estimate(),
-        "LocalPlan": local.plan_collection(DOMAIN, ALL, epsilon=1, clients=CLIENTS),
-        "Ladder": local.compare_trust_models(DOMAIN, ALL, epsilon=1, delta=1e-6, clients=CLIENTS),
+        "LocalPlan": local.plan_collection(DOMAIN, ALL, epsilon=1, expected_clients=CLIENTS),
+        "Ladder": local.compare_trust_models(
+            DOMAIN, ALL, epsilon=1, delta=1e-6, expected_clients=CLIENTS
+        ),
         "BestAdditive": discreet.best_additive_noise(sensitivity=1, epsilon=1),
         "Comparisons": compare_by_rows(lower=0, upper=9, rows=[9, 99], epsilon=1, std=2),
     }
@@ -133,8 +135,8 @@ def test_the_list_of_kinds_is_complete(shown):
         local.olh(categories=8, epsilon=1),
         local.hadamard_response(categories=8, epsilon=1),
         local.subset_selection(categories=8, epsilon=1),
-        local.rappor(categories=8, epsilon=1, permanent=2),
-        local.l_osue(categories=8, epsilon=1, permanent=2),
+        local.rappor(categories=8, epsilon=1, permanent_epsilon=2),
+        local.l_osue(categories=8, epsilon=1, permanent_epsilon=2),
         local.best_oracle(8, epsilon=1),
         local.duchi(epsilon=1, lower=0, upper=8),
         local.piecewise_mean(epsilon=1, lower=0, upper=8),
@@ -180,7 +182,7 @@ def test_what_cannot_be_drawn_is_refused_with_what_can(other, tmp_path):
 def test_the_level_must_be_a_probability(shown, tmp_path):
     for level in (0, 1, 95):
         with pytest.raises(InvalidArgument, match="level"):
-            discreet.plot(shown["Ladder"], tmp_path / "a.svg", level=level)
+            discreet.plot(shown["Ladder"], tmp_path / "a.svg", confidence=level)
 
 
 # ── what is drawn is what was estimated ──────────────────────────────────────
@@ -189,7 +191,7 @@ def test_the_level_must_be_a_probability(shown, tmp_path):
 def test_shares_are_the_largest_in_percent_with_their_intervals():
     oracle = local.oue(categories=40, epsilon=1)
     found = counted(oracle, VALUES).estimate()
-    bars = only(panels(found, level=0.9), BarPanel)
+    bars = only(panels(found, confidence=0.9), BarPanel)
     order = [share.category for share in found.top(20)]
     low, high = found.interval(0.9)
     assert bars.labels == list(map(str, order))
@@ -206,7 +208,7 @@ def test_labels_come_from_the_collection_and_the_cost_from_the_randomiser(shown)
     bars = only(panels(shown["State"]), BarPanel)
     order = [share.category for share in shown["State"].aggregate.estimate().top(8)]
     assert bars.labels == ["abcdefgh"[i] for i in order]
-    kept = counted(local.rappor(categories=8, epsilon=1, permanent=2), VALUES % 8)
+    kept = counted(local.rappor(categories=8, epsilon=1, permanent_epsilon=2), VALUES % 8)
     assert "of epsilon 1, epsilon 2 a period)" in only(panels(kept), BarPanel).title
 
 
@@ -255,7 +257,7 @@ def test_without_reports_there_are_no_whiskers():
 
 
 def test_a_plan_shows_every_candidate_and_the_chosen_one_first(shown, tmp_path):
-    plan = local.plan_collection(integers(0, 1023), ALL, epsilon=1, clients=CLIENTS)
+    plan = local.plan_collection(integers(0, 1023), ALL, epsilon=1, expected_clients=CLIENTS)
     lines = only(panels(plan), LinePanel)
     assert lines.lines[0].label == plan.chosen.name != plan.candidates[0].name
     assert {line.label for line in lines.lines} == {one.name for one in plan.candidates}
@@ -310,7 +312,7 @@ def test_a_density_holds_one_and_begins_where_its_numbers_do(shown):
 
 def test_means_are_dots_each_on_its_own_axis(shown):
     means = shown["a dict of means"]
-    for panel, (name, mean) in zip(panels(means, level=0.8), means.items(), strict=True):
+    for panel, (name, mean) in zip(panels(means, confidence=0.8), means.items(), strict=True):
         assert (panel.labels, panel.values, panel.dots) == ([name], [mean.value], True)
         assert (panel.low[0], panel.high[0]) == mean.interval(0.8)
     assert "of epsilon 1" in panels(counted(MEAN, VALUES))[0].title

@@ -17,7 +17,7 @@ def people(tmp_path_factory):
             PEOPLE,
             columns={
                 "age": discreet.integer(lower=0, upper=99),
-                "sex": discreet.category(["f", "m"], other=False),
+                "sex": discreet.category(["f", "m"], include_other=False),
             },
             account=ledger.account("survey", limit=discreet.pure_dp(100)),
         )
@@ -43,7 +43,7 @@ def shown(people):
     ],
 )
 def test_what_a_table_gives_is_drawn(shown, kind, words, tmp_path):
-    assert words in discreet.plot(shown[kind], tmp_path / "a.svg", level=0.9).read_text()
+    assert words in discreet.plot(shown[kind], tmp_path / "a.svg", confidence=0.9).read_text()
 
 
 @pytest.mark.parametrize("kind", ["Release", "ChargedRanges", "RangePlan"])
@@ -61,4 +61,4 @@ def test_a_grid_is_drawn_as_svg_only(shown, tmp_path):
 def test_a_level_is_a_probability(shown, tmp_path):
     for kind in shown:
         with pytest.raises(InvalidArgument, match="level"):
-            discreet.plot(shown[kind], tmp_path / "a.svg", level=1)
+            discreet.plot(shown[kind], tmp_path / "a.svg", confidence=1)

@@ -21,16 +21,16 @@ name = "people"
 title = "People & places"
 description = "People who do not exist."
 source = "people.csv"
-unit = "who"
-rows_per_unit = 1
-rows = 400
+privacy_unit = "who"
+max_rows_per_unit = 1
+expected_rows = 400
 account = "study"
 limit = { epsilon = 100 }
 analyst_limit = { epsilon = 10 }
 
 [table.columns]
 age = { kind = "integer", lower = 0, upper = 99 }
-place = { kind = "category", levels = ["north", "south"], other = false }
+place = { kind = "category", categories = ["north", "south"], include_other = false }
 ill = { kind = "boolean" }
 """
 PEOPLE = {"ana": "analyst", "ben": "analyst", "olga": "owner", "aud": "auditor"}

@@ -22,7 +22,7 @@ from discreet.server.users import UserStore
 COLUMNS = """
 [table.columns]
 age = { kind = "integer", lower = 0, upper = 120 }
-place = { kind = "category", levels = ["north", "south"], other = false }
+place = { kind = "category", categories = ["north", "south"], include_other = false }
 pay = { kind = "real", lower = 0, upper = 8192, grid = 0.25 }
 day = { kind = "date", lower = 2026-01-01, upper = 2026-12-31 }
 """
@@ -39,9 +39,9 @@ runners = {runners}
 name = "people"
 title = "People"
 source = "people.{kind}"
-unit = "who"
-rows_per_unit = 2
-rows = 1000
+privacy_unit = "who"
+max_rows_per_unit = 2
+expected_rows = 1000
 account = "people"
 limit = {{ epsilon = {limit} }}
 analyst_limit = {{ epsilon = {own} }}

@@ -70,10 +70,10 @@ STRANGE = [
     {"kind": "count", "epsilon": 0},
     {"kind": "count", "epsilon": True},
     {"kind": "count", "epsilon": {"number": "9" * 5000}},
-    {"kind": "quantiles", "of": "age", "levels": list(range(1000)), "epsilon": 0.1},
+    {"kind": "quantiles", "of": "age", "q": list(range(1000)), "epsilon": 0.1},
     {"kind": "ranges", "of": "age", "workload": [[0, 1e18]], "epsilon": 0.1},
     {"kind": "count", "epsilon": 0.1, "name": "a\nb"},
-    {"kind": "count", "epsilon": 0.1, "rows_per_unit": -1},
+    {"kind": "count", "epsilon": 0.1, "max_rows_per_unit": -1},
     {"kind": "count", "epsilon": 0.1, "__class__": "x"},
 ]
 

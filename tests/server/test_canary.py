@@ -21,14 +21,14 @@ burst = 10000
 [[table]]
 name = "people"
 source = "people.csv"
-unit = "who"
-rows_per_unit = 2
-rows = 10
+privacy_unit = "who"
+max_rows_per_unit = 2
+expected_rows = 10
 limit = {{ epsilon = 100 }}
 analyst_limit = {{ epsilon = 50 }}
 [table.columns]
 x = {{ kind = "integer", lower = 0, upper = 1_000_000_000_000 }}
-k = {{ kind = "category", levels = ["a", "b"] }}
+k = {{ kind = "category", categories = ["a", "b"] }}
 """
 ROWS = f"who,x,k\n{WHO},{NUMBER},{WORD}\n{WHO},{NUMBER},a\nother,5,b\n"
 ASKED = [

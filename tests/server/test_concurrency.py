@@ -14,8 +14,8 @@ CONFIG = """
 [[table]]
 name = "people"
 source = "people.csv"
-unit = "who"
-rows_per_unit = 1
+privacy_unit = "who"
+max_rows_per_unit = 1
 limit = { epsilon = 4 }
 [table.columns]
 age = { kind = "integer", lower = 0, upper = 255 }

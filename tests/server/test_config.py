@@ -149,7 +149,7 @@ def test_what_would_keep_a_worker_busy_is_refused(read, statistic):
         [{"kind": "count", "epsilon": 1, "by": [[["age"]]]}],
         [{"kind": "count", "epsilon": 1, "keys": {"file": "/etc/passwd", "columns": ["age"]}}],
         [{"kind": "ranges", "of": ["age"], "bins": {"age": "x"}, "epsilon": 1}],
-        [{"kind": "quantiles", "of": "age", "levels": {"a": 1}, "epsilon": 1}],
+        [{"kind": "quantiles", "of": "age", "q": {"a": 1}, "epsilon": 1}],
         [{"kind": "histogram", "of": "age", "edges": ["x", None], "epsilon": 1}],
     ],
 )
@@ -197,7 +197,7 @@ def test_metrics_count(read):
         {"kind": "ranges", "of": "age", "epsilon": 1e-300},
         {"kind": "ranges", "of": "age", "rho": 1e300},
         {"kind": "count", "epsilon": 1, "name": "half \ud800 of it"},
-        {"kind": "mean", "of": "age", "epsilon": 1, "rows": 10**400},
+        {"kind": "mean", "of": "age", "epsilon": 1, "expected_rows": 10**400},
     ],
 )
 def test_extremes_are_answered_or_refused_with_words(read, statistic):

@@ -32,13 +32,13 @@ lease_seconds = 1
 [[table]]
 name = "people"
 source = "people.csv"
-unit = "who"
-rows_per_unit = 2
+privacy_unit = "who"
+max_rows_per_unit = 2
 limit = {{ epsilon = 4 }}
 analyst_limit = {{ epsilon = 2 }}
 [table.columns]
 age = {{ kind = "integer", lower = 0, upper = 120 }}
-place = {{ kind = "category", levels = ["north", "south"], other = false }}
+place = {{ kind = "category", categories = ["north", "south"], include_other = false }}
 """
 
 

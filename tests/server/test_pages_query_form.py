@@ -26,14 +26,14 @@ COLUMNS = (
 SETTING = TableSpec(
     schema={
         "age": schema.integer(lower=0, upper=99),
-        "pay": schema.real(lower=0, upper=100, grid=0.25),
-        "site": schema.category([1, 2, 3], other=False),
-        "sex": schema.category(["female", "male"], other=False),
+        "pay": schema.real(lower=0, upper=100, granularity=0.25),
+        "site": schema.category([1, 2, 3], include_other=False),
+        "sex": schema.category(["female", "male"], include_other=False),
         "ill": schema.boolean(),
         "day": schema.date(lower=dt.date(2020, 1, 1), upper=dt.date(2020, 12, 31)),
     },
-    unit="person",
-    limits=ContributionLimits(rows_per_unit=2),
+    privacy_unit="person",
+    limits=ContributionLimits(max_rows_per_unit=2),
     relation=NeighboringRelation.ADD_REMOVE,
 )
 AMOUNT = {"aim": ["amount"], "measure": ["epsilon"], "amount": ["0.5"]}
@@ -74,7 +74,7 @@ def test_all_fields_are_read():
         where_column_3="age",
         where_test_3="at_least",
         where_value_3="30",
-        rows_per_unit="1",
+        max_rows_per_unit="1",
         measure="rho",
         delta="1e-6",
     )
@@ -88,8 +88,8 @@ def test_all_fields_are_read():
             {"column": "ill", "is": True},
             {"column": "age", "at_least": 30},
         ],
-        "rows": 2000,
-        "rows_per_unit": 1,
+        "expected_rows": 2000,
+        "max_rows_per_unit": 1,
         "rho": 0.5,
     }
 
@@ -119,7 +119,7 @@ def test_an_error_may_be_asked_for_instead_of_a_price():
         ({"kind": "mean", "of": "shoes"}, "of"),
         ({"kind": "count", "amount": "much"}, "epsilon: write a number"),
         ({"kind": "count", "amount": ""}, "epsilon: write a number"),
-        ({"kind": "count", "rows_per_unit": "1.5"}, "whole number"),
+        ({"kind": "count", "max_rows_per_unit": "1.5"}, "whole number"),
         ({"kind": "count", "cut": "age"}, "points"),
         ({"kind": "count", "measure": "gold"}, "measure"),
         ({"kind": "median", "of": "pay", "method": "magic"}, "method"),
@@ -137,8 +137,8 @@ def test_what_is_wrong_is_named(fields, said):
 
 QUESTIONS = [
     {"kind": "count", "epsilon": 0.5},
-    {"kind": "covariance", "of": ["pay", "age"], "rows": 10, "rho": 0.5},
-    {"kind": "quantiles", "of": "pay", "levels": [0.1, 0.9], "method": "tree", "epsilon": 1},
+    {"kind": "covariance", "of": ["pay", "age"], "expected_rows": 10, "rho": 0.5},
+    {"kind": "quantiles", "of": "pay", "q": [0.1, 0.9], "method": "tree", "epsilon": 1},
     {"kind": "histogram", "of": "age", "edges": [20, 40], "epsilon": 1, "delta": 1e-06},
     {
         "kind": "histogram",
@@ -154,7 +154,7 @@ QUESTIONS = [
         "name": "Women, by age",
         "by": ["site", {"column": "age", "cut": [18, 65]}],
         "where": [{"column": "sex", "is": "female"}, {"column": "site", "in": [1, 2]}],
-        "groups_per_unit": 1,
+        "max_groups_per_unit": 1,
         "epsilon": 0.25,
     },
 ]

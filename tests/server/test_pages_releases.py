@@ -83,7 +83,7 @@ def test_what_is_not_in_the_list_cannot_be_left_out(ana, drop):
 
 
 def test_the_way_back_finds_the_form_as_it_was(ana):
-    form = {**COUNT, "kind": "mean", "of": "age", "by": "place", "rows_per_unit": "1"}
+    form = {**COUNT, "kind": "mean", "of": "age", "by": "place", "max_rows_per_unit": "1"}
     confirmed = ana.post("/tables/people/confirm", form)
     page = ana.post("/tables/people/plan", {**hidden(confirmed.text), "back": "1"})
     assert re.search(r'<option value="mean" selected>', page.text)
@@ -153,7 +153,7 @@ def test_no_nonsense_breaks_a_page(ana, asked, kind):
 FIELDS = (
     *("kind", "of", "by", "cut", "points", "levels", "edges", "rows", "bins", "amount", "within"),
     *("aim", "measure", "delta", "where_column_1", "where_test_1", "where_value_1", "name"),
-    *("rows_per_unit", "workload", "method", "other", "also", "kept"),
+    *("max_rows_per_unit", "workload", "method", "other", "also", "kept"),
 )
 
 

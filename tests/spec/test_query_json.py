@@ -20,19 +20,19 @@ from discreet.spec.statistics import asked
 SETTING = TableSpec(
     schema={
         "age": integer(lower=0, upper=120),
-        "pay": real(lower=0, upper=1024, grid=0.25),
+        "pay": real(lower=0, upper=1024, granularity=0.25),
         "place": category(["a", "b", "c"]),
         "day": date(lower=dt.date(2025, 1, 1), upper=dt.date(2026, 12, 31)),
         "well": boolean(),
     },
-    unit="who",
-    limits=ContributionLimits(rows_per_unit=4),
+    privacy_unit="who",
+    limits=ContributionLimits(max_rows_per_unit=4),
 )
 OLD = (col("age") >= 65) & ~col("well")
 QUERIES = [
     ask.count(),
     ask.count(where=OLD, name="Old"),
-    ask.count_units(by="place").limited(groups_per_unit=1),
+    ask.count_units(by="place").limit_contributions(max_groups_per_unit=1),
     ask.count_units(by={"year": col("day").year()}),
     ask.sum("pay", by=["place", "well"]),
     ask.mean(col("pay") / 4, where=col("day") < dt.date(2026, 6, 1)),
@@ -42,7 +42,7 @@ QUERIES = [
     ask.quantiles("pay", [Fraction(1, 3), 0.5], by="well"),
     ask.histogram("age", edges=[18, 65]),
     ask.histogram("place"),
-    ask.count(by="place", keys=keys(["a", "b"], other=True)),
+    ask.count(by="place", keys=keys(["a", "b"], include_other=True)),
     ask.count(by=["place", "well"], keys=[("a", True)]),
 ]
 
@@ -89,7 +89,7 @@ def test_ranges_and_rectangles():
         edges=[Fraction(1, 2), 100],
         where=OLD,
         name="Pay",
-        limits=ContributionLimits(rows_per_unit=1),
+        limits=ContributionLimits(max_rows_per_unit=1),
     )
     two = ranges("day", workload=[("2025-01-01", "2025-12-31")])
     three = rectangles(["age", "place"], bins={"age": 10}, workload="margins")

@@ -14,7 +14,7 @@ LEVELS = {"strict": Fraction(1, 5), "open": 1}
 COLUMNS = {
     "consent": discreet.category(["strict", "open"]),
     "x": discreet.integer(lower=-1, upper=3),
-    "g": discreet.category(["a", "b"], other=False),
+    "g": discreet.category(["a", "b"], include_other=False),
 }
 TYPES = {"who": pl.Int64, "consent": pl.String, "x": pl.Int64, "g": pl.String}
 
@@ -35,5 +35,5 @@ def opened(
     limit = discreet.pure_dp(10**9, relation=relation)
     account = None if ledger is None else ledger.account(relation.name, limit=limit)
     source = source(frame(people))
-    limits = {} if unit is None else {"unit": unit, "rows_per_unit": 2}
+    limits = {} if unit is None else {"unit": unit, "max_rows_per_unit": 2}
     return discreet.table(source, columns=COLUMNS, account=account, relation=relation, **limits)

@@ -43,7 +43,7 @@ def frame():
 def columns():
     return {
         "city": discreet.text(),
-        "sex": discreet.category(["f", "m"], other=False),
+        "sex": discreet.category(["f", "m"], include_other=False),
         "x": discreet.integer(lower=0, upper=9),
     }
 
@@ -51,7 +51,9 @@ def columns():
 @pytest.fixture
 def table(ledger):
     account = ledger.account("a", limit=discreet.approx_dp(200, 1e-3))
-    return discreet.table(frame(), unit="p", rows_per_unit=2, columns=columns(), account=account)
+    return discreet.table(
+        frame(), privacy_unit="p", max_rows_per_unit=2, columns=columns(), account=account
+    )
 
 
 # With so much epsilon no noise but zero is drawn, but for one run in 10**10.
@@ -59,7 +61,7 @@ SURE = {"epsilon": 32, "delta": 1e-12}
 
 
 def test_keys_with_their_counts(table):
-    found = table.discover("city", groups_per_unit=1, method="laplace", **SURE)
+    found = table.discover("city", max_groups_per_unit=1, method="laplace", **SURE)
     assert found.keys == tuple((city,) for city in sorted(COUNTS, key=str.encode))
     assert found.value == tuple(COUNTS[city] for (city,) in found.keys)
     assert found.names == ("city",)
@@ -70,10 +72,10 @@ def test_keys_with_their_counts(table):
 
 
 def test_the_price_is_told_at_a_delta_that_has_one(table):
-    found = table.discover("city", groups_per_unit=1, epsilon=1, delta=1e-4)
+    found = table.discover("city", max_groups_per_unit=1, epsilon=1, delta=1e-4)
     assert "epsilon 1 at delta 0.0001" in str(found)
     assert "epsilon 1 at delta 1e-06" in str(
-        table.discover("city", groups_per_unit=1, epsilon=1, delta=1e-6)
+        table.discover("city", max_groups_per_unit=1, epsilon=1, delta=1e-6)
     )
 
 
@@ -81,9 +83,13 @@ def test_nothing_is_found(table, tmp_path):
     """Everybody alone: an empty release is a release, too."""
     lonely = pl.DataFrame({"p": range(9), "city": [f"{SECRET} {i}" for i in range(9)]})
     alone = discreet.table(
-        lonely, unit="p", rows_per_unit=1, columns={"city": discreet.text()}, account=table.account
+        lonely,
+        privacy_unit="p",
+        max_rows_per_unit=1,
+        columns={"city": discreet.text()},
+        account=table.account,
     )
-    found = alone.discover("city", groups_per_unit=1, **SURE)
+    found = alone.discover_keys("city", max_groups_per_unit=1, **SURE)
     assert found.keys == found.value == found.std == ()
     assert found.interval() == ((), ())
     assert found.rows() == []
@@ -101,7 +107,7 @@ def test_nothing_is_found(table, tmp_path):
 
 def test_several_columns_and_a_condition(table):
     found = table.discover(
-        ["sex", "city"], groups_per_unit=1, where=col("x") < 5, method="laplace", **SURE
+        ["sex", "city"], max_groups_per_unit=1, where=col("x") < 5, method="laplace", **SURE
     )
     assert found.names == ("sex", "city")
     assert ("f", "Ulm") in found.keys
@@ -110,7 +116,7 @@ def test_several_columns_and_a_condition(table):
 
 
 def test_a_minimum_hides_small_keys(table):
-    found = table.discover("city", groups_per_unit=1, minimum=130, method="laplace", **SURE)
+    found = table.discover("city", max_groups_per_unit=1, minimum=130, method="laplace", **SURE)
     assert {key for (key,) in found.keys} == {"Ulm", "Rome", "Ghent"}
     assert dict(zip(found.keys, found.value, strict=True))[("Ulm",)] == 300
 
@@ -132,11 +138,11 @@ def test_the_release_is_the_mechanism_on_counts_of_units(table):
     free = replace(table, account=Receipts())
     shown = []
     for seed in range(20):
-        found = discover(free, by="city", mechanism=mechanism, where=None, bits=seeded_rng(seed))
+        found = discover(free, by="city", mechanism=mechanism, where=None, rng=seeded_rng(seed))
         names = sorted([*COUNTS, SECRET], key=str.encode)
         bits = seeded_rng(seed)
         bits.words(2)
-        places, noisy = mechanism.release([COUNTS.get(n, 1) for n in names], bits=bits)
+        places, noisy = mechanism.release([COUNTS.get(n, 1) for n in names], rng=bits)
         assert found.keys == tuple((names[place],) for place in places)
         assert found.value == tuple(noisy.tolist())
         shown += [key for (key,) in found.keys]
@@ -145,13 +151,13 @@ def test_the_release_is_the_mechanism_on_counts_of_units(table):
 
 
 def test_found_keys_are_keys(table):
-    found = table.discover("city", groups_per_unit=1, method="laplace", **SURE)
+    found = table.discover("city", max_groups_per_unit=1, method="laplace", **SURE)
     asked = [ask.count(by="city", keys=found), ask.mean("x", by="city", keys=found)]
     counts, means = table.release(asked, epsilon=64)
     assert counts.keys == found.keys
     assert counts.value == tuple(2 * COUNTS[city] for (city,) in found.keys)
     assert all(abs(mean - 3) < 0.1 for mean in means.value)
-    whole = table.count(by="city", keys=discreet.keys(found, other=True), epsilon=32)
+    whole = table.count(by="city", keys=discreet.keys(found, include_other=True), epsilon=32)
     assert whole.keys == (*found.keys, (OTHER,))
     assert whole.value[-1] == 2 + 199
     with pytest.raises(InvalidArgument, match="by is"):
@@ -161,7 +167,7 @@ def test_found_keys_are_keys(table):
 def test_keys_from_many_sources(tmp_path):
     listed = KeySet(keys=(("a",), ("b",)))
     assert discreet.keys(["a", ("b",)]) == listed
-    assert discreet.keys(listed, other=True) == replace(listed, other=True)
+    assert discreet.keys(listed, include_other=True) == replace(listed, include_other=True)
     public = pl.DataFrame({"region": ["n", "s", "n", None], "year": [1, 2, 1, 3]})
     both = discreet.keys(public, columns=["region", "year"])
     assert both == KeySet(keys=(("n", 1), ("s", 2)), names=("region", "year"))
@@ -180,28 +186,30 @@ def test_keys_from_many_sources(tmp_path):
 
 
 def test_what_it_costs(ledger):
-    settings = {"unit": "p", "rows_per_unit": 1, "columns": columns()}
+    settings = {"unit": "p", "max_rows_per_unit": 1, "columns": columns()}
     pure = discreet.table(
         frame(), account=ledger.account("p", limit=discreet.pure_dp(5)), **settings
     )
     with pytest.raises(Unsupported):
-        pure.discover("city", groups_per_unit=1, epsilon=1, delta=1e-6)
+        pure.discover_keys("city", max_groups_per_unit=1, epsilon=1, delta=1e-6)
     small = ledger.account("s", limit=discreet.approx_dp(1, 1e-6))
     short = discreet.table(frame(), account=small, **settings)
     with pytest.raises(BudgetExceeded):
-        short.discover("city", groups_per_unit=1, epsilon=1, delta=1e-5)
-    short.discover("city", groups_per_unit=1, epsilon=1, delta=1e-6)
+        short.discover_keys("city", max_groups_per_unit=1, epsilon=1, delta=1e-5)
+    short.discover_keys("city", max_groups_per_unit=1, epsilon=1, delta=1e-6)
     with pytest.raises(BudgetExceeded):
-        short.discover("city", groups_per_unit=1, epsilon=0.1, delta=1e-7)
+        short.discover_keys("city", max_groups_per_unit=1, epsilon=0.1, delta=1e-7)
     basic = discreet.table(
         frame(), account=ledger.account("b", limit=discreet.approx_dp(9, 1e-4)), **settings
     )
-    basic.discover("city", groups_per_unit=1, method="laplace", epsilon=1, delta=1e-6)
-    found = basic.discover("city", groups_per_unit=20, epsilon=1, delta=1e-6)
+    basic.discover_keys("city", max_groups_per_unit=1, method="laplace", epsilon=1, delta=1e-6)
+    found = basic.discover_keys("city", max_groups_per_unit=20, epsilon=1, delta=1e-6)
     assert "laplace" in found.mechanism
     # Gaussian noise would be less, but this account adds epsilons by now.
     with pytest.raises(BudgetExceeded, match="concentrated"):
-        basic.discover("city", groups_per_unit=20, epsilon=1, delta=1e-6, method="gaussian")
+        basic.discover_keys(
+            "city", max_groups_per_unit=20, epsilon=1, delta=1e-6, method="gaussian"
+        )
     swap = discreet.table(
         frame(),
         account=ledger.account(
@@ -210,7 +218,7 @@ def test_what_it_costs(ledger):
         relation=NeighboringRelation.REPLACE_ONE,
         **settings,
     )
-    found = swap.discover("city", groups_per_unit=2, rho=0.1, delta=1e-6)
+    found = swap.discover_keys("city", max_groups_per_unit=2, rho=0.1, delta=1e-6)
     assert found.guarantee.relation is NeighboringRelation.REPLACE_ONE
     with pytest.raises(RelationMismatch):
         found.guarantee + discreet.pure_dp(1)
@@ -219,12 +227,12 @@ def test_what_it_costs(ledger):
 def test_refusals(table):
     for make in (
         lambda: table.discover("city", **SURE),
-        lambda: table.discover("city", groups_per_unit=1, epsilon=1),
-        lambda: table.discover("city", groups_per_unit=1, delta=1e-6),
-        lambda: table.discover("nothing", groups_per_unit=1, **SURE),
-        lambda: table.discover(None, groups_per_unit=1, **SURE),
-        lambda: table.discover("city", groups_per_unit=0.5, **SURE),
-        lambda: replace(table, account=None).discover("city", groups_per_unit=1, **SURE),
+        lambda: table.discover("city", max_groups_per_unit=1, epsilon=1),
+        lambda: table.discover("city", max_groups_per_unit=1, delta=1e-6),
+        lambda: table.discover("nothing", max_groups_per_unit=1, **SURE),
+        lambda: table.discover(None, max_groups_per_unit=1, **SURE),
+        lambda: table.discover("city", max_groups_per_unit=0.5, **SURE),
+        lambda: replace(table, account=None).discover("city", max_groups_per_unit=1, **SURE),
         lambda: table.count(by="city", keys=[], epsilon=1),
     ):
         with pytest.raises(InvalidArgument):
@@ -261,7 +269,9 @@ def test_small_groups_become_one(table):
 
 
 def test_a_rest_is_joined(table):
-    found = table.count(by="city", keys=discreet.keys(["Ulm", "Paris"], other=True), epsilon=32)
+    found = table.count(
+        by="city", keys=discreet.keys(["Ulm", "Paris"], include_other=True), epsilon=32
+    )
     folded = found.fold(below=100)
     assert folded.keys == (("Ulm",), (OTHER,))
     assert folded.value == (600, sum(found.value) - 600)
@@ -304,7 +314,7 @@ def test_sums_on_a_grid(table):
 
 def test_what_cannot_be_folded(table):
     with pytest.raises(Unsupported, match="hidden keys"):
-        table.discover("city", groups_per_unit=1, epsilon=1, delta=1e-6).fold(below=100)
+        table.discover("city", max_groups_per_unit=1, epsilon=1, delta=1e-6).fold(below=100)
     mean = table.mean("x", by="sex", epsilon=1)
     with pytest.raises(Unsupported):
         mean.fold(below=3)

@@ -22,7 +22,10 @@ VISITS = {"person": pa.int64(), "zip": pa.string(), "cost": pa.int64()}
 PEOPLE = {"id": pa.int64(), "age": pa.int64(), "sex": pa.string()}
 COST = integer(lower=0, upper=9)
 AGE, SEX = integer(lower=0, upper=120, missing=50), category(["f", "m"])
-REGION, RATE = category(["n", "s"], other=False), real(lower=0, upper=2, grid=0.25, missing=1)
+REGION, RATE = (
+    category(["n", "s"], include_other=False),
+    real(lower=0, upper=2, granularity=0.25, missing=1),
+)
 PUBLIC = pl.DataFrame(
     {
         "plz": ["1", "02", "z'3", None, "日本"],
@@ -31,7 +34,7 @@ PUBLIC = pl.DataFrame(
     }
 )
 ENGINES = [sources.polars, sources.pandas, sources.csv_file, sources.relation]
-LIMITS = ContributionLimits(rows_per_unit=2)
+LIMITS = ContributionLimits(max_rows_per_unit=2)
 
 
 def visits(rng, n=40):
@@ -58,7 +61,10 @@ def people(rng, n=8):
 
 def opened(rows, types, make, folder, *, unit, columns):
     return discreet.table(
-        make(sources.arrow(rows, types), folder), unit=unit, rows_per_unit=2, columns=columns
+        make(sources.arrow(rows, types), folder),
+        privacy_unit=unit,
+        max_rows_per_unit=2,
+        columns=columns,
     )
 
 
@@ -101,11 +107,13 @@ def attach(rows, others, key):
             codes = 0, reference.encode(row["age"], AGE), reference.encode(row["sex"], SEX)
             owned.setdefault(row["id"], []).append(codes)
     chosen = {
-        unit: reference.limited(ContributionLimits(rows_per_unit=1), mine, unit=unit, key=key)[0]
+        unit: reference.limited(ContributionLimits(max_rows_per_unit=1), mine, unit=unit, key=key)[
+            0
+        ]
         for unit, mine in owned.items()
     }
     missing = 0, AGE.missing, SEX.missing
-    names = (*SEX.levels, None)
+    names = (*SEX.categories, None)
     return [
         {**row, "age": codes[1], "sex": names[codes[2]]}
         for row in rows
@@ -184,34 +192,38 @@ def test_the_whole_way_with_an_account(tmp_path):
     left = pl.DataFrame({"person": [1, 1, 2, 3], "cost": [1, 2, 3, 4]})
     right = pl.DataFrame({"id": [1, 2], "sex": ["f", "m"]})
     table = discreet.table(
-        left, unit="person", rows_per_unit=2, columns={"cost": COST}, account=account
+        left, privacy_unit="person", max_rows_per_unit=2, columns={"cost": COST}, account=account
     )
     again = ledger.account("clinic")
-    other = discreet.table(right, unit="id", rows_per_unit=1, columns={"sex": SEX}, account=again)
-    both = table.join_units(other, columns=["sex"])
+    other = discreet.table(
+        right, privacy_unit="id", max_rows_per_unit=1, columns={"sex": SEX}, account=again
+    )
+    both = table.join_by_unit(other, columns=["sex"])
     release = both.count(by="sex", epsilon=9)
     assert release.keys == (("f",), ("m",), ("(other)",))
     assert all(abs(a - b) <= 10 for a, b in zip(release.value, (2, 1, 1), strict=True))
     assert both.account.remaining == 1
     with pytest.raises(InvalidArgument, match="same account"):
-        table.join_units(replace(other, account=None), columns=["sex"])
+        table.join_by_unit(replace(other, account=None), columns=["sex"])
     elsewhere = ledger.account("elsewhere", limit=discreet.pure_dp(10))
     with pytest.raises(InvalidArgument, match="same account"):
-        table.join_units(replace(other, account=elsewhere), columns=["sex"])
+        table.join_by_unit(replace(other, account=elsewhere), columns=["sex"])
     ledger.close()
 
 
 def base(**more):
     frame = pl.DataFrame({"person": [1], "zip": ["1"], "cost": [1]})
     return discreet.table(
-        frame, **{"unit": "person", "rows_per_unit": 1, "columns": {"cost": COST}, **more}
+        frame, **{"unit": "person", "max_rows_per_unit": 1, "columns": {"cost": COST}, **more}
     )
 
 
 def person(**more):
     frame = pl.DataFrame({"id": [1], "age": [3], "note": ["x"]})
     columns = {"age": AGE, "note": text()}
-    return discreet.table(frame, **{"unit": "id", "rows_per_unit": 1, "columns": columns, **more})
+    return discreet.table(
+        frame, **{"unit": "id", "max_rows_per_unit": 1, "columns": columns, **more}
+    )
 
 
 TWICE = pl.DataFrame({"zip": ["1", "1"], "region": ["s", "n"]})
@@ -241,8 +253,8 @@ TWICE = pl.DataFrame({"zip": ["1", "1"], "region": ["s", "n"]})
         lambda: base().join_units(person(), columns=[]),
         lambda: base().join_units(person(), columns=["note"]),
         lambda: base().join_units(person(), columns=["absent"]),
-        lambda: base(unit=None, rows_per_unit=None).join_units(person(), columns=["age"]),
-        lambda: base().join_units(person(unit=None, rows_per_unit=None), columns=["age"]),
+        lambda: base(unit=None, max_rows_per_unit=None).join_units(person(), columns=["age"]),
+        lambda: base().join_units(person(unit=None, max_rows_per_unit=None), columns=["age"]),
         lambda: base(unit="zip").join_units(person(), columns=["age"]),
     ],
 )

@@ -28,7 +28,7 @@ LEVELS = [Fraction(1, 10), Fraction(1, 2), Fraction(9, 10)]
 FIRST = dt.date(2000, 1, 1)
 COLUMNS = {
     "huge": discreet.integer(lower=-(2**61), upper=2**61 - 1),
-    "pay": discreet.real(lower=0, upper=1e9, grid=2.0**-20),
+    "pay": discreet.real(lower=0, upper=1e9, granularity=2.0**-20),
     "day": discreet.date(lower=FIRST, upper=dt.date(2040, 1, 1)),
     "well": discreet.boolean(),
     "place": discreet.category(["here", "there"]),
@@ -101,7 +101,7 @@ def test_what_is_told(table):
     content = json.loads(made.to_json())
     assert [one["level"] for one in content["quantiles"]] == ["1/10", "1/2", "9/10"]
     assert dt.date.fromisoformat(content["quantiles"][0]["value"]) == made.values[0]
-    assert made.question == "quantiles 0.1, 0.5, 0.9 of day"
+    assert made.query_text == "quantiles 0.1, 0.5, 0.9 of day"
     assert "ranks within" in str(made)
     with pytest.raises(InvalidArgument, match=r"0\.1, 0\.5, 0\.9"):
         made.value(0.2)
@@ -116,7 +116,7 @@ def design(
     **more,
 ):
     limits = more.pop("limits", ContributionLimits())
-    setting = TableSpec(schema=COLUMNS, unit=unit, limits=limits, relation=relation)
+    setting = TableSpec(schema=COLUMNS, privacy_unit=unit, limits=limits, relation=relation)
     return planned_descent(descent(column, levels), setting=setting, budget=budget(**more))
 
 
@@ -131,7 +131,7 @@ def test_ranks_are_within_the_width(cost):
             lambda edges: np.bincount(
                 np.searchsorted(np.array(edges), codes, side="right"), minlength=len(edges) + 1
             ),
-            bits=seeded_rng(seed),
+            rng=seeded_rng(seed),
         )
         for q, value in zip((0.25, 0.5), values, strict=True):
             below, upto = np.searchsorted(codes, value), np.searchsorted(codes, value, side="right")
@@ -147,8 +147,8 @@ def test_ranks_are_within_the_width(cost):
 @pytest.mark.parametrize(
     "limits",
     [
-        ContributionLimits(rows_per_unit=3),
-        ContributionLimits(groups_per_unit=2, rows_per_unit_and_group=2),
+        ContributionLimits(max_rows_per_unit=3),
+        ContributionLimits(max_groups_per_unit=2, max_rows_per_unit_per_group=2),
     ],
     ids=["rows", "cells"],
 )
@@ -165,7 +165,7 @@ def test_no_unit_moves_a_level_further_than_stated(limits, relation):
     def counts(edges, kept, placed):
         day = [FIRST + dt.timedelta(days=int(d)) for d in placed[kept]]
         rows = pl.DataFrame({"who": who[kept], "day": day})
-        source = discreet.table(rows, columns={"day": COLUMNS["day"]}).source
+        source = discreet.table(rows, columns={"day": COLUMNS["day"]})._source
         return collect(found.counted(edges), source=source, key=1).columns[ROWS]
 
     first = found.bound.lower
@@ -201,18 +201,22 @@ def test_the_way_down():
 
 def test_more_is_better():
     assert design(epsilon=2).rank_width() < design(epsilon=1).rank_width()
-    assert design(epsilon=1).rank_width(level=0.99) > design(epsilon=1).rank_width()
+    assert design(epsilon=1).rank_width(confidence=0.99) > design(epsilon=1).rank_width()
     assert design(column="day", epsilon=1).rank_width() < design(epsilon=1).rank_width() / 2
-    one = design(unit="who", limits=ContributionLimits(rows_per_unit=1), epsilon=1).rank_width()
-    four = design(unit="who", limits=ContributionLimits(rows_per_unit=4), epsilon=1).rank_width()
+    one = design(unit="who", limits=ContributionLimits(max_rows_per_unit=1), epsilon=1).rank_width()
+    four = design(
+        unit="who", limits=ContributionLimits(max_rows_per_unit=4), epsilon=1
+    ).rank_width()
     assert four == pytest.approx(4 * one, rel=0.02)
 
 
 def test_limits_of_its_own(account):
-    table = discreet.table(frame(), columns=COLUMNS, unit="who", rows_per_unit=6, account=account)
-    made = table.fine_quantiles("huge", [0.5], rows_per_unit=1, epsilon=1)
+    table = discreet.table(
+        frame(), columns=COLUMNS, privacy_unit="who", max_rows_per_unit=6, account=account
+    )
+    made = table.large_domain_quantiles("huge", [0.5], max_rows_per_unit=1, epsilon=1)
     assert "at most 1 row is used" in made.protects
-    wide = table.plan_fine_quantiles("huge", [0.5], epsilon=1).rank_width()
+    wide = table.plan_large_domain_quantiles("huge", [0.5], epsilon=1).rank_width()
     assert made.rank_width < wide / 5
 
 
@@ -239,4 +243,4 @@ def test_what_makes_no_sense_is_refused_and_nothing_is_spent(table, account, ask
 def test_seeds_are_refused(table):
     found = table.plan_fine_quantiles("huge", [0.5], epsilon=1)
     with pytest.raises(NotCertified, match="private"):
-        descend(table, found, bits=seeded_rng(1))
+        descend(table, found, rng=seeded_rng(1))

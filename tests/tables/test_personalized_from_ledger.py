@@ -36,12 +36,12 @@ def test_a_crowd_leaves_out_who_cannot_pay(ledger, textual):
     crowd = panel(ledger)
     rows = frame(tuple((i, "open", ((3, "a"), (3, "b"))) for i in range(90)))  # 30 are strangers
     rows = rows.with_columns(pl.col("who").cast(pl.String)) if textual else rows
-    table = discreet.table(duck(rows), columns=COLUMNS, unit="who", rows_per_unit=2)
+    table = discreet.table(duck(rows), columns=COLUMNS, privacy_unit="who", max_rows_per_unit=2)
     menu = {"strict": Fraction(3, 10), "open": 300}
-    view = table.personal(crowd=crowd, levels=menu)
+    view = table.with_personal_budgets(personal_budgets=crowd, privacy_levels=menu)
     limits = np.array([float(crowd.limits[x].event.rho) for x in crowd.levels]) * 1e12
 
-    first = view.count(cap="open")  # the open pay too much to take part
+    first = view.count(max_privacy_level="open")  # the open pay too much to take part
     assert abs(first.value - 40 * first.weights["strict"]) < 1
     assert first.release.receipt.account == "crowd panel"
     assert first.release.title == "count, of members who can pay, weighted by level"
@@ -50,7 +50,7 @@ def test_a_crowd_leaves_out_who_cannot_pay(ledger, textual):
     assert (spent[crowd.levels == "never"] == 0).all()
     assert (spent[crowd.levels == "strict"] > 0).all()
     assert (spent[crowd.levels == "open"] == 0).all()
-    second = view.count(cap="open")  # now the strict have not enough either
+    second = view.count(max_privacy_level="open")  # now the strict have not enough either
     assert abs(second.value) < 1
     assert (crowd.spent() == spent).all()
 
@@ -73,7 +73,7 @@ def test_no_sequence_of_questions_passes_a_limit(ledger):
     """Menus and caps that follow what was released before."""
     crowd = panel(ledger)
     rows = frame(tuple((i, "open", ((3, "a"), (3, "b"))) for i in range(60)))
-    table = discreet.table(rows, columns=COLUMNS, unit="who", rows_per_unit=2)
+    table = discreet.table(rows, columns=COLUMNS, privacy_unit="who", max_rows_per_unit=2)
     limits = np.array([float(crowd.limits[x].event.rho) for x in crowd.levels]) * 1e12
     last, rng = 0.0, np.random.default_rng(4)
     for _ in range(12):
@@ -81,7 +81,11 @@ def test_no_sequence_of_questions_passes_a_limit(ledger):
             x: Fraction(int(rng.integers(1, 150)), 100) * (2 if last > 40 else 1)
             for x in crowd.limits
         }
-        last = table.personal(crowd=crowd, levels=menu).count(cap=str(rng.choice(list(menu)))).value
+        last = (
+            table.with_personal_budgets(personal_budgets=crowd, privacy_levels=menu)
+            .count(max_privacy_level=str(rng.choice(list(menu))))
+            .value
+        )
         assert (crowd.spent() <= limits).all()
     assert crowd.spent().any()
 
@@ -105,9 +109,9 @@ def test_members_that_are_no_text_of_a_unit_are_refused(ledger, odd):
         "odd", limits={"open": discreet.zcdp(1)}, members=["a", odd], levels=["open"] * 2
     )
     rows = frame(((1, "open", ((3, "a"),)),)).with_columns(pl.col("who").cast(pl.String))
-    table = discreet.table(rows, columns=COLUMNS, unit="who", rows_per_unit=2)
+    table = discreet.table(rows, columns=COLUMNS, privacy_unit="who", max_rows_per_unit=2)
     with pytest.raises(InvalidArgument, match="NUL"):
-        table.personal(crowd=crowd, levels={"open": 1})
+        table.with_personal_budgets(personal_budgets=crowd, privacy_levels={"open": 1})
 
 
 def test_seeded_bits_are_refused(ledger):
@@ -116,7 +120,7 @@ def test_seeded_bits_are_refused(ledger):
     for one in (table, replace(table, account=None)):
         view = one.personal(crowd=crowd, levels={"strict": 0.1})
         with pytest.raises(NotCertified):
-            view._run(view._planned([ask.count()], "strict"), label=None, bits=seeded_rng(1))
+            view._run(view._planned([ask.count()], "strict"), label=None, rng=seeded_rng(1))
     assert not crowd.spent().any()
 
 
@@ -136,7 +140,7 @@ def test_what_is_refused(ledger):
     with pytest.raises(InvalidArgument, match="levels of 'consent'"):
         table.personal(budget="consent", levels={"lax": 1})
     for declared in (
-        discreet.category(["open", "strict"], other=False),
+        discreet.category(["open", "strict"], include_other=False),
         discreet.category(["open", "strict"], missing="strict"),
     ):
         schema = {**table.setting.schema, "consent": declared}

@@ -59,10 +59,10 @@ def seen(monkeypatch):
     found = []
     plain = Measurement.noisy
 
-    def noisy(self, sums, *, bits):
+    def noisy(self, sums, *, rng):
         exact = measured(self.part, sums, shift=self.shift)
         found.append((exact.astype(object), self.mechanism.guarantee.event))
-        return plain(self, sums, bits=bits)
+        return plain(self, sums, rng=rng)
 
     monkeypatch.setattr(Measurement, "noisy", noisy)
     return found
@@ -169,7 +169,7 @@ def test_duckdb_gives_the_same_integers(seen, free):
     for source in (duck, lambda rows: rows):
         seen.clear()
         view = opened(people, None, source=source).personal(budget="consent", levels=LEVELS)
-        view.release(ask.mean("x", by="g").limited(rows_per_unit=3), cap="open")
+        view.release(ask.mean("x", by="g").limit_contributions(max_rows_per_unit=3), cap="open")
         found.append([exact.tolist() for exact, _ in seen])
     assert found[0] == found[1]
     assert any(found[0][0])
@@ -214,11 +214,11 @@ def test_levels_are_read_together_as_they_are_one_by_one(seen, free, monkeypatch
     door = importlib.import_module("discreet.tables.personalized_table")
     monkeypatch.setattr(door, "fresh_key", lambda _: next(keep) // 2)
     for query, cap in (
-        (ask.mean("x").limited(rows_per_unit=1), "open"),
-        (ask.count(by="g").limited(groups_per_unit=1, rows_per_unit=1), "open"),
+        (ask.mean("x").limit_contributions(max_rows_per_unit=1), "open"),
+        (ask.count(by="g").limit_contributions(max_groups_per_unit=1, max_rows_per_unit=1), "open"),
         (ask.count_units(by=["g", "consent"], where=col("x") > 0), "open"),
         (ask.sum("x", by="g", keys=["b"]), "open"),
-        (ask.sum("x", by="g", keys=ask.keys(["b"], other=True)), "open"),
+        (ask.sum("x", by="g", keys=ask.keys(["b"], include_other=True)), "open"),
         (ask.median("x", by="g", method="tree"), "strict"),
     ):
         found = []
@@ -256,7 +256,7 @@ def attacked(level, claim, *, broken=False, factors=None):
         # The sums as an engine would give them, one for each level.
         tables = {x: [{name: np.array([people.get(x, 0)])}] for x in LEVELS}
         sums, bits = made.combined(tables), seeded_rng(seed)
-        return np.array([made.design.noisy(sums, bits=bits)[0][0].values[0] for _ in range(n)])
+        return np.array([made.design.noisy(sums, rng=bits)[0][0].values[0] for _ in range(n)])
 
     scale = float(made.design.questions[0].measurements[0].mechanism.guarantee.event.scale)
     moved = 2 * made.factors[level]  # two rows of each person
@@ -269,7 +269,7 @@ def attacked(level, claim, *, broken=False, factors=None):
         laws=lambda: exact.laplace_pair(0, moved, scale=scale),
         broken=broken,
     )
-    return case, audit_case(case, failure=1e-7, samples=1_000, seed=4)
+    return case, audit_case(case, failure_probability=1e-7, samples=1_000, seed=4)
 
 
 @pytest.mark.parametrize("level", LEVELS)
@@ -292,8 +292,10 @@ def test_who_names_several_levels_has_one(seen, free):
     for _ in range(40):
         seen.clear()
         rows = pl.concat([frame(((1, "strict", ((1, "a"),)),)), frame(((1, "open", ((1, "a"),)),))])
-        table = discreet.table(rows, columns=COLUMNS, unit="who", rows_per_unit=2)
-        table.personal(budget="consent", levels=LEVELS).count(cap="open")
+        table = discreet.table(rows, columns=COLUMNS, privacy_unit="who", max_rows_per_unit=2)
+        table.with_personal_budgets(budget="consent", privacy_levels=LEVELS).count(
+            max_privacy_level="open"
+        )
         ((exact, _),) = seen
         found.add(int(exact[0]))
     one = 1 << weights.WEIGHT_BITS
@@ -315,7 +317,7 @@ def test_rows_that_are_people(ledger):
     assert "strict 0.2" in str(mean)
     assert "own level" in mean.release.protects
     assert mean.release.title == "mean of x, weighted by level"
-    assert "strict 0.2, open 1" in mean.release.question
+    assert "strict 0.2, open 1" in mean.release.query_text
     again = PersonalizedRelease.from_json(found.to_json())
     assert again.value == found.value
     assert again.release.std == found.release.std
@@ -352,7 +354,7 @@ def test_the_best_cap_is_taken(ledger):
     table = opened(((1, "open", ((3, "a"),)),), ledger)
     view = table.personal(budget="consent", levels={"strict": 0.1, "open": 1})
     rows = {"strict": 500, "open": 500}
-    alike = view.trades(ask.mean("x"), rows=rows, differ=0)
+    alike = view.trades(ask.mean("x"), rows=rows, max_difference=0)
     assert [one.cap for one in alike] == ["open", "strict"]
     assert alike[0].bias == 0
     assert alike[1].noise > 4 * alike[0].noise
@@ -360,7 +362,7 @@ def test_the_best_cap_is_taken(ledger):
     assert [one.cap for one in far] == ["strict", "open"]
     assert view.trades(ask.count(), rows=rows)[0].cap == "strict"
     assert view.trades(ask.variance("x"), rows=rows)[1].bias == math.inf
-    assert view.mean("x", rows=rows, differ=0).weights["strict"] < 0.11
+    assert view.mean("x", rows=rows, max_difference=0).weights["strict"] < 0.11
     assert view.mean("x", rows=rows).weights["strict"] == 1
     assert len(view.trades(ask.median("x"), rows=rows)) == 1
 
@@ -376,7 +378,7 @@ def test_the_bias_is_bounded(ledger):
         means = [held.mean() for held in values.values()]
         spread = float(np.ptp(means))
         for query in (ask.mean("x"), ask.sum("x"), ask.count()):
-            for one in view.trades(query, rows=rows, differ=spread):
+            for one in view.trades(query, rows=rows, max_difference=spread):
                 w = np.concatenate([np.full(rows[x], one.weights[x]) for x in menu])
                 held = np.concatenate(list(values.values()))
                 wrong = {
@@ -398,12 +400,14 @@ def test_large_values_are_rounded_within_the_interval(ledger):
             columns={**COLUMNS, "pay": discreet.integer(lower=0, upper=upper)},
             account=ledger.account("pay", limit=discreet.pure_dp(10**9)),
         )
-        view = table.personal(budget="consent", levels={"strict": 10**4, "open": 10**5})
-        found = view.sum("pay", cap="open")
+        view = table.with_personal_budgets(
+            budget="consent", privacy_levels={"strict": 10**4, "open": 10**5}
+        )
+        found = view.sum("pay", max_privacy_level="open")
         low, high = found.interval(1 - 1e-9)
         exact = 50 * (upper - 3) * (1 + Fraction(found.weights["strict"]))
         assert low <= exact <= high
         assert found.guarantee["strict"].epsilon() <= 10**4
         assert found.guarantee["strict"].epsilon() > 0.99 * 10**4
-        shifts = found.release.answer.scale.shifts
+        shifts = found.release._answer.scale.shifts
         assert shifts[0] != 0

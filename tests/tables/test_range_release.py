@@ -32,7 +32,7 @@ COLUMNS = {
     "day": discreet.date(lower=DAYS[0], upper=DAYS[1]),
     "hour": discreet.date(lower=DAYS[0], upper=DAYS[0], step="hour"),
     "age": discreet.integer(lower=-2, upper=9),
-    "pay": discreet.real(lower=0, upper=10, grid=0.25),
+    "pay": discreet.real(lower=0, upper=10, granularity=0.25),
     "grade": discreet.category(["fail", "pass", "good"]),
     "well": discreet.boolean(),
     "note": discreet.text(),
@@ -104,7 +104,7 @@ def test_conditions_expressions_and_pairs(table):
     made = table.ranges(
         col("day").day(), where=col("well"), workload=[(27, 29), (1, 2)], epsilon=200
     )
-    assert made.question == "ranges of day.day() where well"
+    assert made.query_text == "ranges of day.day() where well"
     days = rows.filter(pl.col("well"))["day"].dt.day()
     assert made.answer(27, 29) == pytest.approx((days >= 27).sum())
 
@@ -166,9 +166,9 @@ def test_too_many_cells_are_refused():
 
 
 LIMITS = (
-    {"rows_per_unit": 3},
-    {"groups_per_unit": 2, "rows_per_unit_and_group": 2},
-    {"rows_per_unit": 3, "rows_per_unit_and_group": 1},
+    {"max_rows_per_unit": 3},
+    {"max_groups_per_unit": 2, "max_rows_per_unit_per_group": 2},
+    {"max_rows_per_unit": 3, "max_rows_per_unit_per_group": 1},
 )
 
 
@@ -180,7 +180,7 @@ def test_no_unit_moves_the_measurements_further_than_stated(limits, relation):
     """Take each unit away, or put another's rows in its place, and look at every structure."""
     cells = {"day": discreet.integer(lower=0, upper=3)}
     setting = TableSpec(
-        schema=cells, unit="who", limits=ContributionLimits(**limits), relation=relation
+        schema=cells, privacy_unit="who", limits=ContributionLimits(**limits), relation=relation
     )
     random = np.random.default_rng(3)
     who = np.repeat(np.arange(6), 5)
@@ -189,7 +189,7 @@ def test_no_unit_moves_the_measurements_further_than_stated(limits, relation):
     found = planned(ranges("day"), setting=setting, budget=budget(epsilon=1))
 
     def counts(w, d):
-        source = discreet.table(pl.DataFrame({"who": w, "day": d}), columns=cells).source
+        source = discreet.table(pl.DataFrame({"who": w, "day": d}), columns=cells)._source
         return collect(found.counted, source=source, key=1).columns[ROWS]
 
     whole = counts(who, day)
@@ -217,12 +217,12 @@ def test_no_unit_moves_the_measurements_further_than_stated(limits, relation):
 def test_the_engine_keeps_to_the_limits_cell_by_cell():
     rows = pl.DataFrame({"who": [1] * 9 + [2], "day": [0] * 6 + [1] * 3 + [3]})
     cells = {"day": discreet.integer(lower=0, upper=3)}
-    limits = ContributionLimits(rows_per_unit=3, rows_per_unit_and_group=2)
-    setting = TableSpec(schema=cells, unit="who", limits=limits)
+    limits = ContributionLimits(max_rows_per_unit=3, max_rows_per_unit_per_group=2)
+    setting = TableSpec(schema=cells, privacy_unit="who", limits=limits)
     found = planned(ranges("day"), setting=setting, budget=budget(epsilon=1))
     contribution = found.ranked.best.contribution
     assert (contribution.rows, contribution.per_cell) == (3, 2)
-    source = discreet.table(rows, columns=cells).source
+    source = discreet.table(rows, columns=cells)._source
     counts = collect(found.counted, source=source, key=1).columns[ROWS]
     assert counts.max() <= 2
     assert counts.sum() == 4
@@ -279,7 +279,7 @@ def test_questions_and_ranges_are_reserved_together(table, account):
 def test_seeds_are_refused(table):
     found = planned(ranges("age"), setting=table.setting, budget=budget(epsilon=1))
     with pytest.raises(NotCertified, match="private"):
-        carry_out(table, ReleaseBatch(ranges=(found,)), label=None, bits=seeded_rng(1))
+        carry_out(table, ReleaseBatch(ranges=(found,)), label=None, rng=seeded_rng(1))
 
 
 def test_the_json_stands_alone(table):
@@ -300,8 +300,8 @@ def test_the_json_stands_alone(table):
 
 
 def test_plans_read_nothing_and_need_no_account():
-    gone = discreet.table(frame(), columns=COLUMNS, unit="who", rows_per_unit=4)
-    plan = gone.plan_ranges("day", workload="prefixes", epsilon=1, rows=1000)
+    gone = discreet.table(frame(), columns=COLUMNS, privacy_unit="who", max_rows_per_unit=4)
+    plan = gone.plan_ranges("day", workload="prefixes", epsilon=1, expected_rows=1000)
     assert plan.best.contribution.rows == 4
     assert "of all rows" in str(plan)
     one = discreet.table(frame(), columns=COLUMNS).plan_ranges(
@@ -313,7 +313,7 @@ def test_plans_read_nothing_and_need_no_account():
 def test_the_number_of_rows_is_not_public_in_a_table():
     """Under REPLACE_ONE it may be, but conditions change it: it only scales what is shown."""
     table = discreet.table(frame(), columns=COLUMNS, relation=NeighboringRelation.REPLACE_ONE)
-    with_rows = table.plan_ranges("age", epsilon=1, rows=MANY)
+    with_rows = table.plan_ranges("age", epsilon=1, expected_rows=MANY)
     without = table.plan_ranges("age", epsilon=1)
     assert with_rows.candidates[0].mean == without.candidates[0].mean
     assert with_rows.best.strategy.total is None
@@ -324,14 +324,14 @@ def test_plans_from_the_top():
     by_size = discreet.plan_ranges(64, workload.short(), epsilon=1)
     assert by_column.candidates[0].mean == by_size.candidates[0].mean
     assert by_column.domain == IntegerDomain(lower=1, upper=64)
-    three = discreet.plan_ranges(64, "short", epsilon=1, rows_per_unit=3)
+    three = discreet.plan_ranges(64, "short", epsilon=1, max_rows_per_unit=3)
     assert three.candidates[0].rmse > 2.5 * by_size.candidates[0].rmse
     aware = discreet.plan_ranges(64, "short", epsilon=1, data_aware=True)
     assert len(aware.aware) > 0 == len(by_size.aware)
     with pytest.raises(InvalidArgument, match="boolean"):
         discreet.plan_ranges(discreet.boolean(), epsilon=1)
     with pytest.raises(InvalidArgument, match="bins="):
-        discreet.plan_ranges(discreet.real(lower=0, upper=1, grid=0.5), epsilon=1)
+        discreet.plan_ranges(discreet.real(lower=0, upper=1, granularity=0.5), epsilon=1)
 
 
 def test_grids_of_two_columns(table):
@@ -344,7 +344,7 @@ def test_grids_of_two_columns(table):
     exact(made, np.array([[found[day, grade] for grade in grades] for day in days]))
     early = sum(n for (day, grade), n in found.items() if day <= days[1] and grade == "fail")
     assert made.answer((None, days[1]), ("fail", "fail")) == pytest.approx(early)
-    assert made.question == "ranges of day by grade where well"
+    assert made.query_text == "ranges of day by grade where well"
     text = made.to_json()
     assert ChargedGridRelease.from_json(text).to_json() == text
     assert discreet.GridRelease.from_json(text).total == made.total
@@ -384,7 +384,7 @@ def test_grids_that_make_no_sense_are_refused(table, account, asked, words):
 @pytest.mark.parametrize("limits", LIMITS)
 def test_no_unit_moves_the_boxes_further_than_stated(limits):
     cells = {"a": discreet.integer(lower=0, upper=2), "b": discreet.integer(lower=0, upper=1)}
-    setting = TableSpec(schema=cells, unit="who", limits=ContributionLimits(**limits))
+    setting = TableSpec(schema=cells, privacy_unit="who", limits=ContributionLimits(**limits))
     found = planned_grid(rectangles(["a", "b"]), setting=setting, budget=budget(epsilon=1))
     random = np.random.default_rng(3)
     who = np.repeat(np.arange(6), 5)
@@ -393,7 +393,7 @@ def test_no_unit_moves_the_boxes_further_than_stated(limits):
 
     def counts(kept):
         rows = pl.DataFrame({"who": who[kept], "a": a[kept], "b": b[kept]})
-        source = discreet.table(rows, columns=cells).source
+        source = discreet.table(rows, columns=cells)._source
         return collect(found.counted, source=source, key=1).columns[ROWS].reshape(3, 2)
 
     whole, reached = counts(who >= 0), 0
@@ -420,27 +420,29 @@ def visits(account):
         {"who": [1] * 9 + [2] * 3 + [3] * 3, "day": [0] * 6 + [1] * 3 + [2, 2, 3] * 2}
     )
     cells = {"day": discreet.integer(lower=0, upper=3)}
-    return discreet.table(rows, columns=cells, unit="who", rows_per_unit=9, account=account)
+    return discreet.table(
+        rows, columns=cells, privacy_unit="who", max_rows_per_unit=9, account=account
+    )
 
 
 def test_limits_of_its_own(visits, account):
     wide = visits.plan_ranges("day", epsilon=1)
-    once = visits.plan_ranges("day", epsilon=1, rows_per_unit=1)
+    once = visits.plan_ranges("day", epsilon=1, max_rows_per_unit=1)
     assert wide.best.contribution.rows == 9
     assert once.best.contribution.rows == 1
     assert once.candidates[0].rmse < wide.candidates[0].rmse / 8
     before = account.remaining
-    made = visits.ranges("day", epsilon=200, rows_per_unit=2)
+    made = visits.ranges("day", epsilon=200, max_rows_per_unit=2)
     assert before - account.remaining == 200
     assert made.total == pytest.approx(6, abs=1e-6)
     assert "at most 2 rows are used of each" in made.protects
-    each = visits.ranges("day", epsilon=2000, rows_per_unit_and_group=1)
+    each = visits.ranges("day", epsilon=2000, max_rows_per_unit_per_group=1)
     assert each.cells == pytest.approx([1, 1, 2, 2], abs=1e-6)
     assert "at most 9 rows are used of each" in each.protects  # the table's still holds
-    grid = visits.plan_grid(["day", col("day") + 1], epsilon=1, rows_per_unit=1)
+    grid = visits.plan_grid(["day", col("day") + 1], epsilon=1, max_rows_per_unit=1)
     assert grid.best.contribution.rows == 1
-    with pytest.raises(InvalidArgument, match="rows_per_unit"):
-        visits.ranges("day", epsilon=1, rows_per_unit=0)
+    with pytest.raises(InvalidArgument, match="max_rows_per_unit"):
+        visits.ranges("day", epsilon=1, max_rows_per_unit=0)
 
 
 @pytest.mark.parametrize("currency", ["epsilon", "rho"])
@@ -450,21 +452,21 @@ def test_a_stated_accuracy_is_met_and_not_exceeded_by_much(table, currency, work
     amount = table.amount_for_ranges("age", within=20, currency=currency, **asked)
     assert list(map(type, amount.values())) == [float]
     best = table.plan_ranges("age", **asked, **amount).candidates[0]
-    assert 0.98 * 20 < best.width(level=0.95) <= 20
+    assert 0.98 * 20 < best.width(confidence=0.95) <= 20
     less = table.plan_ranges("age", **asked, **{currency: amount[currency] * 0.98})
-    assert less.candidates[0].width(level=0.95) > 20
+    assert less.candidates[0].width(confidence=0.95) > 20
 
 
 def test_the_width_is_that_of_the_interval(table):
     plan = table.plan_ranges("age", epsilon=1)
-    made = plan.best.release(np.zeros(12, dtype=np.int64), bits=seeded_rng(4))
+    made = plan.best.release(np.zeros(12, dtype=np.int64), rng=seeded_rng(4))
     widths = []
     for a in range(12):
         for b in range(a, 12):
             low, high = made.interval(a - 2, b - 2)
             widths.append((high - low) / 2)
-            assert plan.best.width(a, b, level=0.95) == pytest.approx(widths[-1], rel=1e-6)
-    assert plan.candidates[0].width(level=0.95) == pytest.approx(max(widths), rel=0.02)
+            assert plan.best.width(a, b, confidence=0.95) == pytest.approx(widths[-1], rel=1e-6)
+    assert plan.candidates[0].width(confidence=0.95) == pytest.approx(max(widths), rel=0.02)
 
 
 def test_accuracies_that_make_no_sense(table):
@@ -480,5 +482,5 @@ def test_accuracies_that_make_no_sense(table):
 
 def test_a_stated_accuracy_with_limits_of_its_own(visits):
     often = visits.amount_for_ranges("day", within=50)
-    once = visits.amount_for_ranges("day", within=50, rows_per_unit=1)
+    once = visits.amount_for_ranges("day", within=50, max_rows_per_unit=1)
     assert 8 < often["epsilon"] / once["epsilon"] < 10

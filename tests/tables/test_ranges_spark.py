@@ -25,7 +25,7 @@ FIRST = dt.date(2024, 1, 1)
 COLUMNS = {
     "day": discreet.date(lower=FIRST, upper=FIRST + dt.timedelta(days=365)),
     "age": discreet.integer(lower=0, upper=99),
-    "pay": discreet.real(lower=0, upper=1000, grid=0.25),
+    "pay": discreet.real(lower=0, upper=1000, granularity=0.25),
     "place": discreet.category(["north", "south", "east"]),
 }
 MANY = 2_000
@@ -46,8 +46,8 @@ def fixture_rows():
     )
 
 
-PER_UNIT = ContributionLimits(rows_per_unit=3)
-PER_CELL = ContributionLimits(groups_per_unit=2, rows_per_unit_and_group=2)
+PER_UNIT = ContributionLimits(max_rows_per_unit=3)
+PER_CELL = ContributionLimits(max_groups_per_unit=2, max_rows_per_unit_per_group=2)
 ASKED = [
     (ranges("day"), PER_CELL),
     (ranges("age", where=col("pay") > 200), None),
@@ -61,7 +61,7 @@ ASKED = [
 def test_the_counts_are_those_of_duckdb(asked, limits, rows, tmp_path):
     setting = TableSpec(
         schema=COLUMNS,
-        unit=None if limits is None else "who",
+        privacy_unit=None if limits is None else "who",
         limits=ContributionLimits() if limits is None else limits,
         relation=NeighboringRelation.ADD_REMOVE,
     )

@@ -34,9 +34,9 @@ def charges(account):
     return [entry.label for entry in account.history if entry.kind == "charge"]
 
 
-def exact(path, *, rows_per_unit=1, limited=True, **more):
+def exact(path, *, max_rows_per_unit=1, limited=True, **more):
     """A file whose noise is nearly none, to see what was counted."""
-    plan = plan_stream(epsilon=10**6, rows_per_unit=rows_per_unit, **more)
+    plan = plan_stream(epsilon=10**6, max_rows_per_unit=max_rows_per_unit, **more)
     return StreamFile(path, plan=plan, units=limited, payer="nobody")
 
 
@@ -108,7 +108,7 @@ def test_another_plan_is_another_stream(tmp_path, account):
     stream(path, account=account, epsilon=1).close()
     for change, name in [
         ({"epsilon": 0.5}, "plan"),
-        ({"epsilon": 1, "rows_per_unit": 2}, "plan"),
+        ({"epsilon": 1, "max_rows_per_unit": 2}, "plan"),
         ({"epsilon": 1, "limit_units": True}, "units"),
     ]:
         with pytest.raises(InvalidArgument, match=f"another {name}"):
@@ -166,19 +166,19 @@ def test_a_failed_write_ends_the_stream(tmp_path, account):
 def test_of_each_unit_the_first_events_count(tmp_path):
     """50 events of one unit count C times over the whole stream, also after a restart (F42)."""
     path = tmp_path / "stream.db"
-    file = exact(path, rows_per_unit=3)
-    told = file.events([1] * 4 + [2, 2], units=[7, 7, 8, 7, 7, 8], end=2, bits=seeded_rng(1))
+    file = exact(path, max_rows_per_unit=3)
+    told = file.events([1] * 4 + [2, 2], units=[7, 7, 8, 7, 7, 8], end=2, rng=seeded_rng(1))
     assert np.rint(told.values).tolist() == [4, 5]
     file.close()
-    file = exact(path, rows_per_unit=3)
-    told = file.events([3] * 50, units=[7] * 48 + [8, 9], end=4, bits=seeded_rng(1))
+    file = exact(path, max_rows_per_unit=3)
+    told = file.events([3] * 50, units=[7] * 48 + [8, 9], end=4, rng=seeded_rng(1))
     assert np.rint(told.values).tolist() == [7, 7]
     with pytest.raises(InvalidArgument, match="limits units"):
-        file.feed([1], bits=seeded_rng(1))
+        file.feed([1], rng=seeded_rng(1))
     with pytest.raises(InvalidArgument, match="units"):
-        file.events([5], end=5, bits=seeded_rng(1))
+        file.events([5], end=5, rng=seeded_rng(1))
     with pytest.raises(OutOfDomain, match="units"):
-        file.events([5], units=[1.5], end=5, bits=seeded_rng(1))
+        file.events([5], units=[1.5], end=5, rng=seeded_rng(1))
     file.close()
 
 
@@ -188,9 +188,9 @@ def test_whether_an_event_is_refused_does_not_tell_whose_are_used_up(unit):
     for keys, late in ((None, {}), (["a", "b"], {"keys": [2]}), (["a", "b"], {"keys": [0, 1]})):
         file = exact(None, horizon=9, keys=keys)
         first = {} if keys is None else {"keys": [0]}
-        file.events([1], units=[7], end=1, bits=seeded_rng(1), **first)
+        file.events([1], units=[7], end=1, rng=seeded_rng(1), **first)
         with pytest.raises(OutOfDomain):
-            file.events([1 if keys is None else 2], units=[unit], end=2, bits=seeded_rng(1), **late)
+            file.events([1 if keys is None else 2], units=[unit], end=2, rng=seeded_rng(1), **late)
         assert file.steps == 1
 
 
@@ -203,14 +203,14 @@ def test_without_one_unit_the_counts_move_by_at_most_its_limit():
         keys = rng.integers(0, 2, 30)
 
         def counted(kept, steps=steps, units=units, keys=keys):
-            file = exact(None, rows_per_unit=4, keys=["a", "b"])
+            file = exact(None, max_rows_per_unit=4, keys=["a", "b"])
             told = [
                 file.events(
                     steps[kept & half],
                     units=units[kept & half],
                     keys=keys[kept & half],
                     end=end,
-                    bits=seeded_rng(1),
+                    rng=seeded_rng(1),
                 ).values
                 for half, end in ((steps < 3, 2), (steps >= 3, 5))
             ]
@@ -224,26 +224,26 @@ def test_without_one_unit_the_counts_move_by_at_most_its_limit():
 
 def test_a_unit_is_not_counted_once_as_a_number_and_once_as_text(tmp_path):
     file = exact(tmp_path / "stream.db")
-    assert round(file.events([1, 1], units=[7, 7], end=1, bits=seeded_rng(1)).values[-1]) == 1
+    assert round(file.events([1, 1], units=[7, 7], end=1, rng=seeded_rng(1)).values[-1]) == 1
     with pytest.raises(InvalidArgument, match="one kind"):
-        file.events([2], units=["7"], end=2, bits=seeded_rng(1))
-    assert round(file.events([2, 2], units=[7, 8], end=2, bits=seeded_rng(1)).values[-1]) == 2
+        file.events([2], units=["7"], end=2, rng=seeded_rng(1))
+    assert round(file.events([2, 2], units=[7, 8], end=2, rng=seeded_rng(1)).values[-1]) == 2
     file.close()
     names = exact(None)
-    names.events([1], units=["7"], end=1, bits=seeded_rng(1))
+    names.events([1], units=["7"], end=1, rng=seeded_rng(1))
     with pytest.raises(InvalidArgument, match="one kind"):
-        names.events([2], units=[7], end=2, bits=seeded_rng(1))
+        names.events([2], units=[7], end=2, rng=seeded_rng(1))
 
 
 @pytest.mark.parametrize("unit", [np.uint64(2**63), "anna\ud800"])
 def test_a_unit_that_the_file_cannot_hold_is_not_quoted(unit):
     file = exact(None)
     with pytest.raises(OutOfDomain, match="units must be") as caught:
-        file.events([1], units=np.array([unit]), end=1, bits=seeded_rng(1))
+        file.events([1], units=np.array([unit]), end=1, rng=seeded_rng(1))
     assert "anna" not in str(caught.value)
     assert caught.value.__context__ is None
     assert file.steps == 0
-    file.events([1], units=[7], end=1, bits=seeded_rng(1))
+    file.events([1], units=[7], end=1, rng=seeded_rng(1))
 
 
 @pytest.mark.parametrize("held", [b"", b"noise", b"PK\x03\x04 so on", b"PK\x05\x06" + bytes(18)])
@@ -270,9 +270,9 @@ def test_a_file_and_a_running_state_agree(tmp_path):
     state = running.begin(plan)
     for size in (1, 300, 2):
         counts = np.arange(size)
-        state, expected = running.advance(plan, state, counts, bits=one)
+        state, expected = running.advance(plan, state, counts, rng=one)
         file = StreamFile(tmp_path / "stream.db", plan=plan, units=False, payer="nobody")
-        assert np.array_equal(file.feed(counts, bits=two).values, expected.values)
+        assert np.array_equal(file.feed(counts, rng=two).values, expected.values)
         file.close()
 
 

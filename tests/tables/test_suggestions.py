@@ -152,7 +152,11 @@ def test_suggestions_for_a_table(account, form, tmp_path):
         source.write_csv(tmp_path / "people.csv")
         source = tmp_path / "people.csv"
     table = discreet.table(
-        source, unit="p", rows_per_unit=4, columns={"sex": category(["f", "m"])}, account=account
+        source,
+        privacy_unit="p",
+        max_rows_per_unit=4,
+        columns={"sex": category(["f", "m"])},
+        account=account,
     )
     before = account.remaining
     # So much epsilon that no noise but zero is drawn, but for one run in 10**10.
@@ -164,11 +168,11 @@ def test_suggestions_for_a_table(account, form, tmp_path):
     assert "65536" in str(found)
     line = tomllib.loads(found.toml)["income"]
     discreet.real(**{k: v for k, v in line.items() if k != "kind"})
-    limits = table.suggest_limits(by="sex", epsilon=64, planned_epsilon=0.05)
+    limits = table.suggest_contribution_limits(by="sex", epsilon=64, planned_epsilon=0.05)
     assert before - account.remaining == 96
-    assert limits.rows_per_unit == 4
-    assert limits.groups_per_unit == 2
-    assert tomllib.loads(limits.toml) == {"rows_per_unit": 4, "groups_per_unit": 2}
+    assert limits.max_rows_per_unit == 4
+    assert limits.max_groups_per_unit == 2
+    assert tomllib.loads(limits.toml) == {"max_rows_per_unit": 4, "max_groups_per_unit": 2}
     assert "4 rows" in str(limits)
     assert [entry.label for entry in account.history if entry.label][-1] == "contribution limits"
     with pytest.raises(BudgetExceeded):
@@ -188,17 +192,19 @@ def test_rho_and_rows_without_a_unit(tmp_path):
         assert (found.lower, found.upper) == (-32, 32)
         assert found.guarantee.rdp(2.0) == pytest.approx(1000)
         with pytest.raises(InvalidArgument, match="unit"):
-            table.suggest_limits(rho=0.1)
+            table.suggest_contribution_limits(rho=0.1)
 
 
 def test_refusals(account):
-    table = discreet.table(people(20), unit="p", rows_per_unit=1, columns={}, account=account)
+    table = discreet.table(
+        people(20), privacy_unit="p", max_rows_per_unit=1, columns={}, account=account
+    )
     for make in (
         lambda: table.suggest_bounds("nothing", epsilon=1),
         lambda: table.suggest_bounds("income", epsilon=1, coverage=1),
         lambda: table.suggest_bounds("income", epsilon=1, outermost=(1, 0)),
         lambda: table.suggest_bounds("income"),
-        lambda: table.suggest_limits(epsilon=1, planned_epsilon=0),
+        lambda: table.suggest_contribution_limits(epsilon=1, planned_epsilon=0),
         lambda: discreet.table(people(20), columns={}).suggest_bounds("income", epsilon=1),
     ):
         with pytest.raises(InvalidArgument):
@@ -224,7 +230,9 @@ def test_one_unit_moves_one_count_of_each_histogram():
 
     def measured(rows):
         for make in (lambda f: f, lambda f: f.to_pandas()):
-            source = discreet.table(make(rows), unit="p", rows_per_unit=1, columns={}).source
+            source = discreet.table(
+                make(rows), privacy_unit="p", max_rows_per_unit=1, columns={}
+            )._source
             spread = engine_of(source).spread(plan.program())
             yield [classes(pairs).tolist() for pairs in spread]
 
@@ -248,9 +256,11 @@ def test_the_histogram_of_bounds_counts_each_unit_once(monkeypatch, account):
         return seen["table"]
 
     monkeypatch.setattr("discreet.data.execute.collect", spy)
-    table = discreet.table(people(50), unit="p", rows_per_unit=3, columns={}, account=account)
+    table = discreet.table(
+        people(50), privacy_unit="p", max_rows_per_unit=3, columns={}, account=account
+    )
     table.suggest_bounds("income", epsilon=1)
-    assert seen["plan"].limits == ContributionLimits(rows_per_unit=1)
+    assert seen["plan"].limits == ContributionLimits(max_rows_per_unit=1)
     assert seen["plan"].reach("units").l1 == 1
     assert seen["table"].columns["units"].sum() == 50
 

@@ -44,14 +44,14 @@ def people():
 
 COLUMNS = {
     "age": discreet.integer(lower=0, upper=120),
-    "sex": discreet.category(["f", "m"], other=False),
+    "sex": discreet.category(["f", "m"], include_other=False),
     "day": discreet.date(lower=dt.date(2026, 1, 1), upper=dt.date(2026, 1, 4)),
-    "pay": discreet.real(lower=0, upper=2000, grid=0.25),
+    "pay": discreet.real(lower=0, upper=2000, granularity=0.25),
 }
 
 
 def opened(source, account, **changes):
-    settings = {"unit": "who", "rows_per_unit": 2, "columns": COLUMNS, "account": account}
+    settings = {"unit": "who", "max_rows_per_unit": 2, "columns": COLUMNS, "account": account}
     return discreet.table(source, **{**settings, **changes})
 
 
@@ -97,7 +97,7 @@ def test_large_budgets_give_the_truth(people, account):
 
 
 def test_limits_are_enforced(people, account):
-    t = opened(people, account, rows_per_unit=1)
+    t = opened(people, account, max_rows_per_unit=1)
     assert t.count(epsilon=10**4).value == 200
 
 
@@ -206,7 +206,7 @@ def test_a_typing_error_costs_nothing(people, account):
         lambda: t.count(epsilon=-1),
         lambda: t.count(),
         lambda: t.release([], epsilon=1),
-        lambda: opened(people, account, rows_per_unit=None).count(epsilon=1),
+        lambda: opened(people, account, max_rows_per_unit=None).count(epsilon=1),
         lambda: opened(people, account, unit="nobody").count(epsilon=1),
         lambda: opened(people, account, columns={"age": int}),
         lambda: t.run(design([ask.count()], setting=other, budget=QueryBudget(epsilon=1))),
@@ -240,7 +240,7 @@ def test_the_public_door_takes_no_bits(people, account):
     head = account.head
     planned = design([ask.count()], setting=t.setting, budget=QueryBudget(epsilon=1))
     with pytest.raises(discreet.NotCertified):
-        t._run(planned, label=None, bits=seeded_rng(1))
+        t._run(planned, label=None, rng=seeded_rng(1))
     assert account.head == head
 
 

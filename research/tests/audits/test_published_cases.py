@@ -29,7 +29,7 @@ def quick(case: AuditCase) -> int:
 
 @pytest.mark.parametrize("case", [c for c in BROKEN if c.samples < 1_000_000], ids=lambda c: c.name)
 def test_a_broken_claim_is_caught(case: AuditCase) -> None:
-    row = audit_case(case, failure=FAMILY / 100, samples=case.samples, seed=11)
+    row = audit_case(case, failure_probability=FAMILY / 100, samples=case.samples, seed=11)
     assert row.verdict == "BROKEN"
     assert row.exact is not None
     assert row.claimed.epsilon < row.attacked.epsilon <= row.exact.upper
@@ -45,7 +45,7 @@ def test_a_broken_claim_is_caught_by_many_samples(case: AuditCase) -> None:
 
 @pytest.mark.parametrize("case", SOUND, ids=lambda case: case.name)
 def test_what_is_right_is_not_accused(case: AuditCase) -> None:
-    row = audit_case(case, failure=FAMILY / 100, samples=quick(case), seed=11)
+    row = audit_case(case, failure_probability=FAMILY / 100, samples=quick(case), seed=11)
     assert row.verdict in ("holds", "not refuted")
 
 

@@ -31,7 +31,7 @@ def test_a_case_gets_its_verdict(name):
     case = CASES[name]
     # The gaps are wide, but for SSP.
     samples = case.samples if name.startswith("SSP") else min(case.samples, 50_000)
-    row = audit_case(case, failure=FAMILY / len(registered()), samples=samples, seed=11)
+    row = audit_case(case, failure_probability=FAMILY / len(registered()), samples=samples, seed=11)
     assert row.ok, row
     assert row.verdict == ("BROKEN" if case.broken else "not refuted")
 

@@ -226,7 +226,7 @@ def test_a44_a_table_with_an_empty_or_wide_range_is_refused(fitted):
         broken = replace(fitted, high=table)
         assert not broken.certificate().holds
         with pytest.raises(NotCertified):
-            broken.release(np.sum, np.zeros(3), epsilon=1, bits=seeded_rng(1))
+            broken.release(np.sum, np.zeros(3), epsilon=1, rng=seeded_rng(1))
 
 
 def test_a44_adjacency_by_one_cell_is_refused_where_its_ranges_are_too_wide():
@@ -252,7 +252,7 @@ def test_a44_centres_of_the_listing_can_be_so_far_apart_that_ranges_are_empty(se
     assert listed.gap > Fraction(6, 10)
     assert listed.certificate().empty is not None
     with pytest.raises(NotCertified, match="empty"):
-        listed.release(np.sum, x[0], epsilon=1, bits=seeded_rng(1))
+        listed.release(np.sum, x[0], epsilon=1, rng=seeded_rng(1))
     assert ours.certificate().holds
 
 
@@ -264,15 +264,15 @@ def test_a17_hostile_functions_stay_in_the_range(fitted):
         low, high = fitted.ranges(np.zeros((1, 3)))
         assert low <= fitted.clip([said], np.zeros((1, 3))) <= high
     for function in (fails, lambda d: [1, 2], lambda d: "x", lambda d: None, lambda d: 10**400):
-        value = fitted.release(function, [math.nan, 2, -1], epsilon=1, bits=seeded_rng(1))
+        value = fitted.release(function, [math.nan, 2, -1], epsilon=1, rng=seeded_rng(1))
         assert math.isfinite(value)
 
 
 def test_a18_the_measured_epsilon_at_the_worst_pair_is_within_the_claim(fitted):
     noise = fitted.noise(1)
     many, q = 200_000, fitted.width
-    one = np.asarray(noise.release(np.zeros(many, dtype=np.int64), bits=seeded_rng(2)))
-    other = np.asarray(noise.release(np.full(many, q), bits=seeded_rng(3)))
+    one = np.asarray(noise.release(np.zeros(many, dtype=np.int64), rng=seeded_rng(2)))
+    other = np.asarray(noise.release(np.full(many, q), rng=seeded_rng(3)))
     hits, false = int((one <= 0).sum()), int((other <= 0).sum())
     low = beta.ppf(0.0005, hits, many - hits + 1)
     high = beta.ppf(0.9995, false + 1, many - false)
@@ -290,7 +290,7 @@ def test_a18_an_answer_is_paid_for_before_the_function_is_called(fitted, tmp_pat
         called = []
         with pytest.raises(NotCertified, match="seeded"):
             fitted.release(
-                called.append, np.zeros(3), epsilon=1, account=account, bits=seeded_rng(1)
+                called.append, np.zeros(3), epsilon=1, account=account, rng=seeded_rng(1)
             )
         value = fitted.release(lambda d: called.append(1) or 1.0, np.zeros(3), epsilon=1,
                                account=account)  # fmt: skip
@@ -303,9 +303,9 @@ def test_a18_an_answer_is_paid_for_before_the_function_is_called(fitted, tmp_pat
 def test_a18_what_a_function_or_an_entry_does_is_not_told(fitted, recwarn):
     """That it leaves, warns, or that one entry is no number, would tell about the data set."""
     for function in (lambda _: sys.exit(1), lambda d: np.log(-np.abs(d)).sum()):
-        assert math.isfinite(fitted.release(function, np.zeros(3), epsilon=1, bits=seeded_rng(1)))
+        assert math.isfinite(fitted.release(function, np.zeros(3), epsilon=1, rng=seeded_rng(1)))
     assert not recwarn.list
     odd = [0.5, "not a number", None]
-    assert math.isfinite(fitted.release(np.sum, odd, epsilon=1, bits=seeded_rng(1)))
+    assert math.isfinite(fitted.release(np.sum, odd, epsilon=1, rng=seeded_rng(1)))
     middle = fitted.partition.inside([0.5, math.nan, math.nan])
     assert (fitted.partition.inside(odd) == middle).all()

@@ -164,7 +164,7 @@ def test_a39_releases_are_clipped_and_empty_ranges_refused():
     low, high = random_ranges(8)
     made = smooth_ranges(low, high, epsilon=1, delta=1e-3)
     assert made.guarantee.epsilon(1e-3) <= 1
-    drawn = [made.release(10**9, (0, 0, 0), bits=seeded_rng(i)) for i in range(200)]
+    drawn = [made.release(10**9, (0, 0, 0), rng=seeded_rng(i)) for i in range(200)]
     scale = float(made.expected_noise()[0, 0, 0])
     assert abs(np.median(drawn) - high[0, 0, 0]) < scale
     with pytest.raises(NotCertified, match="empty"):

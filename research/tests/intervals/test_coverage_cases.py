@@ -53,7 +53,7 @@ def test_intervals_of_tables_can_be_put_through(tmp_path, kind):
         # Not with the bits of the simulation: a release that is charged takes private ones only.
         table = discreet.table(
             pl.DataFrame({"x": column}),
-            columns={"x": discreet.real(lower=0, upper=1, grid=2.0**-10)},
+            columns={"x": discreet.real(lower=0, upper=1, granularity=2.0**-10)},
             account=account,
         )
         (release,) = table.release([asked], epsilon=4)
@@ -61,7 +61,7 @@ def test_intervals_of_tables_can_be_put_through(tmp_path, kind):
         return float(np.ravel(low)[0]), float(np.ravel(high)[0])
 
     uniform = {"draw": lambda g, size: g.random(size), "truth": 0.5}
-    found = coverage(per_column(interval), **uniform, rows=400, level=0.9, trials=10)
+    found = coverage(per_column(interval), **uniform, rows=400, confidence=0.9, trials=10)
     assert found.held >= 3  # a coin of 0.9 falls short of that once in 3 million
     assert 0 < found.width < 0.7
 
@@ -72,7 +72,7 @@ def test_an_account_pays_before_the_column_is_read(tmp_path):
         discreet.pure_dp(1.5).event, discreet.NeighboringRelation.REPLACE_ONE
     )
     account = ledger.account("survey", limit=limit)
-    plan = mean_interval(**UNIT, rows=5, epsilon=1, share=0.25)
+    plan = mean_interval(**UNIT, public_rows=5, epsilon=1, share=0.25)
     found = plan.release([0.1, 0.2, 0.3, 0.4, 0.5], account=account, label="hours")
     assert found.low <= found.high
     assert account.spent.epsilon() == pytest.approx(1)
@@ -80,33 +80,35 @@ def test_an_account_pays_before_the_column_is_read(tmp_path):
     with pytest.raises(discreet.BudgetExceeded):
         plan.release("not even read", account=account)
     with pytest.raises(NotCertified, match="seeded"):
-        proportion_interval(rows=1, epsilon=0.1).release([1], account=account, bits=seeded_rng(1))
+        proportion_interval(public_rows=1, epsilon=0.1).release(
+            [1], account=account, rng=seeded_rng(1)
+        )
     with pytest.raises(discreet.OutOfDomain):
-        proportion_interval(rows=2, epsilon=0.1).release([1], account=account)
+        proportion_interval(public_rows=2, epsilon=0.1).release([1], account=account)
     assert account.spent.epsilon() == pytest.approx(1.1)  # a failure stays spent
 
 
 def test_bootstrap_is_post_processing_with_no_guarantee():
-    plan = mean_interval(**UNIT, rows=100, epsilon=2, share=0.3)
-    answer = plan.release(np.random.default_rng(1).random(100), bits=seeded_rng(1))
+    plan = mean_interval(**UNIT, public_rows=100, epsilon=2, share=0.3)
+    answer = plan.release(np.random.default_rng(1).random(100), rng=seeded_rng(1))
     found = bootstrap(plan, answer, trials=400)
     assert found == bootstrap(plan, answer, trials=400)
     assert found.guaranteed is None
     assert found.value == answer.value
     assert found.low < found.value < found.high
     assert 0.05 < found.width < 0.3
-    known = mean_interval(**UNIT, rows=100, epsilon=2, variance=1 / 12)
-    assert bootstrap(known, known.release(np.full(100, 0.5), bits=seeded_rng(2))).width > 0.05
-    blind = mean_interval(**UNIT, rows=100, epsilon=2, share=0)
+    known = mean_interval(**UNIT, public_rows=100, epsilon=2, variance=1 / 12)
+    assert bootstrap(known, known.release(np.full(100, 0.5), rng=seeded_rng(2))).width > 0.05
+    blind = mean_interval(**UNIT, public_rows=100, epsilon=2, share=0)
     with pytest.raises(InvalidArgument, match="release a variance or know it"):
-        bootstrap(blind, blind.release(np.full(100, 0.5), bits=seeded_rng(2)))
+        bootstrap(blind, blind.release(np.full(100, 0.5), rng=seeded_rng(2)))
     with pytest.raises(InvalidArgument, match="trials must be at least 20"):
         bootstrap(plan, answer, trials=3)
 
 
 def test_bootstrap_simulates_the_clipping():
     """Rows that are clipped at a bound on one side: the model's mean is that of clipped rows."""
-    plan = mean_interval(**UNIT, rows=200, epsilon=5, share=0.5)
+    plan = mean_interval(**UNIT, public_rows=200, epsilon=5, share=0.5)
     again = MeanBootstrap(plan=plan, trials=4000)
     off = again._errors(0.02, 0.3, np.random.default_rng(1), seeded_rng(1))
     assert abs(off.mean()) < 0.002

@@ -86,7 +86,7 @@ def test_the_error_of_a_release_adds_to_the_error_of_the_estimate():
     noise = discreet.laplace(
         sensitivity=1 / n, epsilon=1, relation=discreet.NeighboringRelation.REPLACE_ONE
     )
-    squared = (noise.release(means, bits=discreet.seeded_rng(61)) - 0.5) ** 2
+    squared = (noise.release(means, rng=discreet.seeded_rng(61)) - 0.5) ** 2
     expected = 1 / (12 * n) + noise.std**2
     # Var of a squared error is at most its fourth moment, 24 scale^4-like: take it from the sample
     # of the exact law by the fourth moments of both parts.
@@ -100,8 +100,8 @@ def test_norms_of_product_laplace():
     """B6: E|Z|_1^2 = p^2 + p and E|Z|_2^2 = 2p for p independent Laplace(1)."""
     p, runs = 5, 200_000
     draws = np.abs(
-        discreet.laplace(sensitivity=1.0, epsilon=1, on="reals").release(
-            np.zeros((runs, p)), bits=discreet.seeded_rng(62)
+        discreet.laplace(sensitivity=1.0, epsilon=1, domain="reals").release(
+            np.zeros((runs, p)), rng=discreet.seeded_rng(62)
         )
     )
     assert (draws.sum(axis=1) ** 2).mean() == pytest.approx(p * p + p, rel=0.02)

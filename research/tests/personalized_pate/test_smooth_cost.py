@@ -209,15 +209,15 @@ def test_the_promise_is_finite_at_the_sum_of_both_deltas(tmp_path):
 
 def test_clear_votes_pass_and_hard_ones_do_not():
     plan = proposal()
-    clear = plan.run(CLEAR, bits=seeded_rng(1))
+    clear = plan.run(CLEAR, rng=seeded_rng(1))
     assert (clear.labels == 0).all()
     for seed in range(5):
-        hard = plan.run(HARD, bits=seeded_rng(seed))
+        hard = plan.run(HARD, rng=seeded_rng(seed))
         assert (hard.labels == UNANSWERED).all()
     # The loose bound of the same answers is far above what was allowed.
     loose = plan.rule.answer(plan.assignment, classes=3)["a"].rdp(6) * 40
     assert loose > 0.05
-    assert (proposal(allowed=1e-9).run(CLEAR, bits=seeded_rng(1)).labels == UNANSWERED).all()
+    assert (proposal(allowed=1e-9).run(CLEAR, rng=seeded_rng(1)).labels == UNANSWERED).all()
 
 
 def test_everyone_pays_all_tests_and_all_questions():
@@ -229,8 +229,8 @@ def test_everyone_pays_all_tests_and_all_questions():
     expected = total + math.log(1 / (6 * 1e-6)) / 5 + math.log(5 / 6)
     assert float(found["b"].event.epsilon) == pytest.approx(expected, rel=1e-6)
     assert float(found["b"].event.delta) == pytest.approx(2e-6)
-    assert plan.run(CLEAR, bits=seeded_rng(1)).guarantee == found
-    assert plan.run(HARD, bits=seeded_rng(1)).guarantee == found
+    assert plan.run(CLEAR, rng=seeded_rng(1)).guarantee == found
+    assert plan.run(HARD, rng=seeded_rng(1)).guarantee == found
 
 
 def test_labels_are_drawn_after_the_test():
@@ -238,9 +238,9 @@ def test_labels_are_drawn_after_the_test():
     drawn = []
 
     class Watched(ConfidentGNMax):
-        def answers(self, counts, *, bits=None):
+        def answers(self, counts, *, rng=None):
             drawn.append(len(counts))
-            return super().answers(counts, bits=bits)
+            return super().answers(counts, rng=rng)
 
     plan = proposal()
     watched = ProposeTestReleasePlan(
@@ -252,9 +252,9 @@ def test_labels_are_drawn_after_the_test():
         releases=plan.releases,
         delta=1e-6,
     )
-    watched.run(HARD, bits=seeded_rng(2))
+    watched.run(HARD, rng=seeded_rng(2))
     assert drawn == []
-    watched.run(CLEAR, bits=seeded_rng(2))
+    watched.run(CLEAR, rng=seeded_rng(2))
     assert drawn == [40]
 
 
@@ -263,9 +263,9 @@ def test_a_test_asks_at_most_what_was_planned():
     plan = proposal()
     more = np.vstack([CLEAR, HARD])
     assert np.array_equal(
-        plan.run(more, bits=seeded_rng(3)).labels, plan.run(CLEAR, bits=seeded_rng(3)).labels
+        plan.run(more, rng=seeded_rng(3)).labels, plan.run(CLEAR, rng=seeded_rng(3)).labels
     )
-    assert len(plan.run(CLEAR[:7], bits=seeded_rng(3)).labels) == 7
+    assert len(plan.run(CLEAR[:7], rng=seeded_rng(3)).labels) == 7
 
 
 def test_bad_input_is_named():

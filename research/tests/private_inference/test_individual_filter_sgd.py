@@ -66,8 +66,8 @@ def test_no_record_passes_its_budget(objective):
 def test_with_large_budgets_it_is_plain_descent():
     steps, y = data()
     tame = replace(RUN, noise=Fraction(1, 1 << 20))
-    plain = descend(steps, y, run=tame, bits=seeded_rng(1))
-    found = descend_filtered(steps, y, np.full(200, 1e18), run=tame, bits=seeded_rng(1))
+    plain = descend(steps, y, run=tame, rng=seeded_rng(1))
+    found = descend_filtered(steps, y, np.full(200, 1e18), run=tame, rng=seeded_rng(1))
     assert found == pytest.approx(plain, abs=1e-4)
 
 
@@ -88,9 +88,9 @@ def test_bad_input_is_named():
     steps, y = data(5)
     with pytest.raises(InvalidArgument, match="rate"):
         descend_filtered(
-            steps, y, np.ones(5), run=replace(RUN, rate=Fraction(1, 2)), bits=seeded_rng(1)
+            steps, y, np.ones(5), run=replace(RUN, rate=Fraction(1, 2)), rng=seeded_rng(1)
         )
     with pytest.raises(InvalidArgument, match="one rho"):
-        descend_filtered(steps, y, np.ones(4), run=RUN, bits=seeded_rng(1))
+        descend_filtered(steps, y, np.ones(4), run=RUN, rng=seeded_rng(1))
     with pytest.raises(InvalidArgument, match="one rho"):
-        descend_filtered(steps, y, -np.ones(5), run=RUN, bits=seeded_rng(1))
+        descend_filtered(steps, y, -np.ones(5), run=RUN, rng=seeded_rng(1))

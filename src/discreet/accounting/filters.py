@@ -27,7 +27,7 @@ from discreet.core.relation import NeighboringRelation
 class _ExactFilter(ABC):
     """A sum of exact costs that may not pass a limit."""
 
-    currency: ClassVar[str]
+    measure: ClassVar[str]
 
     limit: Fraction
     relation: NeighboringRelation = NeighboringRelation.ADD_REMOVE
@@ -47,7 +47,7 @@ class _ExactFilter(ABC):
         price = self.cost(guarantee.event)
         if self.spent + price > self.limit:
             raise BudgetExceeded(
-                f"The event costs {self.currency} {float(price):g}, "
+                f"The event costs {self.measure} {float(price):g}, "
                 f"{float(self.limit - self.spent):g} of {float(self.limit):g} is left."
             )
         self.spent += price
@@ -63,7 +63,7 @@ class PureDPFilter(_ExactFilter):
     Source: Rogers, Roth, Ullman, Vadhan 2016, Theorem 3.6.
     """
 
-    currency: ClassVar[str] = "epsilon"
+    measure: ClassVar[str] = "epsilon"
 
     def cost(self, event: Event) -> Fraction:
         """The epsilon of an event; refused if it has none."""
@@ -81,7 +81,7 @@ class ZcdpFilter(_ExactFilter):
     Source: Feldman, Zrnic 2021, Theorem 4.3; Whitehouse et al. 2023.
     """
 
-    currency: ClassVar[str] = "rho"
+    measure: ClassVar[str] = "rho"
 
     def cost(self, event: Event) -> Fraction:
         """The rho of an event; refused if it has none."""

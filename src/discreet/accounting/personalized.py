@@ -32,37 +32,41 @@ class PersonalizedGuarantee:
     Source: Jorgensen, Yu, Cormode 2015; Muehl 2021 (M1).
     """
 
-    levels: tuple[tuple[str, Guarantee], ...]
+    privacy_levels: tuple[tuple[str, Guarantee], ...]
 
     def __post_init__(self) -> None:
-        if not self.levels:
-            raise InvalidArgument("levels must name at least one level, got none.")
-        names = [name for name, _ in self.levels]
+        if not self.privacy_levels:
+            raise InvalidArgument("privacy_levels must name at least one level, got none.")
+        names = [name for name, _ in self.privacy_levels]
         if not all(names) or {type(name) for name in names} != {str}:
-            raise InvalidArgument("levels must have names, text that is not empty.")
+            raise InvalidArgument("privacy_levels must have names, text that is not empty.")
         if len(set(names)) < len(names):
-            raise InvalidArgument("levels must have different names.")
-        if not all(isinstance(guarantee, Guarantee) for _, guarantee in self.levels):
-            raise InvalidArgument("levels must map names to guarantees, such as discreet.pure(1).")
-        relations = {guarantee.relation for _, guarantee in self.levels}
+            raise InvalidArgument("privacy_levels must have different names.")
+        if not all(isinstance(guarantee, Guarantee) for _, guarantee in self.privacy_levels):
+            raise InvalidArgument(
+                "privacy_levels must map names to guarantees, such as discreet.pure_dp(1)."
+            )
+        relations = {guarantee.relation for _, guarantee in self.privacy_levels}
         if len(relations) > 1:
             raise RelationMismatch("All levels must be under one relation; convert explicitly.")
-        object.__setattr__(self, "levels", tuple(sorted(self.levels, key=lambda level: level[0])))
+        object.__setattr__(
+            self, "privacy_levels", tuple(sorted(self.privacy_levels, key=lambda level: level[0]))
+        )
 
     @property
     def names(self) -> tuple[str, ...]:
         """The levels, sorted."""
-        return tuple(name for name, _ in self.levels)
+        return tuple(name for name, _ in self.privacy_levels)
 
     @property
     def relation(self) -> NeighboringRelation:
         """Whom neighbours differ in."""
-        return self.levels[0][1].relation
+        return self.privacy_levels[0][1].relation
 
     @property
     def worst(self) -> Guarantee:
         """What holds for everybody, whatever their level."""
-        every = dict.fromkeys(guarantee.event for _, guarantee in self.levels)
+        every = dict.fromkeys(guarantee.event for _, guarantee in self.privacy_levels)
         kinds = tuple(
             one for one in every if not any(_implies(one, more) for more in every if more != one)
         )
@@ -70,7 +74,7 @@ class PersonalizedGuarantee:
         return Guarantee(event, self.relation)
 
     def __getitem__(self, name: str) -> Guarantee:
-        for level, guarantee in self.levels:
+        for level, guarantee in self.privacy_levels:
             if level == name:
                 return guarantee
         raise InvalidArgument(f"There is no level {name!r}; there are: {', '.join(self.names)}.")
@@ -79,7 +83,7 @@ class PersonalizedGuarantee:
         return iter(self.names)
 
     def __len__(self) -> int:
-        return len(self.levels)
+        return len(self.privacy_levels)
 
     def __add__(self, other: PersonalizedGuarantee) -> PersonalizedGuarantee:
         if not isinstance(other, PersonalizedGuarantee):
@@ -109,7 +113,7 @@ class PersonalizedGuarantee:
 
     def to_json(self) -> str:
         """The canonical text: every level's guarantee."""
-        content = {name: json.loads(guarantee.to_json()) for name, guarantee in self.levels}
+        content = {name: json.loads(guarantee.to_json()) for name, guarantee in self.privacy_levels}
         return canonical.text({"levels": content})
 
     @classmethod
@@ -120,7 +124,7 @@ class PersonalizedGuarantee:
         return cls(tuple((name, Guarantee.from_json(json.dumps(each))) for name, each in levels))
 
     def __repr__(self) -> str:
-        inside = ", ".join(f"{name}: {describe(each.event)}" for name, each in self.levels)
+        inside = ", ".join(f"{name}: {describe(each.event)}" for name, each in self.privacy_levels)
         return f"PersonalGuarantee({inside})"
 
 
@@ -133,15 +137,15 @@ def _implies(event: events.Event, other: events.Event) -> bool:
             return False
 
 
-def personalized(levels: Mapping[str, Guarantee]) -> PersonalizedGuarantee:
+def personalized(privacy_levels: Mapping[str, Guarantee]) -> PersonalizedGuarantee:
     """A guarantee for each level of a menu.
 
     >>> personal({"strict": Guarantee(events.Pure(1)), "open": Guarantee(events.Pure(3))})
     PersonalGuarantee(open: Pure(3), strict: Pure(1))
     """
-    if not isinstance(levels, Mapping):
+    if not isinstance(privacy_levels, Mapping):
         raise InvalidArgument(
-            f"levels must map names to guarantees, got {type(levels).__name__}; for example "
-            '{"strict": discreet.pure(1), "open": discreet.pure(3)}.'
+            f"privacy_levels must map names to guarantees, got {type(privacy_levels).__name__}; for example "
+            '{"strict": discreet.pure_dp(1), "open": discreet.pure(3)}.'
         )
-    return PersonalizedGuarantee(tuple(levels.items()))
+    return PersonalizedGuarantee(tuple(privacy_levels.items()))

@@ -198,7 +198,7 @@ class HasGuarantee(Protocol):
     def delta(self, epsilon: float) -> float: ...
 
 
-Claimed: TypeAlias = "tuple[float, float] | Guaranteed"
+Claimed: TypeAlias = "tuple[float, float] | HasGuarantee"
 
 
 class ClaimPoint(NamedTuple):
@@ -218,7 +218,7 @@ class Finding:
     ``epsilon`` is a lower bound on the true epsilon at ``claimed.delta``, and ``refuted`` the point
     of the claimed curve that is contradicted most, if any is, by ``event``: an event that has at
     least probability ``at_least`` on one input and at most ``at_most`` on the other. All of this
-    is wrong with probability at most ``failure``.
+    is wrong with probability at most ``failure_probability``.
     """
 
     claimed: ClaimPoint
@@ -228,7 +228,7 @@ class Finding:
     at_least: float
     at_most: float
     samples: int
-    failure: float
+    failure_probability: float
 
     @property
     def broken(self) -> bool:
@@ -252,7 +252,7 @@ def attack(
     *,
     claimed: Claimed,
     samples: int = 1_000_000,
-    failure: float = 1e-9,
+    failure_probability: float = 1e-9,
 ) -> Finding:
     """Try to refute a claimed guarantee with outputs on two neighbouring inputs.
 
@@ -265,7 +265,7 @@ def attack(
     Needs: run returns independent outputs, with fresh randomness at every call.
     """
     samples = count("samples", samples, minimum=100)
-    alpha = float(probability("failure", failure, zero=False, one=False))
+    alpha = float(probability("failure_probability", failure_probability, zero=False, one=False))
     points = claim_points(claimed)
     learn = min(LEARN, samples // 2)
     train = [_drawn(run, value, 2 * learn) for value in (left, right)]
@@ -285,7 +285,7 @@ def attack(
         at_least=tested[best][0],
         at_most=tested[best][1],
         samples=samples,
-        failure=alpha,
+        failure_probability=alpha,
     )
 
 

@@ -106,7 +106,7 @@ def one_by_one(
 
     def draw(data: Any, n: int, seed: int) -> object:
         bits = seeded_rng(seed)
-        return np.array([release(data, bits=bits) for _ in range(n)])
+        return np.array([release(data, rng=bits) for _ in range(n)])
 
     return AuditCase(
         name=name, claimed=claimed, draw=draw, left=left, right=right, laws=laws, samples=samples

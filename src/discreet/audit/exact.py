@@ -322,7 +322,11 @@ def _worse(a: Enclosure, b: Enclosure) -> Enclosure:
 
 
 def gaussian_lower_bound(
-    with_row: Floats_linear, without: Floats_linear, *, threshold: float, failure: float = 1e-6
+    with_row: Floats_linear,
+    without: Floats_linear,
+    *,
+    threshold: float,
+    failure_probability: float = 1e-6,
 ) -> float:
     """A lower bound on mu from independent scores on two inputs.
 
@@ -332,7 +336,7 @@ def gaussian_lower_bound(
     Source: Dong, Roth and Su 2022; Nasr et al. 2023.
     Needs: a threshold and a score that were chosen without these scores.
     """
-    alpha = float(probability("failure", failure, zero=False, one=False))
+    alpha = float(probability("failure_probability", failure_probability, zero=False, one=False))
     if min(with_row.size, without.size) == 0:
         raise InvalidArgument("with_row and without must hold scores.")
     hits = [int(np.count_nonzero(scores > threshold)) for scores in (with_row, without)]

@@ -69,7 +69,7 @@ def run_audit(
     for index, case in enumerate(audited):
         row = audit_case(
             case,
-            failure=FAMILY / len(audited),
+            failure_probability=FAMILY / len(audited),
             samples=samples or case.samples,
             seed=seed + 1_000 * index,
         )
@@ -101,7 +101,7 @@ def suites() -> tuple[AuditSuite, ...]:
     return tuple(point.load() for point in plugins(AUDITS).values())
 
 
-def audit_case(case: AuditCase, *, failure: float, samples: int, seed: int) -> AuditRow:
+def audit_case(case: AuditCase, *, failure_probability: float, samples: int, seed: int) -> AuditRow:
     """One row of the audit."""
     seeds = itertools.count(seed)
     found = attack(
@@ -110,7 +110,7 @@ def audit_case(case: AuditCase, *, failure: float, samples: int, seed: int) -> A
         case.right,
         claimed=case.claimed,
         samples=samples,
-        failure=failure,
+        failure_probability=failure_probability,
     )
     points = claim_points(case.claimed)
     laws = None if case.laws is None else case.laws()

@@ -34,7 +34,7 @@ class PrecisionFinding:
     left_only: float
     right_only: float
     epsilon: float
-    failure: float
+    failure_probability: float
     samples: int
 
     @property
@@ -50,7 +50,7 @@ def precision_attack(
     *,
     epsilon: float,
     samples: int = 200_000,
-    failure: float = 1e-9,
+    failure_probability: float = 1e-9,
 ) -> PrecisionFinding:
     """Which low bits occur on which input.
 
@@ -63,7 +63,7 @@ def precision_attack(
     Source: Mironov 2012; Haney et al. 2022 (arXiv:2207.13793).
     """
     samples = count("samples", samples, minimum=100)
-    alpha = float(probability("failure", failure, zero=False, one=False))
+    alpha = float(probability("failure_probability", failure_probability, zero=False, one=False))
     claimed = float(non_negative("epsilon", epsilon))
     learnt = [_classes(run(value, samples), samples) for value in (left, right)]
     fresh = [_classes(run(value, samples), samples) for value in (left, right)]
@@ -81,7 +81,7 @@ def precision_attack(
         left_only=shares[0],
         right_only=shares[1],
         epsilon=proved,
-        failure=alpha,
+        failure_probability=alpha,
         samples=samples,
     )
 
@@ -103,12 +103,12 @@ def _classes(outputs: object, number: int) -> Cell:
 class TimingFinding:
     """Spearman's correlation between time and size of the noise, and its limit under no relation.
 
-    ``limit`` is exceeded by independent times with probability at most ``failure``.
+    ``limit`` is exceeded by independent times with probability at most ``failure_probability``.
     """
 
     correlation: float
     limit: float
-    failure: float
+    failure_probability: float
     repetitions: int
 
     @property
@@ -121,7 +121,7 @@ def timing_attack(
     draw: Callable[[], object],
     *,
     repetitions: int = 2000,
-    failure: float = 1e-6,
+    failure_probability: float = 1e-6,
     clock: Callable[[], int] = time.thread_time_ns,
 ) -> TimingFinding:
     """Call ``draw()`` many times and relate the time of a call to the size of its noise.
@@ -137,11 +137,11 @@ def timing_attack(
         noise = draw()
         times[i] = clock() - start
         sizes[i] = np.mean(np.abs(np.asarray(noise, dtype=np.float64)))
-    return relate(times, sizes, failure=failure)
+    return relate(times, sizes, failure_probability=failure_probability)
 
 
 def relate(
-    times: Sequence[float] | Floats, sizes: Sequence[float] | Floats, *, failure: float
+    times: Sequence[float] | Floats, sizes: Sequence[float] | Floats, *, failure_probability: float
 ) -> TimingFinding:
     """Spearman's correlation of two columns, with its limit when they are independent.
 
@@ -154,7 +154,10 @@ def relate(
         correlation = 0.0
     else:
         correlation = float(stats.spearmanr(times, sizes).statistic)
-    limit = float(stats.norm.isf(failure / 2)) / np.sqrt(len(times) - 1)
+    limit = float(stats.norm.isf(failure_probability / 2)) / np.sqrt(len(times) - 1)
     return TimingFinding(
-        correlation=correlation, limit=float(limit), failure=failure, repetitions=len(times)
+        correlation=correlation,
+        limit=float(limit),
+        failure_probability=failure_probability,
+        repetitions=len(times),
     )

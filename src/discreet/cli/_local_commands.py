@@ -44,43 +44,43 @@ Row: TypeAlias = dict[str, Any]
 _SHARES = ("share", "std", "low", "high", "count")
 
 
-def estimate_rows(found: object, collection: CollectionSpec, *, level: float) -> list[Row]:
+def estimate_rows(found: object, collection: CollectionSpec, *, confidence: float) -> list[Row]:
     """One row for each category, cell, text or mean."""
     match found:
         case Frequencies():
             names: Iterable[Any] = collection.labels or range(len(found.shares))
-            columns = (found.shares, found.std, *found.interval(level), found.counts)
+            columns = (found.shares, found.std, *found.interval(confidence), found.counts)
             return _columns(("category", *_SHARES), names, *columns)
         case HeavyHittersEstimate():
             counts = found.shares * found.reports
-            columns = (found.shares, found.std, *found.interval(level), counts)
+            columns = (found.shares, found.std, *found.interval(confidence), counts)
             return _columns(("text", *_SHARES), found.texts, *columns)
         case LocalRanges():
-            return _cells(found, level)
+            return _cells(found, confidence)
         case DistributionEstimate():
             edges, shares = found.edges, found.shares
             return _columns(("from", "to", "share"), edges[:-1].tolist(), edges[1:], shares)
         case MeanEstimate():
-            return [_mean(found, level)]
+            return [_mean(found, confidence)]
         case dict():
-            return [{"column": name, **_mean(one, level)} for name, one in found.items()]
+            return [{"column": name, **_mean(one, confidence)} for name, one in found.items()]
     raise Unsupported(
         f"The estimate of {collection.randomiser.kind} is no table: read the state in Python."
     )
 
 
-def _cells(found: LocalRanges, level: float) -> list[Row]:
+def _cells(found: LocalRanges, confidence: float) -> list[Row]:
     """Numbers of clients, cell by cell; ranges of cells are answered from the artefact."""
     labels = [found.domain.label(cell) for cell in range(found.domain.size)]
     ends = [(label, label) if not isinstance(label, tuple) else label for label in labels]
     first, last = (np.array([end[side] for end in ends]) for side in (0, 1))
-    low, high = found.interval(first, last, level=level)
+    low, high = found.interval(first, last, confidence=confidence)
     columns = (found.cells, found.std(first, last), low, high)
     return _columns(("cell", "count", "std", "low", "high"), map(str, labels), *columns)
 
 
-def _mean(found: MeanEstimate, level: float) -> Row:
-    low, high = found.interval(level)
+def _mean(found: MeanEstimate, confidence: float) -> Row:
+    low, high = found.interval(confidence)
     return {"mean": found.value, "std": found.std, "low": low, "high": high}
 
 
@@ -134,7 +134,9 @@ def _ranges(epsilon: float, *, lower: float, upper: float) -> LocalRandomizer:
     if not (lower.is_integer() and upper.is_integer() and lower < upper):
         raise InvalidArgument("--kind ranges needs whole numbers, --lower below --upper.")
     domain = local.integers(lower=int(lower), upper=int(upper))
-    return local.plan_collection(domain, all_ranges(), epsilon=epsilon, clients=_CLIENTS).best
+    return local.plan_collection(
+        domain, all_ranges(), epsilon=epsilon, expected_clients=_CLIENTS
+    ).best
 
 
 # ── Collect ──────────────────────────────────────────────────────────────────────────────────────
@@ -154,7 +156,7 @@ class LocalOutputOptions:
     as_json: bool
     csv_file: Path | None
     ranges_file: Path | None
-    level: float
+    confidence: float
 
 
 def describe(kind: str, *, epsilon: float, labels: Path | None, given: Mapping[str, Any]) -> int:
@@ -191,7 +193,7 @@ def encode(
     # Encoded twice, a client would be counted twice and spend twice.
     with ReportWriter(target, collection, all_or_none=True) as writer:
         for texts in _texts(values, column):
-            writer.write(collection.randomiser.encode(collection.parse(texts, unknown=unknown)))
+            writer.write(collection.randomiser.randomize(collection.parse(texts, unknown=unknown)))
         written = writer.written
     print(f"{written:,} reports of collection {collection.fingerprint}.", file=sys.stderr)
     return 0
@@ -237,7 +239,7 @@ def _show(
     held: AggregatorState, shown: LocalOutputOptions, *, files: Sequence[FileProgress] = ()
 ) -> None:
     found = held.aggregate.estimate()
-    rows = estimate_rows(found, held.collection, level=shown.level)
+    rows = estimate_rows(found, held.collection, confidence=shown.confidence)
     if shown.csv_file is not None:
         _write(shown.csv_file, _csv(rows))
     if shown.ranges_file is not None:
@@ -246,7 +248,7 @@ def _show(
         _write(shown.ranges_file, found.to_json())
     whole = {"reports": held.aggregate.reports, "refused": held.aggregate.refused}
     if shown.as_json:
-        told = {**whole, "collection": held.collection.fingerprint, "level": shown.level}
+        told = {**whole, "collection": held.collection.fingerprint, "level": shown.confidence}
         print(json.dumps({**told, "files": [asdict(one) for one in files], "estimate": rows}))
         return
     for one in files:
@@ -254,12 +256,12 @@ def _show(
         print(f"{one.name}: {one.reports:,} new, {one.refused:,} refused{note}", file=sys.stderr)
     print(f"{whole['reports']:,} reports counted, {whole['refused']:,} refused.")
     if whole["reports"] and rows:
-        literal(soft_wrap=not sys.stdout.isatty()).print(_table(rows, shown.level))
+        literal(soft_wrap=not sys.stdout.isatty()).print(_table(rows, shown.confidence))
 
 
-def _table(rows: Sequence[Mapping[str, Any]], level: float) -> Table:
+def _table(rows: Sequence[Mapping[str, Any]], confidence: float) -> Table:
     """The largest first, unless they have an order of their own."""
-    heads = {end: f"{end}, {100 * level:g}%" for end in ("low", "high")}
+    heads = {end: f"{end}, {100 * confidence:g}%" for end in ("low", "high")}
     left = len(rows) - _SHOWN
     made = Table(caption=f"and {left:,} more: see --csv or --json" if left > 0 else None)
     for head in rows[0]:

@@ -197,7 +197,7 @@ class SeriesOptions:
     released: str | None
     delta: float
     target: float | None
-    known: Known
+    attacker_knows: Known
     order: int
     dynamics: Dynamics
     model: Path | None
@@ -289,7 +289,7 @@ def _plain(
         stressed = series.stress(
             report.model,
             releases=report.releases,
-            known=asked.known,
+            attacker_knows=asked.attacker_knows,
             times=times,
             delta=asked.delta,
         )
@@ -316,7 +316,7 @@ def _private(
         )
     others: tuple[ExchangeableVAR, ...] = ()
     with suppress(NotCertified):  # what was paid for is shown all the same
-        others = found.plausible(_PLAUSIBLE, bits=system_rng())
+        others = found.plausible(_PLAUSIBLE, rng=system_rng())
     report = series.assess(
         found.alike,
         people=people,
@@ -337,7 +337,7 @@ def _common(asked: SeriesOptions, panel: PanelFile) -> dict[str, Any]:
         "released": _released(asked.released, panel.times),
         "delta": asked.delta,
         "target": None if asked.target is None else float(positive("--target", asked.target)),
-        "known": asked.known,
+        "known": asked.attacker_knows,
     }
 
 

@@ -12,7 +12,7 @@ from rich.progress import Progress
 from rich.table import Table
 
 from discreet.audit import runner
-from discreet.audit.case import AuditCase
+from discreet.audit.case import AuditCase, Demonstration
 from discreet.audit.runner import AuditRow, registered, run_audit
 from discreet.core.errors import InvalidArgument
 
@@ -23,7 +23,10 @@ def run(names: Sequence[str], *, as_json: bool, only_list: bool, published: bool
     ``published``: claims of theses only, each with its witness and beside what keeps its promise;
     the attack that reads leaves out of a tree; and claims that only an exact law refutes.
     """
-    among, shown = runner.published() if published else (None, ())
+    among: Sequence[AuditCase] | None = None
+    shown: Sequence[Demonstration] = ()
+    if published:
+        among, shown = runner.published()
     found = tuple(one for one in shown if _asked(one.name, names))
     cases = chosen(names, among, need=not found)
     if published and not runner.suites():

@@ -98,7 +98,7 @@ def aggregate(
     column: str,
     csv_file: Path | None,
     ranges_file: Path | None,
-    level: float,
+    confidence: float,
     as_json: bool,
 ) -> None:
     """Count REPORTS (or standard input) and estimate.
@@ -111,7 +111,7 @@ def aggregate(
     from discreet.cli._local_commands import aggregate as run
 
     shown = LocalOutputOptions(
-        as_json=as_json, csv_file=csv_file, ranges_file=ranges_file, level=level
+        as_json=as_json, csv_file=csv_file, ranges_file=ranges_file, confidence=confidence
     )
     sys.exit(run(collection, reports, state=state, column=column, shown=shown))
 
@@ -127,7 +127,7 @@ def estimate(
     *,
     csv_file: Path | None,
     ranges_file: Path | None,
-    level: float,
+    confidence: float,
     as_json: bool,
 ) -> None:
     """Estimate from STATES that `aggregate` kept, added up if there are several."""
@@ -135,6 +135,6 @@ def estimate(
     from discreet.cli._local_commands import estimate as run
 
     shown = LocalOutputOptions(
-        as_json=as_json, csv_file=csv_file, ranges_file=ranges_file, level=level
+        as_json=as_json, csv_file=csv_file, ranges_file=ranges_file, confidence=confidence
     )
     sys.exit(run(states, shown=shown))

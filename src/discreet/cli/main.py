@@ -30,7 +30,7 @@ class _Commands(click.Group):
         if own is not None:
             return own
         added = plugins(COMMANDS).get(cmd_name)
-        return None if added is None else added.load()  # type: ignore[no-any-return]
+        return None if added is None else added.load()
 
     def invoke(self, ctx: click.Context) -> object:
         try:
@@ -126,7 +126,7 @@ def release(file: Path, *, output: Path | None, overwrite: bool, as_json: bool) 
 @click.argument("ends", nargs=-1)
 @click.option("--level", type=float, default=0.95, show_default=True, help="Of the interval.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object.")
-def ranges(file: Path, *, ends: tuple[str, ...], level: float, as_json: bool) -> None:
+def ranges(file: Path, *, ends: tuple[str, ...], confidence: float, as_json: bool) -> None:
     """Answer a range from a released FILE: costs nothing.
 
     ENDS are FIRST and LAST, both included; for several columns a pair for each. A dash is an open
@@ -135,7 +135,7 @@ def ranges(file: Path, *, ends: tuple[str, ...], level: float, as_json: bool) ->
     """
     from discreet.cli.ranges import run
 
-    sys.exit(run(file, ends, level=level, as_json=as_json))
+    sys.exit(run(file, ends, confidence=confidence, as_json=as_json))
 
 
 @main.command(short_help="Make bash, fish or zsh complete commands.")

@@ -77,17 +77,17 @@ def _content(file: ReleaseFile, planned: ReleaseBatch, found: BudgetStatus) -> d
     questions = () if planned.design is None else planned.design.questions
     for place, question in zip(file.order(), questions, strict=True):
         one = file.statistics[place]
-        error = forecast(question, rows=one.rows)
+        error = forecast(question, expected_rows=one.expected_rows)
         statistics[place] = {
             "name": question.query.title,
             "asked": question.query.text,
             "budget": str(one.budget),
             "share": _finite(found.share(question.guarantee)),
             "groups": error.groups,
-            "rows": error.rows,
+            "rows": error.expected_rows,
             "std": error.std,
             "width": error.width,
-            "level": error.level,
+            "level": error.confidence,
             "step": error.step,
             "target": None if one.within is None else float(one.within),
             "met": None if one.within is None else (error.width or math.inf) <= one.within,

@@ -19,20 +19,20 @@ OPEN = "-"
 _SHOWN = 6
 
 
-def run(path: Path, ends: Sequence[str], *, level: float, as_json: bool) -> int:
+def run(path: Path, ends: Sequence[str], *, confidence: float, as_json: bool) -> int:
     """Answer one range or rectangle; neither the data nor the ledger are needed."""
     release = _read(path)
     domains = release.grid.domains if isinstance(release, GridRelease) else (release.domain,)
     spans = _spans(domains, ends)
     asked: tuple[Any, ...] = spans if isinstance(release, GridRelease) else spans[0]
-    low, high = release.interval(*asked, level=level)
+    low, high = release.interval(*asked, confidence=confidence)
     content = {
         "ranges": [[None if end is None else str(end) for end in span] for span in spans],
         "value": release.answer(*asked),
         "std": release.std(*asked),
         "low": low,
         "high": high,
-        "level": level,
+        "level": confidence,
         "private": isinstance(release, LocalRanges) or release.private,
     }
     if as_json:
@@ -43,7 +43,7 @@ def run(path: Path, ends: Sequence[str], *, level: float, as_json: bool) -> int:
         for span in spans
     )
     print(
-        f"{what}: {content['value']:,.6g}  ({100 * level:g}% between {low:,.6g} and {high:,.6g}; "
+        f"{what}: {content['value']:,.6g}  ({100 * confidence:g}% between {low:,.6g} and {high:,.6g}; "
         f"std {content['std']:,.4g})"
     )
     return 0

@@ -67,10 +67,10 @@ def opened(file: ReleaseFile, account: Account) -> Table:
     return table(
         file.source,
         columns=file.setting.schema,
-        unit=file.setting.unit,
-        rows_per_unit=file.setting.limits.rows_per_unit,
-        groups_per_unit=file.setting.limits.groups_per_unit,
-        rows_per_unit_and_group=file.setting.limits.rows_per_unit_and_group,
+        privacy_unit=file.setting.privacy_unit,
+        max_rows_per_unit=file.setting.limits.max_rows_per_unit,
+        max_groups_per_unit=file.setting.limits.max_groups_per_unit,
+        max_rows_per_unit_per_group=file.setting.limits.max_rows_per_unit_per_group,
         account=account,
         relation=file.setting.relation,
         delimiter=file.delimiter,
@@ -85,7 +85,7 @@ def _released(
     columns = SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn()
     with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
         task = progress.add_task("planning")
-        made, ranges = opened(file, account).run_all(
+        made, ranges = opened(file, account)._run_all(
             planned,
             label=file.title[:200],
             progress=lambda stage: progress.update(task, description=stage),

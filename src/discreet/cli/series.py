@@ -54,7 +54,12 @@ _WRITTEN = click.Path(dir_okay=False, path_type=Path)
 @click.option("--csv", "csv_file", type=_WRITTEN, help="Write a line for each person here.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 def series(
-    panel: Path, *, known: Known, dynamics: Dynamics, bounds: tuple[float, float], **given: Any
+    panel: Path,
+    *,
+    attacker_knows: Known,
+    dynamics: Dynamics,
+    bounds: tuple[float, float],
+    **given: Any,
 ) -> None:
     """Tell how much the published means of a PANEL leak, for whom, and what noise would fix it.
 
@@ -72,7 +77,10 @@ def series(
 
     named = ("noise", "promise", "released", "delta", "target", "order", "model")
     asked = SeriesOptions(
-        bounds=bounds, known=known, dynamics=dynamics, **{name: given[name] for name in named}
+        bounds=bounds,
+        attacker_knows=attacker_knows,
+        dynamics=dynamics,
+        **{name: given[name] for name in named},
     )
     layout = Layout(
         person=given["person"],

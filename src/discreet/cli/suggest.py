@@ -25,7 +25,7 @@ def run(path: Path, *, epsilon: float | None, as_json: bool) -> int:
         raise InvalidArgument("--suggest-bounds needs --epsilon: what the suggestions may cost.")
     amount = check.positive("epsilon", epsilon)
     columns = [n for n, column in file.setting.schema.items() if isinstance(column, NumericColumn)]
-    parts = len(columns) + (file.setting.unit is not None)
+    parts = len(columns) + (file.setting.privacy_unit is not None)
     if not parts:
         raise InvalidArgument("The file declares no numbers and no unit: nothing to suggest.")
     known = standing(file).account is not None
@@ -35,7 +35,7 @@ def run(path: Path, *, epsilon: float | None, as_json: bool) -> int:
             f"This reads the data and charges epsilon {float(amount):g} to {in_words(account)}.",
             soft_wrap=True,
         )
-        if not account.affords(pure_dp(amount, relation=file.setting.relation)):
+        if not account.can_afford(pure_dp(amount, relation=file.setting.relation)):
             short = BudgetExceeded(f"Epsilon {float(amount):g} is more than the account has left.")
             return refused(short, as_json=as_json)
         table = opened(file, account)
@@ -44,8 +44,8 @@ def run(path: Path, *, epsilon: float | None, as_json: bool) -> int:
             for name in columns
         ]
         limits = None
-        if file.setting.unit is not None:
-            limits = table.suggest_limits(epsilon=amount / parts)
+        if file.setting.privacy_unit is not None:
+            limits = table.suggest_contribution_limits(epsilon=amount / parts)
         return _told(bounds, limits, in_words(account), as_json=as_json)
 
 
@@ -67,7 +67,7 @@ def _told(
                     "column": one.column,
                     "lower": one.lower,
                     "upper": one.upper,
-                    "grid": one.grid,
+                    "grid": one.granularity,
                     "outside_at_most": one.outside,
                 }
                 for one in bounds
@@ -75,7 +75,7 @@ def _told(
             "account": account,
         }
         if limits is not None:
-            content["rows_per_unit"] = limits.rows_per_unit
+            content["max_rows_per_unit"] = limits.max_rows_per_unit
         print(json.dumps(content, indent=1))
         return 0
     if limits is not None:

@@ -59,7 +59,7 @@ class Connection:
     prefix: str
     context: ssl.SSLContext | None = field(repr=False)
     token: str = field(repr=False)
-    patience: float = PATIENCE
+    timeout: float = PATIENCE
 
     def get(self, *path: str, wait: int = 0) -> Any:
         """What stands at an address; ``wait`` lets the server wait for it so many seconds."""
@@ -71,7 +71,7 @@ class Connection:
 
     def _patiently(self, method: str, path: str, body: bytes | None) -> Any:
         """Every request here may be repeated: planning spends nothing, a release has its id."""
-        ends, pause = time.monotonic() + self.patience, _FIRST_PAUSE
+        ends, pause = time.monotonic() + self.timeout, _FIRST_PAUSE
         while True:
             try:
                 status, wait, content = self._once(method, path, body)
@@ -116,7 +116,7 @@ class Connection:
         )
 
 
-def connection(url: str, token: str, *, patience: float, authority: str | None) -> Connection:
+def connection(url: str, token: str, *, timeout: float, ca_file: str | None) -> Connection:
     """A checked address; nothing is sent yet.
 
     A token is a password: over plain HTTP it goes to this machine alone.
@@ -138,10 +138,10 @@ def connection(url: str, token: str, *, patience: float, authority: str | None) 
             f"url: plain HTTP would show the token to the network; use https://{parts.hostname}."
         )
     try:
-        context = ssl.create_default_context(cafile=authority) if parts.scheme == "https" else None
+        context = ssl.create_default_context(cafile=ca_file) if parts.scheme == "https" else None
     except OSError:
         raise InvalidArgument(
-            "authority must be a file with certificates in PEM that can be read."
+            "ca_file must be a file with certificates in PEM that can be read."
         ) from None
     return Connection(
         host=parts.hostname,
@@ -149,7 +149,7 @@ def connection(url: str, token: str, *, patience: float, authority: str | None) 
         prefix=parts.path.rstrip("/"),
         context=context,
         token=token,
-        patience=patience,
+        timeout=timeout,
     )
 
 

@@ -45,7 +45,7 @@ def setting_of(shown: Mapping[str, Any]) -> TableSpec:
     try:
         return TableSpec(
             schema={one["name"]: _column(one) for one in shown["columns"]},
-            unit=shown["unit"],
+            privacy_unit=shown["unit"],
             limits=ContributionLimits(**{name: shown[name] for name in _LIMITS}),
             relation=_RELATIONS[shown["relation"]],
         )
@@ -63,11 +63,11 @@ def _column(shown: Mapping[str, Any]) -> ColumnSpec:
         case "integer":
             return schema.integer(lower=lower, upper=upper, missing=missing)
         case "real":
-            return schema.real(lower=lower, upper=upper, grid=shown["step"], missing=missing)
+            return schema.real(lower=lower, upper=upper, granularity=shown["step"], missing=missing)
         case "category":
             names = [level for level in shown["levels"] if level != OTHER]
             other = OTHER in shown["levels"]
-            return schema.category(names, other=other, missing=missing)
+            return schema.category(names, include_other=other, missing=missing)
         case "date":
             ends = {"lower": _time(lower), "upper": _time(upper), "missing": _time(missing)}
             return schema.date(**ends, step=shown["step"])
@@ -113,14 +113,14 @@ class RemoteTable(Table):
     connection: Connection = field(repr=False)
 
     # What reads data in ways that a server does not offer.
-    discover: ClassVar[Any] = _elsewhere("discover")
-    fine_quantiles: ClassVar[Any] = _elsewhere("fine_quantiles")
+    discover_keys: ClassVar[Any] = _elsewhere("discover")
+    large_domain_quantiles: ClassVar[Any] = _elsewhere("fine_quantiles")
     join: ClassVar[Any] = _elsewhere("join")
-    join_units: ClassVar[Any] = _elsewhere("join_units")
-    run: ClassVar[Any] = _elsewhere("run")
-    run_all: ClassVar[Any] = _elsewhere("run_all")
+    join_by_unit: ClassVar[Any] = _elsewhere("join_units")
+    _run: ClassVar[Any] = _elsewhere("run")
+    _run_all: ClassVar[Any] = _elsewhere("run_all")
     suggest_bounds: ClassVar[Any] = _elsewhere("suggest_bounds")
-    suggest_limits: ClassVar[Any] = _elsewhere("suggest_limits")
+    suggest_contribution_limits: ClassVar[Any] = _elsewhere("suggest_limits")
 
     @property
     def remaining(self) -> float:
@@ -193,7 +193,7 @@ class RemoteTable(Table):
     def __repr__(self) -> str:
         return (
             f"ServedTable({self.name!r} of {self.connection.host}, "
-            f"columns={sorted(self.setting.schema)}, relation={self.setting.relation!r})"
+            f"columns={sorted(self.spec.schema)}, relation={self.spec.relation!r})"
         )
 
     def _budget(self) -> Mapping[str, Any]:
@@ -222,7 +222,7 @@ def served(connection: Connection, name: str) -> RemoteTable:
     """The table of that name, as its server declares it."""
     shown = connection.get("tables", name)
     return RemoteTable(
-        source=None, setting=setting_of(shown), account=None, name=name, connection=connection
+        _source=None, spec=setting_of(shown), account=None, name=name, connection=connection
     )
 
 
@@ -250,17 +250,17 @@ def connect(
     token: str,
     *,
     table: str | None = None,
-    patience: float = PATIENCE,
-    authority: str | None = None,
+    timeout: float = PATIENCE,
+    ca_file: str | None = None,
 ) -> RemoteTable:
     """A table of a server, with the verbs of a local one: `discreet serve` is at the other end.
 
     ``table`` may be left out if the server has one. ``token`` is what the owner was shown for you.
-    For ``patience`` seconds a server that is busy or away is asked again, always under the same
-    request id: one charge, one answer. ``authority`` is a file with the certificate of the server,
+    For ``timeout`` seconds a server that is busy or away is asked again, always under the same
+    request id: one charge, one answer. ``ca_file`` is a file with the certificate of the server,
     if no public authority has signed it.
     """
-    made = connection(url, token, patience=patience, authority=authority)
+    made = connection(url, token, timeout=timeout, ca_file=ca_file)
     try:
         names = [str(one["name"]) for one in made.get("tables")]
     except (KeyError, TypeError):

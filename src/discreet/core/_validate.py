@@ -198,24 +198,24 @@ def exponent_below(scale: Fraction, *, resolution: int = _RESOLUTION) -> int:
     return exponent - resolution
 
 
-def power_of_two(grid: Number) -> int:
+def power_of_two(granularity: Number) -> int:
     """The exponent of a declared grid."""
-    positive("grid", grid)
-    step = itself("grid", grid)  # a power of two is exactly its double
+    positive("granularity", granularity)
+    step = itself("granularity", granularity)  # a power of two is exactly its double
     exponent = exponent_below(step, resolution=0)
     if Fraction(2) ** exponent != step:
-        raise InvalidArgument(f"grid must be a power of two, for example {2.0**exponent:g}.")
+        raise InvalidArgument(f"granularity must be a power of two, for example {2.0**exponent:g}.")
     return exponent
 
 
-def grid_exponent(grid: Number | None, scale: Fraction) -> int:
+def grid_exponent(granularity: Number | None, scale: Fraction) -> int:
     """The exponent of the grid of a mechanism: declared, or fine enough for its noise."""
-    if grid is None:
+    if granularity is None:
         return exponent_below(scale)
-    exponent = power_of_two(grid)
+    exponent = power_of_two(granularity)
     if Fraction(2) ** exponent * _FEWEST_STEPS > scale:
         finest = math.ldexp(1.0, exponent_below(scale / _FEWEST_STEPS, resolution=0))
         raise InvalidArgument(
-            f"grid must be at most a sixteenth of the noise scale: {finest:g} or below."
+            f"granularity must be at most a sixteenth of the noise scale: {finest:g} or below."
         )
     return exponent

@@ -49,8 +49,8 @@ def decoder(column: Column) -> Callable[[str], int]:
             codes = dict(zip(column.keys, column.codes, strict=True))
             return _finder(codes, textual=column.textual, missing=column.missing)
         case CategoryColumn():
-            places = {level: place for place, level in enumerate(column.levels)}
-            textual = isinstance(column.levels[0], str)
+            places = {level: place for place, level in enumerate(column.categories)}
+            textual = isinstance(column.categories[0], str)
             return _finder(places, textual=textual, missing=column.missing, other=column.unknown)
         case NumericColumn():
             return lambda text: _decode_number(text.strip(" "), column)

@@ -111,7 +111,7 @@ def one_row_each(source: JoinedSource, names: Sequence[str]) -> Program:
         values=tuple(CodeRef(name) for name in names),
         sums=(),
         count_units=False,
-        limits=ContributionLimits(rows_per_unit=1),
+        limits=ContributionLimits(max_rows_per_unit=1),
     )
 
 
@@ -155,21 +155,21 @@ class KeyPlan:
     """Which keys are looked for: values of open text and of declared expressions.
 
     Rows without a unit, and rows whose open text is missing, are left out. Of each unit at most
-    ``groups_per_unit`` keys count, chosen by its own keys (in the order of their bytes) only.
+    ``max_groups_per_unit`` keys count, chosen by its own keys (in the order of their bytes) only.
     """
 
     schema: Schema
     by: Mapping[str, Expression]
-    groups_per_unit: int
+    max_groups_per_unit: int
     unit: str | None = None
     where: Expression | None = None
 
     def __post_init__(self) -> None:
         if not self.by:
             raise InvalidArgument("by must name the columns whose values are looked for.")
-        groups = check.count("groups_per_unit", self.groups_per_unit)
+        groups = check.count("max_groups_per_unit", self.max_groups_per_unit)
         if self.unit is None and groups != 1:
-            raise InvalidArgument("groups_per_unit is 1 when each row is another unit.")
+            raise InvalidArgument("max_groups_per_unit is 1 when each row is another unit.")
         self.program()
 
     def program(self) -> Program:
@@ -188,7 +188,7 @@ class KeyPlan:
             values=(),
             sums=(),
             count_units=True,
-            limits=ContributionLimits(groups_per_unit=self.groups_per_unit)
+            limits=ContributionLimits(max_groups_per_unit=self.max_groups_per_unit)
             if self.unit
             else ContributionLimits(),
             texts=self._texts(),

@@ -169,22 +169,22 @@ class Expression:
         *,
         lower: Numeric,
         upper: Numeric,
-        grid: Numeric,
+        granularity: Numeric,
         zero: Numeric | None = None,
     ) -> Expression:
         """This number divided by another, on a declared grid and clipped to declared bounds.
 
-        Rounded to the nearest multiple of ``grid``, halves up. Where the divisor is zero the result
+        Rounded to the nearest multiple of ``granularity``, halves up. Where the divisor is zero the result
         is ``zero``, the lower bound unless declared.
         """
         # The same checks as for a declared column, and the same rounding.
-        range_ = declared.real(lower=lower, upper=upper, grid=grid, missing=zero)
+        range_ = declared.real(lower=lower, upper=upper, granularity=granularity, missing=zero)
 
         def bind(schema: Schema) -> BoundedCode:
             return arithmetic.quotient(self.bind(schema), _bound(other, schema), into=range_)
 
-        text = f"{self!r}.divide({_text(other)}, lower={lower}, upper={upper}, grid={grid})"
-        tree = ("divide", self, other, lower, upper, grid, zero)
+        text = f"{self!r}.divide({_text(other)}, lower={lower}, upper={upper}, grid={granularity})"
+        tree = ("divide", self, other, lower, upper, granularity, zero)
         return Expression(bind, text=text, tree=tree)
 
     def year(self) -> Expression:

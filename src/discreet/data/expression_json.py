@@ -151,7 +151,7 @@ def _first(apply: Callable[..., Any]) -> Callable[..., Expression]:
 
 def _divided(inner: Expression, by: Any, *given: Any) -> Expression:
     lower, upper, grid, zero = given
-    return inner.divide(by, lower=lower, upper=upper, grid=grid, zero=zero)
+    return inner.divide(by, lower=lower, upper=upper, granularity=grid, zero=zero)
 
 
 _OPERATIONS: Mapping[str, Callable[..., Expression]] = {

@@ -60,12 +60,12 @@ _WIDEST = 2**127 // MOST_ROWS  # a sum fits into 128 bits
 class ContributionLimits:
     """How much of one unit is used. What is kept is decided by the unit's own rows only."""
 
-    rows_per_unit: int | None = None
-    groups_per_unit: int | None = None
-    rows_per_unit_and_group: int | None = None
+    max_rows_per_unit: int | None = None
+    max_groups_per_unit: int | None = None
+    max_rows_per_unit_per_group: int | None = None
 
     def __post_init__(self) -> None:
-        for name in ("rows_per_unit", "groups_per_unit", "rows_per_unit_and_group"):
+        for name in ("max_rows_per_unit", "max_groups_per_unit", "max_rows_per_unit_per_group"):
             value = getattr(self, name)
             if value is not None and check.count(name, value) > _MOST_PER_UNIT:
                 raise InvalidArgument(f"{name} must be at most 2**20, got {value}.")
@@ -73,9 +73,10 @@ class ContributionLimits:
     def over(self, table: ContributionLimits) -> ContributionLimits:
         """These limits, and those of the table where there are none."""
         return ContributionLimits(
-            rows_per_unit=self.rows_per_unit or table.rows_per_unit,
-            groups_per_unit=self.groups_per_unit or table.groups_per_unit,
-            rows_per_unit_and_group=self.rows_per_unit_and_group or table.rows_per_unit_and_group,
+            max_rows_per_unit=self.max_rows_per_unit or table.max_rows_per_unit,
+            max_groups_per_unit=self.max_groups_per_unit or table.max_groups_per_unit,
+            max_rows_per_unit_per_group=self.max_rows_per_unit_per_group
+            or table.max_rows_per_unit_per_group,
         )
 
 
@@ -208,13 +209,15 @@ class TableScan:
         limits = self.limits
         if self.unit is None and limits not in (
             ContributionLimits(),
-            ContributionLimits(rows_per_unit=1),
+            ContributionLimits(max_rows_per_unit=1),
         ):
             raise InvalidArgument("limits need unit, the column that says whose a row is.")
-        bounded = self.unit is None or limits.rows_per_unit or limits.rows_per_unit_and_group
+        bounded = (
+            self.unit is None or limits.max_rows_per_unit or limits.max_rows_per_unit_per_group
+        )
         if not bounded and any(a.kind != "units" for a in self.aggregates.values()):
             raise InvalidArgument(
-                "rows_per_unit must be given (or rows_per_unit_and_group): how many rows of one "
+                "max_rows_per_unit must be given (or max_rows_per_unit_per_group): how many rows of one "
                 "unit are used."
             )
         self.program()
@@ -258,16 +261,16 @@ class TableScan:
     def reach(self, name: str) -> ContributionBound:
         """How far one unit moves this aggregate."""
         aggregate, limits, program = self.aggregates[name], self.limits, self.program()
-        groups = min(program.size, limits.groups_per_unit or program.size)
+        groups = min(program.size, limits.max_groups_per_unit or program.size)
         if self.unit is None:
             rows = in_group = groups = 1
         elif aggregate.kind == "units":
-            groups = min(groups, limits.rows_per_unit or groups)
+            groups = min(groups, limits.max_rows_per_unit or groups)
             rows, in_group = groups, 1
         else:
-            caps = [limits.rows_per_unit, limits.rows_per_unit_and_group]
+            caps = [limits.max_rows_per_unit, limits.max_rows_per_unit_per_group]
             in_group = min(cap for cap in caps if cap is not None)
-            rows = min(groups * in_group, limits.rows_per_unit or groups * in_group)
+            rows = min(groups * in_group, limits.max_rows_per_unit or groups * in_group)
             groups = min(groups, rows)
         weight = self._sum(aggregate, {}).weight if aggregate.kind == "sum" else 1
         return ContributionBound(groups=groups, rows=rows, rows_per_group=in_group, weight=weight)

@@ -50,29 +50,32 @@ class NumericColumn:
 class CategoryColumn:
     """One of the levels; the code is the position, ``len(levels)`` for everything else."""
 
-    levels: tuple[str | int, ...]
-    other: bool
+    categories: tuple[str | int, ...]
+    include_other: bool
     missing: int
     lower: int = 0
 
     def __repr__(self) -> str:
-        shown = [*map(repr, self.levels[:_SHOWN]), *(["..."] if len(self.levels) > _SHOWN else [])]
-        return f"category([{', '.join(shown)}], other={self.other})"
+        shown = [
+            *map(repr, self.categories[:_SHOWN]),
+            *(["..."] if len(self.categories) > _SHOWN else []),
+        ]
+        return f"category([{', '.join(shown)}], other={self.include_other})"
 
     @property
     def upper(self) -> int:
         """The largest code."""
-        return len(self.levels) - (not self.other)
+        return len(self.categories) - (not self.include_other)
 
     @property
     def unknown(self) -> int:
         """The code of a value that is no level."""
-        return len(self.levels) if self.other else self.missing
+        return len(self.categories) if self.include_other else self.missing
 
     @property
     def labels(self) -> tuple[Label, ...]:
         """The levels in the order of their codes."""
-        return (*self.levels, OTHER) if self.other else self.levels
+        return (*self.categories, OTHER) if self.include_other else self.categories
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -178,27 +181,31 @@ def integer(*, lower: int, upper: int, missing: int | None = None) -> NumericCol
 
 
 def real(
-    *, lower: Numeric, upper: Numeric, grid: Numeric, missing: Numeric | None = None
+    *, lower: Numeric, upper: Numeric, granularity: Numeric, missing: Numeric | None = None
 ) -> NumericColumn:
-    """Real numbers, clipped, then rounded to a multiple of ``grid``, a power of two.
+    """Real numbers, clipped, then rounded to a multiple of ``granularity``, a power of two.
 
     A value is read as the nearest double; from there on the arithmetic is exact. Rounding is
     monotone, so clipping codes to the rounded bounds is the same as clipping values to the bounds.
     """
-    step = check.positive("grid", grid)
-    if isinstance(grid, float):
-        step = Fraction(grid)  # a power of two is meant as it is stored, not as it is printed
+    step = check.positive("granularity", granularity)
+    if isinstance(granularity, float):
+        step = Fraction(
+            granularity
+        )  # a power of two is meant as it is stored, not as it is printed
     exponent = exponent_below(step, resolution=0)
     if Fraction(2) ** exponent != step:
-        raise InvalidArgument(f"grid must be a power of two, for example {2.0**exponent:g}.")
+        raise InvalidArgument(f"granularity must be a power of two, for example {2.0**exponent:g}.")
     if abs(exponent) > 900:
-        raise InvalidArgument("grid must lie between 2**-900 and 2**900.")
+        raise InvalidArgument("granularity must lie between 2**-900 and 2**900.")
     ends = check.finite("lower", lower), check.finite("upper", upper)
     if ends[0] > ends[1]:
         raise InvalidArgument(f"lower must not be above upper, got {lower} and {upper}.")
     low, high = (nearest(end, exponent) for end in ends)
     if max(-low, high) > _DOUBLE:
-        raise InvalidArgument("grid is too fine for the bounds: at most 2**53 steps from zero.")
+        raise InvalidArgument(
+            "granularity is too fine for the bounds: at most 2**53 steps from zero."
+        )
     code = None if missing is None else nearest(check.finite("missing", missing), exponent)
     return NumericColumn(
         lower=low, upper=high, missing=_within("missing", code, low, high), exponent=exponent
@@ -206,34 +213,40 @@ def real(
 
 
 def category(
-    levels: Iterable[str | int], *, other: bool = True, missing: Label | None = None
+    categories: Iterable[str | int], *, include_other: bool = True, missing: Label | None = None
 ) -> CategoryColumn:
     """One of the declared levels, all texts or all whole numbers.
 
     With ``other=True`` an unknown value is a level of its own and what is missing joins it;
     otherwise both become ``missing`` (the first level unless declared).
     """
-    if isinstance(levels, set | frozenset):
-        raise InvalidArgument("levels must be a list: a set has another order in every process.")
-    names = check.listed("levels", levels)
+    if isinstance(categories, set | frozenset):
+        raise InvalidArgument(
+            "categories must be a list: a set has another order in every process."
+        )
+    names = check.listed("categories", categories)
     texts = all(isinstance(name, str) for name in names)
     whole = all(isinstance(name, int) and not isinstance(name, bool) for name in names)
     if not names or not (texts or whole) or len(set(names)) != len(names):
-        raise InvalidArgument("levels must be different texts, or different whole numbers.")
+        raise InvalidArgument("categories must be different texts, or different whole numbers.")
     if any(name == "" or "\0" in name for name in names if isinstance(name, str)):
-        raise InvalidArgument("levels must not be empty (empty text is missing) or contain NUL.")
+        raise InvalidArgument(
+            "categories must not be empty (empty text is missing) or contain NUL."
+        )
     if any(abs(name) > INT64 for name in names if isinstance(name, int)):
-        raise InvalidArgument("levels must lie strictly between -2**63 and 2**63.")
-    if check.flag("other", other) and OTHER in names:
-        raise InvalidArgument(f"levels must not contain {OTHER!r}: it names the remaining values.")
-    labels: tuple[Label, ...] = (*names, OTHER) if other else names
+        raise InvalidArgument("categories must lie strictly between -2**63 and 2**63.")
+    if check.flag("include_other", include_other) and OTHER in names:
+        raise InvalidArgument(
+            f"categories must not contain {OTHER!r}: it names the remaining values."
+        )
+    labels: tuple[Label, ...] = (*names, OTHER) if include_other else names
     if missing is None:
-        code = len(names) if other else 0
+        code = len(names) if include_other else 0
     elif isinstance(missing, str | int) and not isinstance(missing, bool) and missing in labels:
         code = labels.index(missing)
     else:
         raise InvalidArgument("missing must be one of the levels.")
-    return CategoryColumn(levels=names, other=other, missing=code)
+    return CategoryColumn(categories=names, include_other=include_other, missing=code)
 
 
 def date(
@@ -270,7 +283,7 @@ def open_levels(values: Iterable[object]) -> CategoryColumn:
     if not all(isinstance(level, str) and level and "\0" not in level for level in levels):
         raise InvalidArgument("keys of a text column must be texts that are not empty.")
     # Not by `category`: a text may happen to be the name of the remaining values.
-    return CategoryColumn(levels=levels, other=True, missing=len(levels))  # type: ignore[arg-type]
+    return CategoryColumn(categories=levels, include_other=True, missing=len(levels))  # type: ignore[arg-type]
 
 
 def field_of(name: str, column: ColumnSpec) -> str:

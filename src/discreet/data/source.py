@@ -196,7 +196,8 @@ def _frame(thing: object) -> Source:
     if kind.is_duckdb():
         return open_source(frame.to_native())
     if kind.is_pyspark() or kind.is_pyspark_connect():
-        return _room("spark_source").open_frame(frame.to_native())  # type: ignore[no-any-return]
+        made = _optional("_spark.source").open_frame(frame.to_native())
+        return made  # type: ignore[no-any-return]
     if kind.is_ibis():
         return _ibis(frame.to_native())
     if isinstance(frame, nw.LazyFrame) and not kind.is_polars():
@@ -279,7 +280,7 @@ def check_type(name: str, column: ColumnSpec, kind: Type) -> None:
 
 def _allowed(column: ColumnSpec) -> frozenset[Type]:
     match column:
-        case CategoryColumn() if isinstance(column.levels[0], str):
+        case CategoryColumn() if isinstance(column.categories[0], str):
             return _TEXTS
         case TextColumn() | LookupColumn(textual=True):
             return _TEXTS

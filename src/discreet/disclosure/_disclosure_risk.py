@@ -211,11 +211,11 @@ class DisclosureRisk:
 
 
 def disclosure_risk(
-    frame: object, *, quasi: Sequence[str], sensitive: Sequence[str] = ()
+    frame: object, *, quasi_identifiers: Sequence[str], sensitive: Sequence[str] = ()
 ) -> DisclosureRisk:
     """Measure k-anonymity, l-diversity and t-closeness of a table as it is.
 
-    ``quasi`` are the columns that somebody else may know together, ``sensitive`` those that must
+    ``quasi_identifiers`` are the columns that somebody else may know together, ``sensitive`` those that must
     not become known. Any frame that narwhals speaks will do.
 
     Heuristic: no theorem about privacy. k is the size of the smallest class of rows that agree in
@@ -223,7 +223,7 @@ def disclosure_risk(
     Source: Sweeney 2002; Machanavajjhala et al. 2007; Li, Li, Venkatasubramanian 2007.
     """
     table = opened(frame)
-    known, secret = named(table, "quasi", quasi), named(table, "sensitive", sensitive)
+    known, secret = named(table, "quasi", quasi_identifiers), named(table, "sensitive", sensitive)
     coded = [ranked(table[column]) for column in known]
     classes = together([codes for codes, _ in coded], [n for _, n in coded], items=len(table))
     return measured(classes, {column: table[column] for column in secret})

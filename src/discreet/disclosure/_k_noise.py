@@ -32,14 +32,14 @@ from discreet.noise.uniform import below
 STEPS = 1 << 52
 
 
-def symmetric(size: int, bits: RandomSource) -> Floats:
+def symmetric(size: int, rng: RandomSource) -> Floats:
     """Uniform on the multiples of 2**-51 in [-1, 1], both ends included: the mean is exactly 0."""
-    return np.ldexp((below(STEPS + 1, size, bits) - STEPS // 2).astype(np.float64), -51)
+    return np.ldexp((below(STEPS + 1, size, rng) - STEPS // 2).astype(np.float64), -51)
 
 
-def between(low: Floats, high: Floats, bits: RandomSource) -> Floats:
+def between(low: Floats, high: Floats, rng: RandomSource) -> Floats:
     """Uniform on the centres of 2**52 equal parts of each [low, high), rounded, never past high."""
-    unit = np.ldexp((2 * below(STEPS, len(low), bits) + 1).astype(np.float64), -53)
+    unit = np.ldexp((2 * below(STEPS, len(low), rng) + 1).astype(np.float64), -53)
     return np.clip(low + (high - low) * unit, low, np.nextafter(high, low))
 
 
@@ -54,14 +54,14 @@ def between(low: Floats, high: Floats, bits: RandomSource) -> Floats:
 class KNoiseRelease:
     """Values with uniform noise, and what their neighbourhoods look like.
 
-    ``crowd`` is the expected number of released values within ``window`` of each original value;
+    ``anonymity_set_size`` is the expected number of released values within ``window`` of each original value;
     ``anonymity`` the number of originals from which each released value could have come.
     """
 
     values: Floats = field(repr=False)
     half_width: float
     window: float
-    crowd: Floats = field(repr=False)
+    anonymity_set_size: Floats = field(repr=False)
     anonymity: Ints = field(repr=False)
     utility: UtilityLoss
 
@@ -71,7 +71,7 @@ class KNoiseRelease:
             f"Jittered({len(self.values):,} values, noise uniform within ±{self.half_width:g})\n"
             f"  {self.utility}\n"
             f"  expected crowd within ±{self.window:g} of a record: at least "
-            f"{self.crowd.min():.1f}, {self.crowd.mean():.1f} on average\n"
+            f"{self.anonymity_set_size.min():.1f}, {self.anonymity_set_size.mean():.1f} on average\n"
             f"  originals that a released value could come from: at least "
             f"{self.anonymity.min()}; {alone:,} values have one only\n"
             "  Not differentially private: a second release narrows every record down."
@@ -84,7 +84,7 @@ def k_noise(
     k: int | None = None,
     delta: Number | None = None,
     half_width: Number | None = None,
-    bits: RandomSource | None = None,
+    rng: RandomSource | None = None,
 ) -> KNoiseRelease:
     """Add independent uniform noise on ±half_width (by default ``delta``) to each value.
 
@@ -103,12 +103,12 @@ def k_noise(
         raise InvalidArgument("k_noise takes either k or delta.")
     near = float(positive("delta", delta)) if k is None else k_noise_half_width(x, k=k)
     a = near if half_width is None else float(positive("half_width", half_width))
-    drawn = x + a * symmetric(len(x), source_of(bits))
+    drawn = x + a * symmetric(len(x), source_of(rng))
     return KNoiseRelease(
         values=drawn,
         half_width=a,
         window=2 * near,
-        crowd=expected_anonymity_set_size(x, at=x, half_width=a, window=2 * near),
+        anonymity_set_size=expected_anonymity_set_size(x, at=x, half_width=a, window=2 * near),
         anonymity=anonymity_sets(x, released=drawn, half_width=a),
         utility=utility(x, released=drawn),
     )
@@ -198,7 +198,7 @@ def guaranteed_anonymity_set_size(
     return anonymity_set_size(values, at=at, window=2 * positive("delta", delta))
 
 
-def probable_anonymity_set_size(expected: ArrayLike, *, level: Number = 0.95) -> Floats:
+def probable_anonymity_set_size(expected: ArrayLike, *, confidence: Number = 0.95) -> Floats:
     """A number that a crowd of this expected size exceeds with the given probability.
 
     Theorem: a sum of independent indicators with mean m is above m - sqrt(2 m ln(1/alpha)) with
@@ -213,7 +213,7 @@ def probable_anonymity_set_size(expected: ArrayLike, *, level: Number = 0.95) ->
         raise OutOfDomain("expected must hold numbers.") from None
     if not (np.isfinite(mean) & (mean >= 0)).all():
         raise OutOfDomain("expected must hold numbers that are not negative.")
-    alpha = 1 - float(probability("level", level, zero=False, one=False))
+    alpha = 1 - float(probability("confidence", confidence, zero=False, one=False))
     return np.maximum(mean - np.sqrt(2 * mean * math.log(1 / alpha)), 0)
 
 
@@ -268,7 +268,7 @@ def adaptive_jitter(
     half_width: Number,
     window: Number,
     cap: Number,
-    bits: RandomSource | None = None,
+    rng: RandomSource | None = None,
 ) -> AdaptiveJitter:
     """Uniform noise on ±min(cap, mean crowd / crowd), the crowd being that of k-noise.
 
@@ -279,7 +279,7 @@ def adaptive_jitter(
     crowd = expected_anonymity_set_size(x, at=x, half_width=half_width, window=window)
     with np.errstate(divide="ignore"):
         widths = np.minimum(most, crowd.mean() / crowd)
-    drawn = x + widths * symmetric(len(x), source_of(bits))
+    drawn = x + widths * symmetric(len(x), source_of(rng))
     return AdaptiveJitter(values=drawn, widths=widths, cap=most, utility=utility(x, released=drawn))
 
 
@@ -322,18 +322,18 @@ class PrivatePoints(Mechanism):
         """Standard deviation of the count of a bin."""
         return self.noise.std
 
-    def interval(self, level: float) -> tuple[float, float]:
+    def interval(self, confidence: float) -> tuple[float, float]:
         """Bounds that hold the noise of one bin with this probability."""
-        return self.noise.interval(level)
+        return self.noise.interval(confidence)
 
-    def release(self, values: ArrayLike, *, bits: RandomSource | None = None) -> BinnedPoints:
+    def release(self, values: ArrayLike, *, rng: RandomSource | None = None) -> BinnedPoints:
         """Points that stand for the values; those outside the edges count in the bin next to them.
 
         Empty bins get noise, too: that nobody is there is not told.
         """
         edges = np.array(self.edges)
-        source = source_of(bits)
-        noisy = self.noise.release(_counted(values, edges), bits=source)
+        source = source_of(rng)
+        noisy = self.noise.release(_counted(values, edges), rng=source)
         counts, kept = _tidied(np.maximum(noisy, 0), edges, self.minimum, self.small)
         if counts.sum() > _MOST_POINTS:
             raise Unsupported("there would be too many points: take a larger epsilon.")
@@ -377,7 +377,7 @@ def private_points(
     moved = 2 if relation is NeighboringRelation.REPLACE_ONE else 1
     return PrivatePoints(
         edges=tuple(bins.tolist()),
-        noise=laplace(sensitivity=moved, epsilon=epsilon, on="integers", relation=relation),
+        noise=laplace(sensitivity=moved, epsilon=epsilon, domain="integers", relation=relation),
         minimum=count("minimum", minimum, minimum=0),
         small=small,
     )

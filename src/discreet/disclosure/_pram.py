@@ -102,10 +102,10 @@ class PRAM:
         # Sums of positive products: each step loses less than one unit in the last place.
         return largest + 1e-15 * len(P) * len(self.stages) if largest > 0 else 0.0
 
-    def apply(self, codes: ArrayLike, *, bits: RandomSource | None = None) -> Ints:
+    def apply(self, codes: ArrayLike, *, rng: RandomSource | None = None) -> Ints:
         """Randomise codes 0 .. M - 1, each on its own, with exactly the stated chances."""
         values = _codes(codes, self.categories)
-        source = source_of(bits)
+        source = source_of(rng)
         for stage in self.stages:
             values = _drawn(values, stage, source)
         return values
@@ -216,7 +216,7 @@ def symmetric_pram(chance: Number, *, categories: int) -> PRAM:
     return pram([[stay if k == j else other for j in range(categories)] for k in range(categories)])
 
 
-def _drawn(codes: Ints, matrix: Matrix, bits: RandomSource) -> Ints:
+def _drawn(codes: Ints, matrix: Matrix, rng: RandomSource) -> Ints:
     """One draw for each code: a uniform whole number on the cumulated weights of its row."""
     order = np.argsort(codes, kind="stable")
     bounds = np.searchsorted(codes[order], np.arange(len(matrix) + 1))
@@ -228,7 +228,7 @@ def _drawn(codes: Ints, matrix: Matrix, bits: RandomSource) -> Ints:
                 raise InvalidArgument("matrix has entries that are too fine: round them.")
             weights = [int(entry * common) for entry in matrix[row]]
             ends = np.cumsum(np.array(weights, dtype=np.int64))
-            draws = below(common, stop - start, bits)
+            draws = below(common, stop - start, rng)
             out[order[start:stop]] = np.searchsorted(ends, draws, side="right")
     return out
 
@@ -301,7 +301,7 @@ class KPramRelease:
 
 
 def k_pram(
-    values: ArrayLike, *, edges: Iterable[float], k: int, bits: RandomSource | None = None
+    values: ArrayLike, *, edges: Iterable[float], k: int, rng: RandomSource | None = None
 ) -> KPramRelease:
     """Replace each number by a uniform draw from its bin; every bin must hold none or k records.
 
@@ -318,7 +318,7 @@ def k_pram(
     counts = np.bincount(place, minlength=len(bins) - 1)
     if ((counts > 0) & (counts < least)).any():
         raise OutOfDomain(f"a bin holds fewer than k = {least} records: take wider bins.")
-    drawn = between(bins[place], bins[place + 1], source_of(bits))
+    drawn = between(bins[place], bins[place + 1], source_of(rng))
     return KPramRelease(
         values=drawn, edges=bins, counts=counts, utility=utility(x, released=drawn, edges=bins)
     )

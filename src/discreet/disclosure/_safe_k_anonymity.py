@@ -58,7 +58,7 @@ class SafeKAnonymousTable(Mechanism):
         """Of the estimated size of a group of one row (times the root of the size)."""
         return math.sqrt((1 - self.rate) / self.rate)
 
-    def release(self, frame: object, *, bits: RandomSource | None = None) -> Any:
+    def release(self, frame: object, *, rng: RandomSource | None = None) -> Any:
         """The rows that remain, generalised, as the kind of frame that was given.
 
         They are sorted by their labels: neither order nor names of rows are those of the input.
@@ -71,7 +71,7 @@ class SafeKAnonymousTable(Mechanism):
                 "generalised ones voids the theorem: map or drop them."
             )
         named(table, "columns", list(self.columns))
-        source = source_of(bits)
+        source = source_of(rng)
         taken = bernoulli(self.rate, len(table), source)
         labels, codes = {}, []
         for name, step in self.columns.items():

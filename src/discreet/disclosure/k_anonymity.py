@@ -416,7 +416,7 @@ class AnonymizedTable:
 def k_anonymize(
     frame: object,
     *,
-    quasi: Mapping[str, Hierarchy],
+    quasi_identifiers: Mapping[str, Hierarchy],
     k: int,
     sensitive: Sequence[str] = (),
     keep: Sequence[str] = (),
@@ -426,7 +426,7 @@ def k_anonymize(
 ) -> AnonymizedTable:
     """Release a table in which every row agrees with k - 1 others in all quasi-identifiers.
 
-    ``quasi`` gives the public hierarchy of each column that somebody may know. ``sensitive``
+    ``quasi_identifiers`` gives the public hierarchy of each column that somebody may know. ``sensitive``
     columns are released as they are, and how much a class tells about them is reported; so are the
     columns named in ``keep``. All others are left out. At most the share ``suppress`` of the rows
     may be left out as well. ``method``: "optimal" and "greedy" choose one level for each column
@@ -445,11 +445,11 @@ def k_anonymize(
     one_of("method", method, ("optimal", "greedy", "local"))
     secret = listed("sensitive", sensitive)
     others = [*secret, *listed("keep", keep)]
-    table = _checked(frame, quasi, others)
+    table = _checked(frame, quasi_identifiers, others)
     if 0 < len(table) < wanted:
         raise OutOfDomain("frame must have at least k rows: with fewer, nobody has company.")
     progress("reading")
-    coded = {name: hierarchy.code(table[name]) for name, hierarchy in quasi.items()}
+    coded = {name: hierarchy.code(table[name]) for name, hierarchy in quasi_identifiers.items()}
     columns = list(coded.values())
     before = together([one.codes for one in columns], [one.size(0) for one in columns])
     allowed = math.floor(share * len(table))
@@ -458,13 +458,13 @@ def k_anonymize(
     released = [_released(one, level) for one, level in zip(columns, levels, strict=True)]
     classes = together(released, [_labels(one) for one in columns])
     kept = (classes.sizes >= wanted)[classes.of]
-    shown = [name for name in table.columns if name in {*quasi, *others}]
+    shown = [name for name in table.columns if name in {*quasi_identifiers, *others}]
     made = _frame(table.select(shown), coded, released, node, np.flatnonzero(kept))
     return AnonymizedTable(
         frame=made.to_native(),
         method=method,
         asked=wanted,
-        levels=None if node is None else dict(zip(quasi, node, strict=True)),
+        levels=None if node is None else dict(zip(quasi_identifiers, node, strict=True)),
         heights={name: one.height for name, one in coded.items()},
         suppressed=int((~kept).sum()),
         loss=_loss(columns, levels, kept),
@@ -492,19 +492,21 @@ def _chosen(
     return node, tuple(np.full(rows, level, dtype=np.int64) for level in node)
 
 
-def _checked(frame: object, quasi: Mapping[str, Hierarchy], others: Sequence[str]) -> Frame:
+def _checked(
+    frame: object, quasi_identifiers: Mapping[str, Hierarchy], others: Sequence[str]
+) -> Frame:
     table = opened(frame)
-    if not mapped("quasi", quasi):
-        raise InvalidArgument("quasi must name at least one column with its hierarchy.")
-    named(table, "quasi", list(quasi))
+    if not mapped("quasi_identifiers", quasi_identifiers):
+        raise InvalidArgument("quasi_identifiers must name at least one column with its hierarchy.")
+    named(table, "quasi", list(quasi_identifiers))
     named(table, "sensitive and keep", others)
-    for name, hierarchy in quasi.items():
+    for name, hierarchy in quasi_identifiers.items():
         if not isinstance(hierarchy, IntervalHierarchy | CategoryHierarchy | PrefixHierarchy):
             raise InvalidArgument(
                 f"quasi[{name!r}] must be made by intervals(), categories() or prefixes(), "
                 f"got {type(hierarchy).__name__}."
             )
-    twice = set(quasi) & set(others)
+    twice = set(quasi_identifiers) & set(others)
     if twice or len(set(others)) < len(others):
         raise InvalidArgument("a column is either quasi, sensitive or kept: name each once.")
     return table

@@ -60,18 +60,18 @@ class MeanBootstrap:
     model: Model | None = None
     trials: int = 300
 
-    def simulate(self, tables: Floats, bits: RandomSource) -> tuple[Floats, Floats]:
+    def simulate(self, tables: Floats, rng: RandomSource) -> tuple[Floats, Floats]:
         """Ends of one interval for each row of ``tables``."""
-        found = self.plan.answers(tables, bits)
-        made_up = np.random.default_rng(bits.words(2))
+        found = self.plan.answers(tables, rng)
+        made_up = np.random.default_rng(rng.words(2))
         ends = [
-            self.interval(tuple(float(part[i]) for part in found.released), made_up, bits)
+            self.interval(tuple(float(part[i]) for part in found.released), made_up, rng)
             for i in range(len(tables))
         ]
         return np.array([one.low for one in ends]), np.array([one.high for one in ends])
 
     def interval(
-        self, released: tuple[float, ...], made_up: np.random.Generator, bits: RandomSource
+        self, released: tuple[float, ...], made_up: np.random.Generator, rng: RandomSource
     ) -> Interval:
         """From the noisy mean and, if there is one, its noisy squared error."""
         plan = self.plan
@@ -84,9 +84,9 @@ class MeanBootstrap:
             )
         low, high = plan.statistic.bounds
         mean = min(max(released[0], low), high)
-        std = min(max(error, 0.0), plan.statistic.most) * plan.rows
-        off = self._errors(mean, float(np.sqrt(std)), made_up, bits)
-        tail = (1 - plan.level) / 2
+        std = min(max(error, 0.0), plan.statistic.most) * plan.public_rows
+        off = self._errors(mean, float(np.sqrt(std)), made_up, rng)
+        tail = (1 - plan.confidence) / 2
         below, above = np.quantile(off, (tail, 1 - tail))
         ends = np.clip((released[0] - above, released[0] - below), low, high)
         return Interval(
@@ -94,13 +94,13 @@ class MeanBootstrap:
             high=float(ends[1]),
             value=released[0],
             spread=float(np.sqrt(std)),
-            nominal=plan.level,
+            nominal=plan.confidence,
             guaranteed=None,
             released=released,
         )
 
     def _errors(
-        self, mean: float, std: float, made_up: np.random.Generator, bits: RandomSource
+        self, mean: float, std: float, made_up: np.random.Generator, rng: RandomSource
     ) -> Floats:
         """Noisy means of made-up columns less the mean of the clipped model."""
         plan, found, total = self.plan, [], 0.0
@@ -108,13 +108,13 @@ class MeanBootstrap:
         model, given = self.model, (mean, std)
         if model is None:
             model, given = _normal, fitted(mean, std, low, high)
-        piece = max(1, _CELLS // plan.rows)
+        piece = max(1, _CELLS // plan.public_rows)
         for start in range(0, self.trials, piece):
-            size = (min(piece, self.trials - start), plan.rows)
+            size = (min(piece, self.trials - start), plan.public_rows)
             table = np.clip(model(made_up, size, *given), low, high)
             total += float(table.sum())
-            found.append(plan.noisy(*plan.statistic.numbers(table), bits)[0])
-        return np.asarray(np.concatenate(found) - total / (self.trials * plan.rows))
+            found.append(plan.noisy(*plan.statistic.numbers(table), rng)[0])
+        return np.asarray(np.concatenate(found) - total / (self.trials * plan.public_rows))
 
 
 def _normal(made_up: np.random.Generator, size: tuple[int, int], mean: float, std: float) -> Floats:

@@ -76,7 +76,7 @@ def coverage(
     draw: Draw,
     truth: float,
     rows: int,
-    level: float,
+    confidence: float,
     trials: int = 20_000,
     seed: int = 0,
 ) -> CoverageEstimate:
@@ -87,7 +87,7 @@ def coverage(
     in pieces, so that memory does not grow with ``trials``.
     """
     many, size = check.count("trials", trials), check.count("rows", rows, minimum=2)
-    nominal = float(check.probability("level", level, zero=False, one=False))
+    nominal = float(check.probability("confidence", confidence, zero=False, one=False))
     aim = float(check.finite("truth", truth))
     made_up, bits = np.random.default_rng(seed), seeded_rng(seed)
     held, widths, plain = 0, np.empty(many), np.empty(many)
@@ -118,8 +118,8 @@ def coverage(
 def per_column(release: Callable[[Floats, RandomSource], tuple[float, float]]) -> Method:
     """A method for tables from one that gives the ends for one column."""
 
-    def method(table: Floats, bits: RandomSource) -> tuple[Floats, Floats]:
-        ends = np.array([release(column, bits) for column in table], dtype=np.float64)
+    def method(table: Floats, rng: RandomSource) -> tuple[Floats, Floats]:
+        ends = np.array([release(column, rng) for column in table], dtype=np.float64)
         return ends[:, 0], ends[:, 1]
 
     return method
@@ -190,7 +190,7 @@ def _median(x: Floats) -> Floats:
     return np.asarray([(left + right) / 2 - left, (left + right) / 2 - right])
 
 
-def fractional_ages(ages: ArrayLike, *, bits: RandomSource | None = None) -> Floats:
+def fractional_ages(ages: ArrayLike, *, rng: RandomSource | None = None) -> Floats:
     """Ages in whole years made fractional: plus a day of the year, uniform (C8).
 
     Data preparation, not a mechanism: it protects nobody.
@@ -198,5 +198,5 @@ def fractional_ages(ages: ArrayLike, *, bits: RandomSource | None = None) -> Flo
     given = read(ages)
     if given.whole is None or len(given.shape) != 1:
         raise OutOfDomain("ages must be a sequence of whole numbers.")
-    days = 1 + below(_DAYS, given.size, source_of(bits))
+    days = 1 + below(_DAYS, given.size, source_of(rng))
     return np.asarray(given.whole + days / _DAYS)

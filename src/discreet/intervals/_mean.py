@@ -42,9 +42,9 @@ class DifferenceInterval(Mechanism):
         return self.inner.std
 
     @property
-    def level(self) -> float:
+    def confidence(self) -> float:
         """Nominal coverage."""
-        return self.inner.level
+        return self.inner.confidence
 
     @property
     def guaranteed(self) -> float | None:
@@ -59,14 +59,14 @@ class DifferenceInterval(Mechanism):
     @property
     def rows(self) -> int:
         """Of both columns together."""
-        return self.inner.rows
+        return self.inner.public_rows
 
     def release(
         self,
         first: ArrayLike,
         second: ArrayLike,
         *,
-        bits: RandomSource | None = None,
+        rng: RandomSource | None = None,
         account: IntervalPayer | None = None,
         label: str = "difference",
     ) -> Interval:
@@ -74,11 +74,11 @@ class DifferenceInterval(Mechanism):
 
         An ``account`` pays before either is read.
         """
-        source = source_of(bits)
+        source = source_of(rng)
         if account is None:
-            return self.inner.release(self._both(first, second), bits=source)
+            return self.inner.release(self._both(first, second), rng=source)
         with account.reserve(self.guarantee, label=label, private=source.private):
-            return self.inner.release(self._both(first, second), bits=source)
+            return self.inner.release(self._both(first, second), rng=source)
 
     def _both(self, first: ArrayLike, second: ArrayLike) -> Floats:
         both = [read(first), read(second)]
@@ -92,9 +92,9 @@ class DifferenceInterval(Mechanism):
             )
         return np.concatenate([one.doubles for one in both])
 
-    def simulate(self, tables: Floats, bits: RandomSource) -> tuple[Floats, Floats]:
+    def simulate(self, tables: Floats, rng: RandomSource) -> tuple[Floats, Floats]:
         """Ends for each row of ``tables``: a first column followed by a second, for `coverage`."""
-        return self.inner.simulate(tables, bits)
+        return self.inner.simulate(tables, rng)
 
     def forecast(self, std: float) -> IntervalForecast:
         """The width before release, if rows of both have this standard deviation."""
@@ -109,15 +109,15 @@ def difference_interval(  # noqa: PLR0913 - each is a public choice with a name
     *,
     lower: Number,
     upper: Number,
-    rows: tuple[int, int],
+    public_rows: tuple[int, int],
     epsilon: Number,
     delta: Number = 0,
-    level: float = 0.95,
+    confidence: float = 0.95,
     share: Number | None = None,
     std: Number | None = None,
     method: Method = "safe",
     assume: Assume = "normal",
-    grid: Number | None = None,
+    granularity: Number | None = None,
 ) -> DifferenceInterval:
     """A confidence interval for the difference of the means of two populations.
 
@@ -132,16 +132,16 @@ def difference_interval(  # noqa: PLR0913 - each is a public choice with a name
     Source: Welch 1947 (degrees of freedom, from below); docs/theory/intervals.md. C9-C12.
     Needs: bounds, rows and std from elsewhere than the private columns; each at least two rows.
     """
-    if len(check.listed("rows", rows)) != 2:
-        raise InvalidArgument("rows must be two numbers, one for each column.")
-    first, second = (check.count("rows", one, minimum=2) for one in rows)
+    if len(check.listed("public_rows", public_rows)) != 2:
+        raise InvalidArgument("public_rows must be two numbers, one for each column.")
+    first, second = (check.count("rows", one, minimum=2) for one in public_rows)
     asked = setting(
         DifferenceStatistic(
-            column=column_of(lower, upper, grid, first + second), sizes=(first, second)
+            column=column_of(lower, upper, granularity, first + second), sizes=(first, second)
         ),
         epsilon=epsilon,
         delta=delta,
-        level=level,
+        confidence=confidence,
         method=method,
         assume=assume,
     )
@@ -157,17 +157,17 @@ def mean_interval(  # noqa: PLR0913 - each is a public choice with a name
     *,
     lower: Number,
     upper: Number,
-    rows: int,
+    public_rows: int,
     epsilon: Number,
     delta: Number = 0,
-    level: float = 0.95,
+    confidence: float = 0.95,
     variance: Number | None = None,
     share: Number | None = None,
     std: Number | None = None,
     mean: Number | None = None,
     method: Method = "safe",
     assume: Assume = "normal",
-    grid: Number | None = None,
+    granularity: Number | None = None,
 ) -> StudentizedInterval:
     """A confidence interval for a mean, of a column with a public number of rows.
 
@@ -189,13 +189,13 @@ def mean_interval(  # noqa: PLR0913 - each is a public choice with a name
     Source: Biswal 2024, section 5.7, corrected; docs/theory/intervals.md. C9-C12.
     Needs: bounds, rows, variance, std and mean from elsewhere than the private column; rows >= 2.
     """
-    size = check.count("rows", rows, minimum=2)
+    size = check.count("public_rows", public_rows, minimum=2)
     known = None if variance is None else float(check.non_negative("variance", variance)) / size
     asked = setting(
-        MeanStatistic(column=column_of(lower, upper, grid, size), size=size),
+        MeanStatistic(column=column_of(lower, upper, granularity, size), size=size),
         epsilon=epsilon,
         delta=delta,
-        level=level,
+        confidence=confidence,
         method=method,
         assume=assume,
         known=known,
@@ -210,14 +210,14 @@ def variance_interval(  # noqa: PLR0913 - each is a public choice with a name
     *,
     lower: Number,
     upper: Number,
-    rows: int,
+    public_rows: int,
     epsilon: Number,
     delta: Number = 0,
-    level: float = 0.95,
+    confidence: float = 0.95,
     share: Number | None = None,
     std: Number | None = None,
     assume: Assume = "normal",
-    grid: Number | None = None,
+    granularity: Number | None = None,
 ) -> StudentizedInterval:
     """A confidence interval for the variance of the population a private column was drawn from.
 
@@ -234,12 +234,12 @@ def variance_interval(  # noqa: PLR0913 - each is a public choice with a name
     Source: Hoeffding 1963; docs/theory/intervals.md. C1, C11.
     Needs: bounds, rows and std from elsewhere than the private column; rows >= 4.
     """
-    size = check.count("rows", rows, minimum=4)
+    size = check.count("public_rows", public_rows, minimum=4)
     asked = setting(
-        VarianceStatistic(column=column_of(lower, upper, grid, size), size=size),
+        VarianceStatistic(column=column_of(lower, upper, granularity, size), size=size),
         epsilon=epsilon,
         delta=delta,
-        level=level,
+        confidence=confidence,
         method="safe",
         assume=assume,
     )

@@ -31,9 +31,9 @@ _POINTS = 33
 class ProportionInterval(IntervalPlan):
     """A noisy share of yes with its interval. Made by `proportion_interval`."""
 
-    rows: int
+    public_rows: int
     noise: AdditiveMechanism
-    level: float
+    confidence: float
 
     @property
     def guarantee(self) -> Guarantee:
@@ -43,33 +43,33 @@ class ProportionInterval(IntervalPlan):
     @property
     def std(self) -> float:
         """Standard deviation of the noise on the share."""
-        return self.noise.std / self.rows
+        return self.noise.std / self.public_rows
 
     @property
     def guaranteed(self) -> float | None:
         """The level: for every share, and any number of rows."""
-        return self.level
+        return self.confidence
 
     @property
     def needs(self) -> str:
         """What the coverage rests on."""
         return "independent rows, for every share"
 
-    def _one(self, values: ArrayLike, bits: RandomSource) -> Interval:
+    def _one(self, values: ArrayLike, rng: RandomSource) -> Interval:
         """Yes is 1 or True, no is 0 or False."""
         if not isinstance(values, np.ndarray):
             with suppress(ValueError, TypeError):  # what is no array is refused in the usual way
                 values = np.asarray(values)
         if isinstance(values, np.ndarray) and values.dtype.kind == "b":
             values = values.astype(np.int64)
-        return super(ProportionInterval, self)._one(values, bits)
+        return super(ProportionInterval, self)._one(values, rng)
 
-    def answers(self, tables: Floats, bits: RandomSource) -> IntervalAnswers:
+    def answers(self, tables: Floats, rng: RandomSource) -> IntervalAnswers:
         """Intervals of private columns; a number counts as yes from one half on."""
         counts = (tables >= 0.5).sum(axis=1, dtype=np.int64)
-        noisy = np.asarray(self.noise.release(counts, bits=bits))
+        noisy = np.asarray(self.noise.release(counts, rng=rng))
         low, high = self.ends(noisy)
-        share = noisy / self.rows
+        share = noisy / self.public_rows
         return IntervalAnswers(low=low, high=high, value=share, released=(share,))
 
     def ends(self, noisy: ArrayLike) -> tuple[Floats, Floats]:
@@ -84,31 +84,37 @@ class ProportionInterval(IntervalPlan):
         """
         seen, back = np.unique(np.asarray(noisy, dtype=np.int64), return_inverse=True)
         low = np.array([_lowest(self, int(count)) for count in seen])
-        high = np.array([1 - _lowest(self, self.rows - int(count)) for count in seen])
+        high = np.array([1 - _lowest(self, self.public_rows - int(count)) for count in seen])
         return low[back], high[back]
 
     def forecast(self, share: float) -> IntervalForecast:
         """The width before release, if this is the share of yes: a public guess."""
         about = float(check.probability("share", share))
-        deviation = math.hypot(self.noise.std, math.sqrt(self.rows * about * (1 - about)))
-        counts = np.rint(self.rows * about + deviation * laws.normal_points(_POINTS))
+        deviation = math.hypot(self.noise.std, math.sqrt(self.public_rows * about * (1 - about)))
+        counts = np.rint(self.public_rows * about + deviation * laws.normal_points(_POINTS))
         low, high = self.ends(counts)
-        middle = self.ends([self.rows // 2])
+        middle = self.ends([self.public_rows // 2])
         return IntervalForecast(
             width=float((high - low).mean()),
-            largest=min(1.0, float(middle[1][0] - middle[0][0]) * (1 + 1e-6) + 1 / self.rows),
+            largest=min(
+                1.0, float(middle[1][0] - middle[0][0]) * (1 + 1e-6) + 1 / self.public_rows
+            ),
             plain=self._plain(about),
             guess=f"the share is {about:.4g}",
-            nominal=self.level,
+            nominal=self.confidence,
             guaranteed=self.guaranteed,
             needs=self.needs,
         )
 
     def _plain(self, share: float) -> float:
         """Clopper and Pearson's width without noise."""
-        count, tail = self.rows * share, (1 - self.level) / 2
-        low = betaincinv(count, self.rows - count + 1, tail) if count > 0 else 0.0
-        high = betaincinv(count + 1, self.rows - count, 1 - tail) if count < self.rows else 1.0
+        count, tail = self.public_rows * share, (1 - self.confidence) / 2
+        low = betaincinv(count, self.public_rows - count + 1, tail) if count > 0 else 0.0
+        high = (
+            betaincinv(count + 1, self.public_rows - count, 1 - tail)
+            if count < self.public_rows
+            else 1.0
+        )
         return float(high - low)
 
     def certify(self) -> Certificate:
@@ -122,11 +128,11 @@ def _lowest(plan: ProportionInterval, count: int) -> float:
     assert plan.noise.integers is not None  # noqa: S101 - made on integers
     noise = plan.noise.integers.noise
     assert isinstance(noise, Distribution)  # noqa: S101 - integer noise is a law
-    allowed = (1 - plan.level) / 2 * (1 - _ROUNDING)
+    allowed = (1 - plan.confidence) / 2 * (1 - _ROUNDING)
     low, high = 0.0, 1.0
 
     def tail(share: float) -> float:
-        counts, law, left = laws.binomial(plan.rows, share)
+        counts, law, left = laws.binomial(plan.public_rows, share)
         return float(law @ noise.sf(count - 1 - counts)) + left
 
     if tail(high) <= allowed:
@@ -143,18 +149,18 @@ def _lowest(plan: ProportionInterval, count: int) -> float:
 
 
 def proportion_interval(
-    *, rows: int, epsilon: Number, delta: Number = 0, level: float = 0.95
+    *, public_rows: int, epsilon: Number, delta: Number = 0, confidence: float = 0.95
 ) -> ProportionInterval:
     """A confidence interval for the share of yes, of a column with a public number of rows.
 
     Theorem: the release is (epsilon, delta)-DP if one row is replaced, and covers with probability
-        at least ``level`` for every share and every number of rows.
+        at least ``confidence`` for every share and every number of rows.
     Proof: a replaced row moves the count by at most 1, and whole-number noise for that is added;
         the interval is post-processing (`ProportionInterval.ends`).
     Source: Clopper, Pearson 1934; Ghosh, Roughgarden, Sundararajan 2009. C11 (rare events).
     Needs: a public number of rows, at least 1; independent rows.
     """
-    size = check.count("rows", rows)
+    size = check.count("public_rows", public_rows)
     allowed = check.probability("delta", delta, one=False)
     options = {"sensitivity": 1, "epsilon": epsilon, "on": "integers"}
     if allowed:
@@ -162,7 +168,7 @@ def proportion_interval(
     else:
         noise = laplace(**options, relation=NeighboringRelation.REPLACE_ONE)  # type: ignore[arg-type]
     return ProportionInterval(
-        rows=size,
+        public_rows=size,
         noise=noise,
-        level=float(check.probability("level", level, zero=False, one=False)),
+        confidence=float(check.probability("confidence", confidence, zero=False, one=False)),
     )

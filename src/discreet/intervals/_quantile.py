@@ -56,9 +56,9 @@ class QuantileInterval(IntervalPlan):
     """Two chosen points between which the quantile lies. Made by `quantile_interval`."""
 
     column: SortedColumn
-    rows: int
+    public_rows: int
     quantile: Fraction
-    level: float
+    confidence: float
     ends: tuple[QuantileEnd, QuantileEnd]
 
     @property
@@ -77,17 +77,17 @@ class QuantileInterval(IntervalPlan):
     @property
     def guaranteed(self) -> float | None:
         """The level: for every law, and any number of rows."""
-        return self.level
+        return self.confidence
 
     @property
     def needs(self) -> str:
         """What the coverage rests on."""
         return "independent rows of any law"
 
-    def answers(self, tables: Floats, bits: RandomSource) -> IntervalAnswers:
+    def answers(self, tables: Floats, rng: RandomSource) -> IntervalAnswers:
         """Intervals of private columns; the value is the middle."""
         codes = np.sort(self.column.places(tables), axis=1)
-        found = np.array([[self._place(row, side, bits) for side in (0, 1)] for row in codes])
+        found = np.array([[self._place(row, side, rng) for side in (0, 1)] for row in codes])
         places = np.sort(found, axis=1)  # crossed ends have failed already
         step, low = self.column.step, self.column.first
         lower, upper = (low + places[:, 0]) * step, (low + places[:, 1]) * step
@@ -99,32 +99,32 @@ class QuantileInterval(IntervalPlan):
             released=(lower, upper),
         )
 
-    def _place(self, codes: Ints, side: int, bits: RandomSource) -> int:
+    def _place(self, codes: Ints, side: int, rng: RandomSource) -> int:
         end = self.ends[side]
         if end.rank is None:
             return side * self.column.span
         choice = PiecewiseExponential(
             values=codes,
             span=self.column.span,
-            level=Fraction(end.rank, self.rows),
+            level=Fraction(end.rank, self.public_rows),
             climbing=False,
             rate=end.rate,
         )
-        return choice.draw(bits)
+        return choice.draw(rng)
 
     def forecast(self, std: float, mean: float | None = None) -> IntervalForecast:
         """The width before release, if the rows are normal: both numbers are public guesses."""
         low, high = self.column.number(0), self.column.number(self.column.span)
         at = (low + high) / 2 if mean is None else mean
-        plain = math.sqrt(float(self.quantile * (1 - self.quantile)) / self.rows)
-        z, q = -float(ndtri((1 - self.level) / 2)), float(self.quantile)
+        plain = math.sqrt(float(self.quantile * (1 - self.quantile)) / self.public_rows)
+        z, q = -float(ndtri((1 - self.confidence) / 2)), float(self.quantile)
         ordinary = [float(np.clip(q + sign * z * plain, 1e-9, 1 - 1e-9)) for sign in (-1, 1)]
         return IntervalForecast(
             width=self._width(at, std),
             largest=high - low,
             plain=float(std * (ndtri(ordinary[1]) - ndtri(ordinary[0]))),
             guess=f"the rows are normal with standard deviation {std:.4g}",
-            nominal=self.level,
+            nominal=self.confidence,
             guaranteed=self.guaranteed,
             needs=self.needs,
         )
@@ -138,7 +138,7 @@ class QuantileInterval(IntervalPlan):
                 ends.append(bound)
                 continue
             ranks = end.rank + laplace_points(_POINTS) / float(end.rate)
-            shares = np.clip(ranks / self.rows, first + 1e-12, last - 1e-12)
+            shares = np.clip(ranks / self.public_rows, first + 1e-12, last - 1e-12)
             ends.append(float(np.clip(mean + std * ndtri(shares), low, high).mean()))
         return max(ends[1] - ends[0], 0.0) + self.column.step
 
@@ -149,7 +149,7 @@ class QuantileInterval(IntervalPlan):
             if end.rank is not None:
                 choice = PrivateQuantile(
                     column=self.column,
-                    quantile=Fraction(end.rank, self.rows).limit_denominator(64),
+                    quantile=Fraction(end.rank, self.public_rows).limit_denominator(64),
                     epsilon=end.epsilon,
                     method="exponential",
                     relation=NeighboringRelation.REPLACE_ONE,
@@ -165,22 +165,22 @@ def quantile_interval(
     *,
     lower: Number,
     upper: Number,
-    rows: int,
+    public_rows: int,
     epsilon: Number,
-    level: float = 0.95,
+    confidence: float = 0.95,
     std: Number | None = None,
-    grid: Number | None = None,
+    granularity: Number | None = None,
 ) -> QuantileInterval:
     """A confidence interval for a quantile of a population; for its median by default.
 
     Both ends are chosen by the exponential mechanism near ranks that are so far out that neither
     sampling nor the choice can put them on the wrong side. The price of a choice grows with the
-    logarithm of the number of points: take a ``grid`` no finer than you need. By default, grid and
+    logarithm of the number of points: take a ``granularity`` no finer than you need. By default, grid and
     split of epsilon make the interval short if the rows are normal with ``std``, a public guess.
 
     Theorem: the release is epsilon-DP if one row is replaced. It holds each quantile of the law,
         clipped to the bounds (a number with at most this share below, and at least this share up to
-        it), with probability at least ``level``, for any law and any number of rows.
+        it), with probability at least ``confidence``, for any law and any number of rows.
     Proof: a point is chosen with weight exp(-rate d), d its distance in ranks to the target t, and
         one replaced row moves d by at most 1. Let N rows be not above the quantile. Points above
         it, at most w, have d >= max(0, N - t), and a point not above it has d <= max(0, t - N); so
@@ -191,13 +191,13 @@ def quantile_interval(
     Needs: bounds, grid, rows and std from elsewhere than the private column; rows >= 1.
     """
     share = check.probability("quantile", quantile, zero=False, one=False)
-    size = check.count("rows", rows)
+    size = check.count("public_rows", public_rows)
     price = check.positive("epsilon", epsilon)
-    inside = float(check.probability("level", level, zero=False, one=False))
+    inside = float(check.probability("confidence", confidence, zero=False, one=False))
     guess = None if std is None else float(check.positive("std", std))
     plans = [
         _plan(column, size, share, inside, (price * part, price * (1 - part)))
-        for column in _columns(lower, upper, grid, size, several=guess is not None)
+        for column in _columns(lower, upper, granularity, size, several=guess is not None)
         for part in _SPLITS[: None if guess is not None and share != Fraction(1, 2) else 1]
     ]
     if guess is None:
@@ -206,33 +206,37 @@ def quantile_interval(
 
 
 def _columns(
-    lower: Number, upper: Number, grid: Number | None, rows: int, *, several: bool
+    lower: Number, upper: Number, granularity: Number | None, public_rows: int, *, several: bool
 ) -> Iterator[SortedColumn]:
-    finest = column_of(lower, upper, grid, rows)
-    if grid is not None:
+    finest = column_of(lower, upper, granularity, public_rows)
+    if granularity is not None:
         yield finest
         return
     bits = finest.span.bit_length() - 1
     for resolution in _RESOLUTIONS if several else (_USUAL,):
         exponent = finest.exponent + max(0, bits - resolution)
-        yield column_of(lower, upper, Fraction(2) ** exponent, rows)
+        yield column_of(lower, upper, Fraction(2) ** exponent, public_rows)
 
 
 def _plan(
     column: SortedColumn,
-    rows: int,
+    public_rows: int,
     quantile: Fraction,
-    level: float,
+    confidence: float,
     prices: tuple[Fraction, Fraction],
 ) -> QuantileInterval:
-    low = _rank(column.span, rows, float(quantile), float(prices[0]) / 2, (1 - level) / 2)
-    high = _rank(column.span, rows, 1 - float(quantile), float(prices[1]) / 2, (1 - level) / 2)
-    mirrored = None if high is None else rows - high
+    low = _rank(
+        column.span, public_rows, float(quantile), float(prices[0]) / 2, (1 - confidence) / 2
+    )
+    high = _rank(
+        column.span, public_rows, 1 - float(quantile), float(prices[1]) / 2, (1 - confidence) / 2
+    )
+    mirrored = None if high is None else public_rows - high
     return QuantileInterval(
         column=column,
-        rows=rows,
+        public_rows=public_rows,
         quantile=quantile,
-        level=level,
+        confidence=confidence,
         ends=(
             QuantileEnd(rank=low, epsilon=prices[0]),
             QuantileEnd(rank=mirrored, epsilon=prices[1]),

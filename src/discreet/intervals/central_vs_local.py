@@ -27,7 +27,7 @@ class CentralLocalComparison:
     """The error of one statistic of n rows at one epsilon, noise before and after the query."""
 
     statistic: Statistic
-    rows: int
+    public_rows: int
     epsilon: float
     central: float
     """Root mean squared error of the noisy answer; of a median, of a choice by rank."""
@@ -44,12 +44,12 @@ class CentralLocalComparison:
     exact: bool = True
     """Or for many normal rows."""
 
-    def width(self, level: float = 0.95, *, local: bool) -> float:
+    def width(self, confidence: float = 0.95, *, local: bool) -> float:
         """About how wide an interval for the population will be, before anything is sent.
 
         For errors that are normal: sampling and noise together.
         """
-        inside = float(check.probability("level", level, zero=False, one=False))
+        inside = float(check.probability("confidence", confidence, zero=False, one=False))
         z = 2 * NormalDist().inv_cdf((1 + inside) / 2)
         return z * math.hypot(self.sampling, self.local if local else self.central)
 
@@ -70,7 +70,7 @@ class CentralLocalComparisons:
     def __str__(self) -> str:
         lines = ["statistic       rows    central      local  matched epsilon"]
         lines += [
-            f"{row.statistic:9} {row.rows:>10,} {row.central:>10.4g} {row.local:>10.4g} "
+            f"{row.statistic:9} {row.public_rows:>10,} {row.central:>10.4g} {row.local:>10.4g} "
             f"{row.matched:>16.4g}"
             for row in self.rows
         ]
@@ -78,7 +78,7 @@ class CentralLocalComparisons:
 
 
 def compare_central_local(
-    *, lower: Number, upper: Number, rows: int, epsilon: Number, std: Number
+    *, lower: Number, upper: Number, public_rows: int, epsilon: Number, std: Number
 ) -> list[CentralLocalComparison]:
     """Mean, variance and median, with noise before and after the query (C1-C6).
 
@@ -94,7 +94,7 @@ def compare_central_local(
     """
     low, high = check.bounds(lower, upper)
     w = float(check.moderate("The distance of lower and upper", high - low))
-    n = check.count("rows", rows, minimum=2)
+    n = check.count("public_rows", public_rows, minimum=2)
     price = float(check.moderate("epsilon", check.positive("epsilon", epsilon)))
     deviation = float(check.moderate("std", check.non_negative("std", std)))
     found = [_mean(w, n, price, deviation), _variance(w, n, price, deviation**2)]
@@ -111,7 +111,9 @@ def compare_by_rows(
     if not several:
         raise InvalidArgument("rows must be one number of rows or more.")
     setting = {"lower": lower, "upper": upper, "epsilon": epsilon, "std": std}
-    found = [row for n in sorted(several) for row in compare_central_local(rows=n, **setting)]
+    found = [
+        row for n in sorted(several) for row in compare_central_local(public_rows=n, **setting)
+    ]
     order = {"mean": 0, "variance": 1, "median": 2}
     return CentralLocalComparisons(
         rows=tuple(sorted(found, key=lambda row: order[row.statistic])),
@@ -125,7 +127,7 @@ def _mean(w: float, n: int, epsilon: float, std: float) -> CentralLocalCompariso
     central, local = math.sqrt(2) * w / (n * epsilon), math.sqrt(2 / n) * w / epsilon
     return CentralLocalComparison(
         statistic="mean",
-        rows=n,
+        public_rows=n,
         epsilon=epsilon,
         central=central,
         local=local,
@@ -145,7 +147,7 @@ def _variance(w: float, n: int, epsilon: float, square: float) -> CentralLocalCo
     u = 2 * central**2 / (d + math.sqrt(d * d + 4 * c * central**2))
     return CentralLocalComparison(
         statistic="variance",
-        rows=n,
+        public_rows=n,
         epsilon=epsilon,
         central=central,
         local=math.sqrt(error),
@@ -188,7 +190,7 @@ def _median(w: float, n: int, epsilon: float, std: float) -> CentralLocalCompari
     matched = brentq(added, low, high) if added(low) > 0 > added(high) else math.inf
     return CentralLocalComparison(
         statistic="median",
-        rows=n,
+        public_rows=n,
         epsilon=epsilon,
         central=central,
         local=local(epsilon),

@@ -54,8 +54,8 @@ def reach(
         E exp(rate Z), and finite at rate = 1 / b. Rounding to the grid of the noise moves it by at
         most half a step, which is added.
     """
-    assert noise.grid is not None  # noqa: S101 - made on reals
-    scale = noise.grid.scale * unit
+    assert noise.granularity is not None  # noqa: S101 - made on reals
+    scale = noise.granularity.scale * unit
     centre = math.sqrt(-2 * math.log(tail)) / std
     if noise.name == "laplace":
         rates = np.minimum(np.geomspace(centre / 1e3, centre * 1e3, _RATES), 1 / scale)
@@ -67,7 +67,7 @@ def reach(
     rates, own = rates[:, None], own[:, None]
     with np.errstate(over="ignore"):
         bounds = (sampling(rates) + own - math.log(tail)) / rates
-    return np.asarray(bounds.min(axis=0) * _ROUNDING + noise.grid.step * unit / 2)
+    return np.asarray(bounds.min(axis=0) * _ROUNDING + noise.granularity.step * unit / 2)
 
 
 @lru_cache(maxsize=32)
@@ -186,8 +186,8 @@ class IntervalAnswers:
 class IntervalPlan(Mechanism):
     """An interval that is planned: known cost, coverage and width before any row is read."""
 
-    rows: int
-    level: float
+    public_rows: int
+    confidence: float
 
     @property
     @abstractmethod
@@ -200,44 +200,48 @@ class IntervalPlan(Mechanism):
         """What the nominal coverage rests on."""
 
     @abstractmethod
-    def answers(self, tables: Floats_interval, bits: RandomSource) -> IntervalAnswers:
+    def answers(self, tables: Floats_interval, rng: RandomSource) -> IntervalAnswers:
         """One interval for each row of ``tables``, which is one column."""
 
     def release(
         self,
         values: ArrayLike,
         *,
-        bits: RandomSource | None = None,
+        rng: RandomSource | None = None,
         account: IntervalPayer | None = None,
         label: str = "interval",
     ) -> Interval:
         """The interval for one private column; an ``account`` pays before the column is read."""
-        source = source_of(bits)
+        source = source_of(rng)
         if account is None:
             return self._one(values, source)
         with account.reserve(self.guarantee, label=label, private=source.private):
             return self._one(values, source)
 
     def simulate(
-        self, tables: Floats_interval, bits: RandomSource
+        self, tables: Floats_interval, rng: RandomSource
     ) -> tuple[Floats_interval, Floats_interval]:
         """Ends of one interval for each row of ``tables``: made-up columns, for `coverage`."""
-        if tables.ndim != 2 or tables.shape[1] != self.rows:
-            raise OutOfDomain(f"tables must have {self.rows} columns, the declared number of rows.")
-        found = self.answers(tables, bits)
+        if tables.ndim != 2 or tables.shape[1] != self.public_rows:
+            raise OutOfDomain(
+                f"tables must have {self.public_rows} columns, the declared number of rows."
+            )
+        found = self.answers(tables, rng)
         return found.low, found.high
 
-    def _one(self, values: ArrayLike, bits: RandomSource) -> Interval:
+    def _one(self, values: ArrayLike, rng: RandomSource) -> Interval:
         given = read(values)
-        if len(given.shape) != 1 or given.size != self.rows:
-            raise OutOfDomain(f"values must be {self.rows} numbers, the declared number of rows.")
-        found = self.answers(given.doubles[None, :], bits)
+        if len(given.shape) != 1 or given.size != self.public_rows:
+            raise OutOfDomain(
+                f"values must be {self.public_rows} numbers, the declared number of rows."
+            )
+        found = self.answers(given.doubles[None, :], rng)
         return Interval(
             low=float(found.low[0]),
             high=float(found.high[0]),
             value=float(found.value[0]),
             spread=None if found.spread is None else float(found.spread[0]),
-            nominal=self.level,
+            nominal=self.confidence,
             guaranteed=self.guaranteed,
             released=tuple(float(part[0]) for part in found.released),
         )

@@ -69,7 +69,7 @@ class StudentizedInterval(IntervalPlan):
     """Noise on the squared standard error, if it is released."""
     known: float | None
     """The squared standard error, if the public knows it."""
-    level: float
+    confidence: float
     gamma: float
     """What may fail because of the noise on the standard error."""
     reach: float
@@ -82,7 +82,7 @@ class StudentizedInterval(IntervalPlan):
     assume: Assume
 
     @property
-    def rows(self) -> int:  # type: ignore[override]  # the statistic says it
+    def public_rows(self) -> int:  # type: ignore[override]  # the statistic says it
         """How many numbers a column has."""
         return self.statistic.rows
 
@@ -100,7 +100,7 @@ class StudentizedInterval(IntervalPlan):
     @property
     def guaranteed(self) -> float | None:
         """Coverage that holds for any law of the rows and any number of them; None if none does."""
-        return self.level if self.assume == "nothing" else None
+        return self.confidence if self.assume == "nothing" else None
 
     @property
     def needs(self) -> str:
@@ -113,19 +113,19 @@ class StudentizedInterval(IntervalPlan):
             return "independent rows, so many that the estimate is normal (computed on a grid)"
         return "independent rows, so many that the estimate is normal"
 
-    def answers(self, tables: Floats, bits: RandomSource) -> IntervalAnswers:
+    def answers(self, tables: Floats, rng: RandomSource) -> IntervalAnswers:
         """Intervals of private columns."""
-        return self.read(*self.noisy(*self.statistic.numbers(tables), bits))
+        return self.read(*self.noisy(*self.statistic.numbers(tables), rng))
 
     def noisy(
-        self, centre: Floats, error: Floats, bits: RandomSource
+        self, centre: Floats, error: Floats, rng: RandomSource
     ) -> tuple[Floats, Floats | None]:
         """Noisy estimates and, if they are released, noisy squared standard errors."""
-        value = np.asarray(self.centre.release(centre, bits=bits)) * self._unit
+        value = np.asarray(self.centre.release(centre, rng=rng)) * self._unit
         value += self.statistic.offset
         if self.spread is None:
             return value, None
-        return value, np.asarray(self.spread.release(error, bits=bits)) * self._error_unit
+        return value, np.asarray(self.spread.release(error, rng=rng)) * self._error_unit
 
     def read(self, value: Floats, error: Floats | None) -> IntervalAnswers:
         """Intervals from what was released: post-processing."""
@@ -134,7 +134,7 @@ class StudentizedInterval(IntervalPlan):
         shown = self.known is not None or error is not None
         rows_std = None
         if shown and isinstance(self.statistic, MeanStatistic):
-            rows_std = np.sqrt(used * self.rows)
+            rows_std = np.sqrt(used * self.public_rows)
         return IntervalAnswers(
             low=low,
             high=high,
@@ -172,7 +172,7 @@ class StudentizedInterval(IntervalPlan):
             largest=float((last - first).max()),
             plain=min(plain, high - low),
             guess=f"the standard deviation is {std:.4g}{about}",
-            nominal=self.level,
+            nominal=self.confidence,
             guaranteed=self.guaranteed,
             needs=self.needs,
         )
@@ -212,7 +212,7 @@ class StudentizedInterval(IntervalPlan):
 
     @property
     def _alpha(self) -> float:
-        return 1 - self.level
+        return 1 - self.confidence
 
     @property
     def _unit(self) -> float:
@@ -225,15 +225,15 @@ class StudentizedInterval(IntervalPlan):
     @property
     def _noise(self) -> float:
         """Laplace scale, or Gaussian deviation, of the noise on the estimate."""
-        assert self.centre.grid is not None  # noqa: S101 - made on reals
-        return self.centre.grid.scale * self._unit
+        assert self.centre.granularity is not None  # noqa: S101 - made on reals
+        return self.centre.granularity.scale * self._unit
 
     @property
     def _error_noise(self) -> float:
         """Laplace scale of the noise on the squared standard error."""
         assert self.spread is not None  # noqa: S101 - asked only where it is
-        assert self.spread.grid is not None  # noqa: S101 - made on reals
-        return self.spread.grid.scale * self._error_unit
+        assert self.spread.granularity is not None  # noqa: S101 - made on reals
+        return self.spread.granularity.scale * self._error_unit
 
     def _correction(self, parameter: Floats) -> Floats:
         return self.statistic.correction(parameter)
@@ -291,12 +291,12 @@ class StudentizedInterval(IntervalPlan):
         ):
             return np.full(len(error), np.inf)  # what `_hull` says is all
         variances, halves = _bennett(self)
-        square = error * self.rows
+        square = error * self.public_rows
         if self.spread is not None:
             shown, upper = chernoff.upper_variance(
-                VarianceStatistic(column=self.statistic.column, size=self.rows),
+                VarianceStatistic(column=self.statistic.column, size=self.public_rows),
                 self.spread,
-                self._error_unit * self.rows,
+                self._error_unit * self.public_rows,
                 tail=self.gamma,
             )
             square = upper[np.clip(np.searchsorted(shown, square, "right") - 1, 0, None)]
@@ -391,7 +391,7 @@ def _bennett(plan: StudentizedInterval) -> tuple[Floats, Floats]:
     std = math.hypot(math.sqrt(plan.statistic.most), plan.std)
 
     def sampling(rates: Floats) -> Floats:
-        return chernoff.bennett(rates, variances[None, :], high - low, plan.rows)
+        return chernoff.bennett(rates, variances[None, :], high - low, plan.public_rows)
 
     found = chernoff.reach(sampling, plan.centre, plan.statistic.units[0], tail=plan.tail, std=std)
     return variances, np.maximum.accumulate(found)
@@ -423,7 +423,7 @@ class IntervalSpec:
     statistic: IntervalStatistic
     epsilon: Fraction
     delta: Fraction
-    level: float
+    confidence: float
     known: float | None
     method: Method
     assume: Assume
@@ -465,11 +465,11 @@ class IntervalSpec:
         yield plan
         if self.method == "calibrated" and share:
             for reach, outer in itertools.product(_REACHES, _OUTERS):
-                other = replace(plan, reach=reach, outer=outer * (1 - self.level) / 2)
+                other = replace(plan, reach=reach, outer=outer * (1 - self.confidence) / 2)
                 yield from _calibrated(other)
 
     def _plan(self, share: Fraction) -> StudentizedInterval:
-        alpha = 1 - self.level
+        alpha = 1 - self.confidence
         gamma = alpha * float(_GAMMA)
         # Kept for the standard error, or for an estimate that is not quite normal.
         reserved = gamma if self.known is None and self.method != "published" else 0.0
@@ -481,7 +481,7 @@ class IntervalSpec:
             centre=self._centre(self.epsilon * (1 - share)),
             spread=self._spread(self.epsilon * share) if share else None,
             known=self.known,
-            level=self.level,
+            confidence=self.confidence,
             gamma=gamma,
             reach=-math.log(2 * gamma),
             tail=tail,
@@ -493,16 +493,16 @@ class IntervalSpec:
     def _centre(self, epsilon: Fraction) -> AdditiveMechanism:
         moved, relation = self.statistic.moved[0], NeighboringRelation.REPLACE_ONE
         if not self.delta:
-            return laplace(sensitivity=moved, epsilon=epsilon, on="reals", relation=relation)
+            return laplace(sensitivity=moved, epsilon=epsilon, domain="reals", relation=relation)
         return gaussian(
-            sensitivity=moved, epsilon=epsilon, delta=self.delta, on="reals", relation=relation
+            sensitivity=moved, epsilon=epsilon, delta=self.delta, domain="reals", relation=relation
         )
 
     def _spread(self, epsilon: Fraction) -> AdditiveMechanism:
         return laplace(
             sensitivity=self.statistic.moved[1],
             epsilon=epsilon,
-            on="reals",
+            domain="reals",
             relation=NeighboringRelation.REPLACE_ONE,
         )
 
@@ -512,7 +512,7 @@ def setting(
     *,
     epsilon: Number,
     delta: Number,
-    level: float,
+    confidence: float,
     method: Method,
     assume: Assume,
     known: float | None = None,
@@ -522,7 +522,7 @@ def setting(
         statistic=statistic,
         epsilon=check.positive("epsilon", epsilon),
         delta=check.probability("delta", delta, one=False),
-        level=float(check.probability("level", level, zero=False, one=False)),
+        confidence=float(check.probability("confidence", confidence, zero=False, one=False)),
         known=known,
         method=check.one_of("method", method, ("safe", "calibrated", "published")),
         assume=check.one_of("assume", assume, ("normal", "nothing")),
@@ -535,7 +535,7 @@ def _calibrated(plan: StudentizedInterval) -> list[StudentizedInterval]:
     A part of what may fail is kept back: for variances between those that are computed, and for an
     estimate that is not quite normal.
     """
-    allowed, tail, found = (1 - plan.level) * _ALLOWED, plan.tail, 0.0
+    allowed, tail, found = (1 - plan.confidence) * _ALLOWED, plan.tail, 0.0
     for _ in range(_STEPS):  # what is missed is nearly proportional to the tail
         missed = replace(plan, tail=tail).worst_miss()
         if missed <= allowed:
@@ -548,15 +548,17 @@ def _loss(plan: StudentizedInterval, guesses: Sequence[float], mean: float | Non
     return sum(math.log(plan.forecast(guess, mean).width) for guess in guesses)
 
 
-def column_of(lower: Number, upper: Number, grid: Number | None, rows: int) -> SortedColumn:
+def column_of(
+    lower: Number, upper: Number, granularity: Number | None, public_rows: int
+) -> SortedColumn:
     """A column whose sums and squares are exact."""
     low, high = check.bounds(lower, upper)
     for number in (low, high, high - low):
         check.moderate("lower, upper and their distance", number)
-    column = SortedColumn.of(lower, upper, grid)
-    if column.span > LARGEST_SPAN + 1 or column.span * rows > LARGEST_SUM:
+    column = SortedColumn.of(lower, upper, granularity)
+    if column.span > LARGEST_SPAN + 1 or column.span * public_rows > LARGEST_SUM:
         raise InvalidArgument(
-            "grid must leave at most 2**27 steps between the bounds, and 2**53 in the sum of all "
+            "granularity must leave at most 2**27 steps between the bounds, and 2**53 in the sum of all "
             "rows: give a coarser one."
         )
     return column

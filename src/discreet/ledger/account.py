@@ -123,7 +123,7 @@ class Account:
         with self._store.read() as session:
             return tuple(journal.entries(session, self._own.id, self.relation))
 
-    def affords(self, guarantee: Guarantee) -> bool:
+    def can_afford(self, guarantee: Guarantee) -> bool:
         """Whether a charge would be granted now, on every level; nothing is spent or promised."""
         self._check(guarantee)
         with self._store.read() as session:
@@ -404,7 +404,7 @@ class Reservation:
 
 
 def charged(
-    account: Account | None, guarantee: Guarantee, *, label: str, bits: RandomSource
+    account: Account | None, guarantee: Guarantee, *, label: str, rng: RandomSource
 ) -> AbstractContextManager[Reservation | None]:
     """The budget of a release, spent now, if there is an account; then private bits are needed."""
     if account is None:
@@ -414,7 +414,7 @@ def charged(
             "account must come from a ledger: discreet.Ledger(...).account(name, limit=...); got "
             f"{type(account).__name__}."
         )
-    return account.reserve(guarantee, label=shortened(label), private=bits.private)
+    return account.reserve(guarantee, label=shortened(label), private=rng.private)
 
 
 def shortened(label: str) -> str:

@@ -169,33 +169,33 @@ class Ledger:
                 raise InvalidArgument(f"There is no account {name!r}; give a limit to open it.")
             return self._account(session, row)
 
-    def crowd(
+    def personal_budgets(
         self,
         name: str,
         *,
         limits: Mapping[str, Guarantee] | None = None,
         members: ArrayLike | None = None,
-        levels: ArrayLike | None = None,
+        privacy_levels: ArrayLike | None = None,
     ) -> PersonalBudgets:
         """Open a crowd, a personal budget for each member, or find one by its name.
 
         ``limits`` is a public menu, such as ``{"strict": discreet.approx(1, 1e-6), ...}``;
-        ``members`` are distinct identities and ``levels`` what each of them chose. All three are
+        ``members`` are distinct identities and ``privacy_levels`` what each of them chose. All three are
         fixed at the first opening.
         """
         journal.printable("name", name)
-        if limits is not None or members is not None or levels is not None:
-            if limits is None or members is None or levels is None:
+        if limits is not None or members is not None or privacy_levels is not None:
+            if limits is None or members is None or privacy_levels is None:
                 raise InvalidArgument("limits, members and levels open a crowd; give all three.")
             menu = personalized(limits)
-            packed = crowd_rows.packed(*checked(members, levels, menu))
+            packed = crowd_rows.packed(*checked(members, privacy_levels, menu))
             for level in menu:
                 limit_rho(menu[level])  # refused before anything is written
             with self._store.write() as session:
                 crowd_rows.insert(session, name, menu, packed)
         return PersonalBudgets(self._store, name)
 
-    def crowds(self) -> tuple[str, ...]:
+    def all_personal_budgets(self) -> tuple[str, ...]:
         """The names of all crowds, in the order of their opening."""
         with self._store.read() as session:
             return tuple(crowd_rows.names(session))

@@ -23,12 +23,12 @@ from discreet.ledger.store import Session, Store
 class EligibleCharge:
     """Who takes part in a query: these are charged, everybody else must be left out of it."""
 
-    crowd: str
+    personal_budgets: str
     sequence: int
     hash: str
     label: str
     time: datetime
-    taking: Admitted = field(repr=False)  # may be private: costs of single people can be
+    included: Admitted = field(repr=False)  # may be private: costs of single people can be
 
 
 class PersonalBudgets:
@@ -83,7 +83,7 @@ class PersonalBudgets:
             self._catch_up(session, rows.place(session, self.name))
             return self._filter.spent
 
-    def admit(
+    def charge_eligible(
         self, cost: Guarantee | PersonalizedGuarantee | ArrayLike, *, label: str
     ) -> EligibleCharge:
         """Charge all who can afford it, durably, and say who they are; the others stay out.
@@ -94,7 +94,7 @@ class PersonalBudgets:
         """
         return self._record(cost, label, everyone=False)
 
-    def charge(
+    def charge_all(
         self, cost: Guarantee | PersonalizedGuarantee | ArrayLike, *, label: str
     ) -> EligibleCharge:
         """Charge everybody, or raise BudgetExceeded and charge nobody.
@@ -130,12 +130,12 @@ class PersonalBudgets:
             self._filter.take(price)
             self._seen = place.entries + 1
         return EligibleCharge(
-            crowd=self.name,
+            personal_budgets=self.name,
             sequence=place.entries + 1,
             hash=found,
             label=words,
             time=journal.moment(content["time"]),
-            taking=taking,
+            included=taking,
         )
 
     def _catch_up(self, session: Session, place: PersonalBudgetRow) -> None:
@@ -148,14 +148,14 @@ class PersonalBudgets:
 
 
 def checked(
-    members: ArrayLike, levels: ArrayLike, limits: PersonalizedGuarantee
+    members: ArrayLike, privacy_levels: ArrayLike, limits: PersonalizedGuarantee
 ) -> tuple[tuple[str, ...], NDArray[np.int64]]:
     """Members as distinct texts, and the number of each one's level."""
     names = tuple(str(member) for member in np.asarray(members).tolist())
-    chosen = np.asarray(levels)
+    chosen = np.asarray(privacy_levels)
     if len(names) < 1 or chosen.shape != (len(names),):
         raise InvalidArgument(
-            f"levels must name one level for each of the {len(names)} members, at least one."
+            f"privacy_levels must name one level for each of the {len(names)} members, at least one."
         )
     if len(set(names)) < len(names):
         raise InvalidArgument("members must be distinct; a person has one budget.")
@@ -164,7 +164,7 @@ def checked(
     unknown = [kind for kind in kinds.tolist() if kind not in known]
     if unknown:
         raise InvalidArgument(
-            f"levels must be among {', '.join(limits.names)}; {len(unknown)} others were given."
+            f"privacy_levels must be among {', '.join(limits.names)}; {len(unknown)} others were given."
         )
     codes = np.array([known[kind] for kind in kinds.tolist()], dtype=np.int64)[places]
     return names, codes

@@ -57,9 +57,9 @@ class HeavyHittersEstimate:
         """The items as text; bytes that are none are replaced."""
         return tuple(item.decode("utf-8", errors="replace") for item in self.items)
 
-    def interval(self, level: float = 0.95) -> tuple[Floats, Floats]:
+    def interval(self, confidence: float = 0.95) -> tuple[Floats, Floats]:
         """Bounds of each share that hold with about this probability (normal approximation)."""
-        inside = float(probability("level", level, zero=False, one=False))
+        inside = float(probability("confidence", confidence, zero=False, one=False))
         z = NormalDist().inv_cdf((1 + inside) / 2)
         return self.shares - z * self.std, self.shares + z * self.std
 
@@ -235,10 +235,10 @@ class HeavyHitters(LocalRandomizer):
         shape = {name: getattr(self, name) for name in names}
         return {**shape, "cells": self.cells.parameters()}
 
-    def encode(self, value: ArrayLike, *, bits: RandomSource | None = None) -> Reports:
+    def randomize(self, value: ArrayLike, *, rng: RandomSource | None = None) -> Reports:
         """The report of each client: a group in one byte, and the noisy cell of its prefix."""
         rows = texts(cast("Iterable[str | bytes]", value), self.length)
-        source = source_of(bits)
+        source = source_of(rng)
         reports = np.empty((len(rows), self.width), dtype=np.uint8)
         for start in range(0, len(rows), _CHUNK):
             part = slice(start, start + _CHUNK)
@@ -248,7 +248,7 @@ class HeavyHitters(LocalRandomizer):
                 mine = np.flatnonzero(groups == group)
                 codes[mine] = self._place(rows[part][mine], group)
             reports[part, 0] = groups
-            reports[part, 1:] = self.cells.encode(codes, bits=source)
+            reports[part, 1:] = self.cells.randomize(codes, rng=source)
         return reports
 
     def tally(self, reports: Reports) -> Tally:

@@ -68,9 +68,9 @@ class WindowChannel:
         inside, outside = _squares(self.width), _squares(self.symbols)
         return float(Fraction(self.far * outside + (self.near - self.far) * inside, self.total))
 
-    def draw(self, inputs: Ints, bits: RandomSource) -> Ints:
+    def draw(self, inputs: Ints, rng: RandomSource) -> Ints:
         """One symbol for each input. The time does not depend on the inputs."""
-        place = below(self.total, len(inputs), bits)
+        place = below(self.total, len(inputs), rng)
         border = self.width * self.near
         rest = (place - border) // self.far
         rest += np.where(rest >= inputs, self.width, 0)

@@ -60,7 +60,7 @@ class Polya:
         """That of the geometric number, divided by the number of shares."""
         return DiscreteLaplace(self.scale).variance / (2 * self.shares)
 
-    def sample(self, size: int, bits: RandomSource) -> Ints:
+    def sample(self, size: int, rng: RandomSource) -> Ints:
         """``size`` independent draws, exactly from this law.
 
         Proof: a geometric number G is the sum of a part of shape 1/m and one of shape 1 - 1/m;
@@ -68,12 +68,12 @@ class Polya:
             next one falls to the first part with chance (1/m + a)/(1 + j) after j of which a
             did. All chances are rational.
         """
-        whole = Geometric(self.scale).sample(size, bits)
+        whole = Geometric(self.scale).sample(size, rng)
         mine = np.zeros(size, dtype=np.int64)
         open_ = np.flatnonzero(whole > 0)
         step = 0
         while open_.size:
-            place = below(self.shares * (1 + step), open_.size, bits)
+            place = below(self.shares * (1 + step), open_.size, rng)
             mine[open_] += place < 1 + self.shares * mine[open_]
             step += 1
             open_ = open_[whole[open_] > step]
@@ -86,7 +86,7 @@ class DistributedLaplace:
 
     scale: Fraction
     sensitivity: int
-    honest: int
+    min_honest_reports: int
     modulus: int
     relation: NeighboringRelation
 
@@ -97,23 +97,23 @@ class DistributedLaplace:
 
     def std(self, clients: int | None = None) -> float:
         """Of the noise in one number of the sum, if so many clients added their share."""
-        number = self.honest if clients is None else self._enough(clients)
-        return math.sqrt(DiscreteLaplace(self.scale).variance * number / self.honest)
+        number = self.min_honest_reports if clients is None else self._enough(clients)
+        return math.sqrt(DiscreteLaplace(self.scale).variance * number / self.min_honest_reports)
 
-    def noise(self, size: int, *, bits: RandomSource | None = None) -> Ints:
+    def noise(self, size: int, *, rng: RandomSource | None = None) -> Ints:
         """The share of one client for a vector of ``size`` numbers."""
-        source = source_of(bits)
-        part = Polya(scale=self.scale, shares=self.honest)
+        source = source_of(rng)
+        part = Polya(scale=self.scale, shares=self.min_honest_reports)
         return part.sample(size, source) - part.sample(size, source)
 
-    def encode(self, value: ArrayLike, *, bits: RandomSource | None = None) -> Ints:
+    def randomize(self, value: ArrayLike, *, rng: RandomSource | None = None) -> Ints:
         """A client's vector of whole numbers with its share, modulo the modulus: for one sum."""
         values = read(value).whole
         if values is None or (values.size and int(np.abs(values).max()) >= self.modulus // 2):
             raise OutOfDomain(
                 f"value must hold whole numbers within half of the modulus {self.modulus}."
             )
-        return (values + self.noise(values.size, bits=bits)) % self.modulus
+        return (values + self.noise(values.size, rng=rng)) % self.modulus
 
     def decode(self, total: ArrayLike, *, clients: int) -> Ints:
         """The noisy sum from the sum of the messages modulo the modulus; post-processing.
@@ -130,9 +130,9 @@ class DistributedLaplace:
 
     def _enough(self, clients: int) -> int:
         number = count("clients", clients)
-        if number < self.honest:
+        if number < self.min_honest_reports:
             raise InvalidArgument(
-                f"clients must be at least the {self.honest} that the shares were made for, got "
+                f"clients must be at least the {self.min_honest_reports} that the shares were made for, got "
                 f"{number}: the noise of fewer is not enough. Do not publish this sum."
             )
         return number
@@ -142,24 +142,24 @@ def distributed_laplace(
     *,
     sensitivity: int,
     epsilon: Number,
-    honest: int,
+    min_honest_reports: int,
     modulus: int = 1 << 32,
     relation: NeighboringRelation = NeighboringRelation.REPLACE_ONE,
 ) -> DistributedLaplace:
-    """Shares whose sum over ``honest`` clients is discrete Laplace noise.
+    """Shares whose sum over ``min_honest_reports`` clients is discrete Laplace noise.
 
     ``sensitivity`` is the L1 distance by which one client moves the sum: 2 for a one-hot vector
-    under replace-one. ``honest`` is how many clients surely add their share and do not tell it;
+    under replace-one. ``min_honest_reports`` is how many clients surely add their share and do not tell it;
     noise of the others only adds to it. ``modulus`` must exceed twice the largest sum and its
     noise: a sum that wraps around is private, and wrong.
 
     Theorem: whoever sees the sum modulo the modulus, and the shares and values of all clients but
-        ``honest`` of them, learns about one of those no more than epsilon-DP allows.
+        ``min_honest_reports`` of them, learns about one of those no more than epsilon-DP allows.
     Proof: what the others sent can be subtracted. The shares of the honest are differences of
         Polya draws of shape 1/honest, so their sum is the difference of two geometric numbers:
         discrete Laplace of scale sensitivity/epsilon. A residue is post-processing.
     Source: Ács, Castelluccia 2011; Goryczka, Xiong 2017 (F57).
-    Needs: secure aggregation, which reveals the sum only and only if at least ``honest`` honest
+    Needs: secure aggregation, which reveals the sum only and only if at least ``min_honest_reports`` honest
         clients are in it; a scale of at most 2**16.
     """
     moved = count("sensitivity", sensitivity)
@@ -178,7 +178,7 @@ def distributed_laplace(
     return DistributedLaplace(
         scale=Fraction(scale),
         sensitivity=moved,
-        honest=count("honest", honest),
+        min_honest_reports=count("min_honest_reports", min_honest_reports),
         modulus=size,
         relation=relation,
     )

@@ -99,14 +99,14 @@ class DistributionBootstrap:
         return f"Bootstrap({self.estimate!r}, {len(self.replicates)} replicates)"
 
     def interval(
-        self, statistic: Callable[[DistributionEstimate], ArrayLike], level: float = 0.95
+        self, statistic: Callable[[DistributionEstimate], ArrayLike], confidence: float = 0.95
     ) -> tuple[Floats, Floats]:
         """About where the truth lies: the estimate less the error that the replicates made.
 
         Heuristic: no theorem. It sees noise, and the bias that the estimate itself would suffer;
         a spike that smoothing has already spread out is not brought back.
         """
-        inside = float(probability("level", level, zero=False, one=False))
+        inside = float(probability("confidence", confidence, zero=False, one=False))
         centre = np.asarray(statistic(self.estimate), dtype=np.float64)
         every = np.array([statistic(one) for one in self.replicates], dtype=np.float64)
         low, high = np.quantile(every, [(1 - inside) / 2, (1 + inside) / 2], axis=0)
@@ -221,8 +221,8 @@ class SquareWave(LocalRandomizer):
         ends = {"lower": plain(self.lower), "upper": plain(self.upper)}
         return {"cells": self.cells, **ends, "window": self.window.width}
 
-    def encode(self, value: ArrayLike, *, bits: RandomSource | None = None) -> Reports:
-        source = source_of(bits)
+    def randomize(self, value: ArrayLike, *, rng: RandomSource | None = None) -> Reports:
+        source = source_of(rng)
         every = self._cells_of(value)
         out = np.empty((len(every), self.width), dtype=np.uint8)
         for start in range(0, len(every), _CHUNK):
@@ -274,16 +274,16 @@ class SquareWave(LocalRandomizer):
         *,
         smooth: bool = True,
         replicates: int = 100,
-        bits: RandomSource | None = None,
+        rng: RandomSource | None = None,
     ) -> DistributionBootstrap:
         """Estimates from simulated reports of clients distributed like ``estimate``.
 
         Post-processing: no report is read again.
         """
-        source = source_of(bits)
-        rng = np.random.Generator(np.random.Philox(source.words(2)))
+        source = source_of(rng)
+        generator = np.random.Generator(np.random.Philox(source.words(2)))
         chances = self.window.shares(estimate.shares)
-        drawn = rng.multinomial(estimate.reports, chances / chances.sum(), size=replicates)
+        drawn = generator.multinomial(estimate.reports, chances / chances.sum(), size=replicates)
         made = tuple(self.estimate(one, estimate.reports, smooth=smooth) for one in drawn)
         return DistributionBootstrap(estimate=estimate, replicates=made)
 

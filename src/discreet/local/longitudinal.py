@@ -58,18 +58,18 @@ _PRECISION = 256
 class MemoizedOracle(FrequencyOracle):
     """A permanent response, of which every report is a noisy copy.
 
-    ``epsilon`` is the cost of one report, ``permanent`` that of any number from one permanent
+    ``epsilon`` is the cost of one report, ``permanent_epsilon`` that of any number from one permanent
     response.
     """
 
-    permanent: Fraction
+    permanent_epsilon: Fraction
 
     @abstractmethod
-    def remember(self, value: ArrayLike, *, bits: RandomSource | None = None) -> Reports:
+    def remember(self, value: ArrayLike, *, rng: RandomSource | None = None) -> Reports:
         """Permanent responses, one row a client. Never sent: each belongs to its client alone."""
 
     @abstractmethod
-    def report(self, memory: Reports, *, bits: RandomSource | None = None) -> Reports:
+    def report(self, memory: Reports, *, rng: RandomSource | None = None) -> Reports:
         """Noisy copies of permanent responses, drawn afresh: these are sent."""
 
     @abstractmethod
@@ -83,18 +83,18 @@ class MemoizedOracle(FrequencyOracle):
         The error of the permanent response stays, however many rounds: that is the protection.
         """
 
-    def encode(self, value: ArrayLike, *, bits: RandomSource | None = None) -> Reports:
+    def randomize(self, value: ArrayLike, *, rng: RandomSource | None = None) -> Reports:
         """The first report of clients whose memory is not kept: they must not send a second."""
-        source = source_of(bits)
-        return self.report(self.remember(value, bits=source), bits=source)
+        source = source_of(rng)
+        return self.report(self.remember(value, rng=source), rng=source)
 
     def after(self, reports: int | None = None) -> Guarantee:
         """What this many reports from one permanent response cost; None: any number of them."""
         if reports is None:
-            return Guarantee(events.PureEvent(self.permanent), NeighboringRelation.LOCAL)
+            return Guarantee(events.PureEvent(self.permanent_epsilon), NeighboringRelation.LOCAL)
         if count("reports", reports) == 1:
             return self.guarantee
-        spent = min(self.permanent, Fraction(self.loss_after(reports)))
+        spent = min(self.permanent_epsilon, Fraction(self.loss_after(reports)))
         return Guarantee(events.PureEvent(spent), NeighboringRelation.LOCAL)
 
     def _rows(self, memory: Reports) -> Reports:
@@ -105,7 +105,7 @@ class MemoizedOracle(FrequencyOracle):
     def __repr__(self) -> str:
         return (
             f"{self.kind}(categories={self.categories}, first={float(self.epsilon):g}, "
-            f"permanent={float(self.permanent):g})"
+            f"permanent={float(self.permanent_epsilon):g})"
         )
 
 
@@ -147,14 +147,14 @@ class MemoizedUnary(MemoizedOracle):
         return self.categories
 
     def parameters(self) -> dict[str, Any]:
-        return {"categories": self.categories, "permanent": canonical.ratio(self.permanent)}
+        return {"categories": self.categories, "permanent": canonical.ratio(self.permanent_epsilon)}
 
-    def remember(self, value: ArrayLike, *, bits: RandomSource | None = None) -> Reports:
-        return self.response.encode(value, bits=bits)
+    def remember(self, value: ArrayLike, *, rng: RandomSource | None = None) -> Reports:
+        return self.response.randomize(value, rng=rng)
 
-    def report(self, memory: Reports, *, bits: RandomSource | None = None) -> Reports:
-        rows, source = self._rows(memory), source_of(bits)
-        flips = packed_bernoulli(self.flip, rows=len(rows), columns=self.categories, bits=source)
+    def report(self, memory: Reports, *, rng: RandomSource | None = None) -> Reports:
+        rows, source = self._rows(memory), source_of(rng)
+        flips = packed_bernoulli(self.flip, rows=len(rows), columns=self.categories, rng=source)
         return rows ^ flips
 
     def tally(self, reports: Reports) -> Tally:
@@ -199,7 +199,7 @@ class MemoizedUnary(MemoizedOracle):
             _check(part, self.ratio_after(reports), epsilon)
             for part, reports, epsilon in (
                 ("one report", 1, self.epsilon),
-                ("any number of reports", None, self.permanent),
+                ("any number of reports", None, self.permanent_epsilon),
             )
         )
         return Certificate(mechanism=self.kind, guarantee=self.guarantee, checks=checks).demand()
@@ -215,11 +215,11 @@ class RAPPOR(MemoizedUnary):
     kind: ClassVar[str] = "rappor"
     categories: int
     epsilon: Fraction
-    permanent: Fraction
+    permanent_epsilon: Fraction
 
     @property
     def response(self) -> UnaryEncoding:
-        return sue(categories=self.categories, epsilon=self.permanent)
+        return sue(categories=self.categories, epsilon=self.permanent_epsilon)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -229,15 +229,15 @@ class LOSUE(MemoizedUnary):
     kind: ClassVar[str] = "l_osue"
     categories: int
     epsilon: Fraction
-    permanent: Fraction
+    permanent_epsilon: Fraction
 
     @property
     def response(self) -> UnaryEncoding:
-        return oue(categories=self.categories, epsilon=self.permanent)
+        return oue(categories=self.categories, epsilon=self.permanent_epsilon)
 
 
-def rappor(*, categories: int, epsilon: Number, permanent: Number | str) -> RAPPOR:
-    """RAPPOR without its hashing (L-SUE): ``epsilon`` for one report, ``permanent`` for all.
+def rappor(*, categories: int, epsilon: Number, permanent_epsilon: Number | str) -> RAPPOR:
+    """RAPPOR without its hashing (L-SUE): ``epsilon`` for one report, ``permanent_epsilon`` for all.
 
     Theorem: one report is epsilon-DP, any number from one permanent response permanent-DP, in the
     local model; `Memoised.after` says what lies between.
@@ -246,12 +246,12 @@ def rappor(*, categories: int, epsilon: Number, permanent: Number | str) -> RAPP
     Source: Erlingsson, Pihur, Korolova 2014; Arcolezi, Couchot, Al Bouna, Xiao 2022. F58.
     Needs: categories >= 2, 0 < epsilon < permanent.
     """
-    one, lasting = losses(epsilon, permanent)
+    one, lasting = losses(epsilon, permanent_epsilon)
     size = count("categories", categories, minimum=2)
-    return _useful(RAPPOR(categories=size, epsilon=one, permanent=lasting))
+    return _useful(RAPPOR(categories=size, epsilon=one, permanent_epsilon=lasting))
 
 
-def l_osue(*, categories: int, epsilon: Number, permanent: Number | str) -> LOSUE:
+def l_osue(*, categories: int, epsilon: Number, permanent_epsilon: Number | str) -> LOSUE:
     """Longitudinal optimised unary encoding: less error than `rappor` at the same two epsilons.
 
     Theorem: as `rappor`, with the permanent response of `oue`; one report has the error of `oue`
@@ -260,20 +260,20 @@ def l_osue(*, categories: int, epsilon: Number, permanent: Number | str) -> LOSU
     Source: Arcolezi, Couchot, Al Bouna, Xiao 2022. F58.
     Needs: categories >= 2, 0 < epsilon < permanent.
     """
-    one, lasting = losses(epsilon, permanent)
+    one, lasting = losses(epsilon, permanent_epsilon)
     size = count("categories", categories, minimum=2)
-    return _useful(LOSUE(categories=size, epsilon=one, permanent=lasting))
+    return _useful(LOSUE(categories=size, epsilon=one, permanent_epsilon=lasting))
 
 
-def losses(epsilon: Number, permanent: Number | str) -> tuple[Fraction, Fraction]:
+def losses(epsilon: Number, permanent_epsilon: Number | str) -> tuple[Fraction, Fraction]:
     """The cost of one report and of all of them, checked."""
     one = positive("epsilon", epsilon)
-    if isinstance(permanent, str):
-        permanent = canonical.read_ratio("permanent", permanent)
-    lasting = positive("permanent", permanent)
+    if isinstance(permanent_epsilon, str):
+        permanent_epsilon = canonical.read_ratio("permanent_epsilon", permanent_epsilon)
+    lasting = positive("permanent_epsilon", permanent_epsilon)
     if one >= lasting:
         raise InvalidArgument(
-            f"epsilon must be below permanent={permanent}, got {epsilon}: "
+            f"epsilon must be below permanent={permanent_epsilon}, got {epsilon}: "
             "one report cannot cost more than all of them."
         )
     return one, lasting
@@ -324,19 +324,19 @@ _LARGEST = 700.0
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class MemoizedHashing(MemoizedOracle, LocalHashing):
-    """Local hashing at ``permanent``, of which every report is a copy worth ``epsilon``."""
+    """Local hashing at ``permanent_epsilon``, of which every report is a copy worth ``epsilon``."""
 
     kind: ClassVar[str] = "l_olh"
     categories: int
     epsilon: Fraction
     hash_digits: int
-    permanent: Fraction
+    permanent_epsilon: Fraction
     kept: int = 1
 
     @property
     def response(self) -> LocalHashing:
         """How the permanent response is made."""
-        return olh(categories=self.categories, epsilon=self.permanent, hashes=self.hashes)
+        return olh(categories=self.categories, epsilon=self.permanent_epsilon, hashes=self.hashes)
 
     @property
     def hashes(self) -> int:
@@ -347,14 +347,14 @@ class MemoizedHashing(MemoizedOracle, LocalHashing):
         return {
             "categories": self.categories,
             "hashes": self.hashes,
-            "permanent": canonical.ratio(self.permanent),
+            "permanent": canonical.ratio(self.permanent_epsilon),
         }
 
-    def remember(self, value: ArrayLike, *, bits: RandomSource | None = None) -> Reports:
-        return self.response.encode(value, bits=bits)
+    def remember(self, value: ArrayLike, *, rng: RandomSource | None = None) -> Reports:
+        return self.response.randomize(value, rng=rng)
 
-    def report(self, memory: Reports, *, bits: RandomSource | None = None) -> Reports:
-        rows, source = self._rows(memory), source_of(bits)
+    def report(self, memory: Reports, *, rng: RandomSource | None = None) -> Reports:
+        rows, source = self._rows(memory), source_of(rng)
         reports = np.empty_like(rows)
         for start in range(0, len(rows), _CHUNK):
             part = slice(start, start + _CHUNK)
@@ -363,11 +363,11 @@ class MemoizedHashing(MemoizedOracle, LocalHashing):
             reports[part] = pack(fields, self._fields)
         return reports
 
-    def _noise(self, size: int, bits: RandomSource) -> Ints:
+    def _noise(self, size: int, rng: RandomSource) -> Ints:
         """What is added to a remembered hash value: mostly nothing."""
-        lies = bernoulli_real(self._second_lie, size, bits)
+        lies = bernoulli_real(self._second_lie, size, rng)
         # Drawn for all, so that the time does not tell how many lied.
-        return np.where(lies, 1 + below(self.hashes - 1, size, bits), 0)
+        return np.where(lies, 1 + below(self.hashes - 1, size, rng), 0)
 
     def _second_lie(self, precision: int) -> Enclosure:
         """Enclose (g - 1) (r - s) / ((1 - s) (1 + (g - 1) r)), r = e^-epsilon, s = e^-permanent.
@@ -379,7 +379,7 @@ class MemoizedHashing(MemoizedOracle, LocalHashing):
         work = precision + self.hashes.bit_length() + 64
         one, others = 1 << work, self.hashes - 1
         r_low, r_high = exp_minus(self.epsilon, work)
-        s_low, s_high = exp_minus(self.permanent, work)
+        s_low, s_high = exp_minus(self.permanent_epsilon, work)
         least = (one - s_high) * (one + others * r_low)
         most = (one - s_low) * (one + others * r_high)
         low, high = max(0, others * (r_low - s_high)), others * (r_high - s_low)
@@ -403,7 +403,7 @@ class MemoizedHashing(MemoizedOracle, LocalHashing):
     @property
     def _steps(self) -> tuple[float, float, float, float]:
         """Right and each wrong value: in the permanent response, and in a copy of it."""
-        r, s = (math.exp(-min(float(x), _LARGEST)) for x in (self.epsilon, self.permanent))
+        r, s = (math.exp(-min(float(x), _LARGEST)) for x in (self.epsilon, self.permanent_epsilon))
         g = self.hashes
         p = 1 / (1 + (g - 1) * s)
         c = (r - s) / ((1 - s) * (1 + (g - 1) * r))
@@ -420,8 +420,8 @@ class MemoizedHashing(MemoizedOracle, LocalHashing):
         L. It grows with L(h) and falls with every other L: largest if all copies show h.
         Source: Arcolezi, Pinzón, Palamidessi, Gambs 2023 for the limit (LOLOHA).
         """
-        if self.permanent > _LARGEST:
-            return round_up(self.permanent)
+        if self.permanent_epsilon > _LARGEST:
+            return round_up(self.permanent_epsilon)
         p, q, a, c = self._steps
         g, k = self.hashes, count("reports", reports)
         t = (c / a) ** k
@@ -454,9 +454,9 @@ class MemoizedHashing(MemoizedOracle, LocalHashing):
 
 
 def longitudinal_olh(
-    *, categories: int, epsilon: Number, permanent: Number | str, hashes: int | None = None
+    *, categories: int, epsilon: Number, permanent_epsilon: Number | str, hashes: int | None = None
 ) -> MemoizedHashing:
-    """Longitudinal local hashing: a few bytes a report, ``permanent`` for any number of them.
+    """Longitudinal local hashing: a few bytes a report, ``permanent_epsilon`` for any number of them.
 
     Theorem: one report is epsilon-DP, any number from one permanent response permanent-DP, in the
     local model; one report has the law and the error of `olh` with that epsilon and these hashes.
@@ -465,7 +465,7 @@ def longitudinal_olh(
     Source: Arcolezi, Pinzón, Palamidessi, Gambs 2023 (LOLOHA), with linear hashing. F58.
     Needs: 2 <= categories <= 2^24, 0 < epsilon < permanent; ``hashes`` as for `olh`.
     """
-    one, lasting = losses(epsilon, permanent)
+    one, lasting = losses(epsilon, permanent_epsilon)
     size = count("categories", categories, minimum=2)
     # Powers of two only: what two steps make of sets of three is not one step of such sets.
     every = [2**b for b in range(1, 9) if 2 ** (b - 1) < size]
@@ -473,5 +473,8 @@ def longitudinal_olh(
     made = [olh(categories=size, epsilon=one, hashes=g) for g in options]
     best = min(made, key=LocalHashing.contrast_variance)
     return MemoizedHashing(
-        categories=best.categories, epsilon=one, hash_digits=best.hash_digits, permanent=lasting
+        categories=best.categories,
+        epsilon=one,
+        hash_digits=best.hash_digits,
+        permanent_epsilon=lasting,
     )

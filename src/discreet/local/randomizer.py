@@ -130,7 +130,7 @@ class LocalRandomizer(Mechanism):
         """Length of the vector of counts that a server keeps."""
 
     @abstractmethod
-    def encode(self, value: ArrayLike, *, bits: RandomSource | None = None) -> Reports:
+    def randomize(self, value: ArrayLike, *, rng: RandomSource | None = None) -> Reports:
         """The report of each client: one row a value. This is all that leaves a client."""
 
     @abstractmethod

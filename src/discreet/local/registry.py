@@ -20,6 +20,8 @@ from discreet.local.randomizer import VERSION, LocalRandomizer
 # `Randomiser.parameters` returned. It is imported when a description asks for it.
 
 
+_FIELDS = {"permanent": "permanent_epsilon"}
+"""Fields of a description whose argument has another name."""
 RANDOMIZER_KINDS: dict[str, str] = {
     "grr": "discreet.local.oracles.randomized_response:grr",
     "sue": "discreet.local.oracles.unary_encoding:sue",
@@ -74,6 +76,7 @@ def _make(kind: str, place: str, epsilon: Fraction, given: dict[str, Any]) -> Lo
     module, _, name = place.partition(":")
     factory = getattr(import_module(module), name)
     known = inspect.signature(factory).parameters
+    given = {_FIELDS.get(name, name): value for name, value in given.items()}
     unknown = sorted(given.keys() - known)
     if unknown:
         raise InvalidArgument(f"{kind} has no field {', '.join(map(repr, unknown))}.")

@@ -24,7 +24,7 @@ _PLACES = 128
 _CELLS = 1 << 21
 
 
-def mean_from_reports(reports: ArrayLike, *, level: float = 0.95) -> Interval:
+def mean_from_reports(reports: ArrayLike, *, confidence: float = 0.95) -> Interval:
     """An interval for the mean of the population, from numbers to which noise was added (C13).
 
     Theorem: post-processing of what the clients sent: it costs nothing. It covers at its level if
@@ -33,21 +33,21 @@ def mean_from_reports(reports: ArrayLike, *, level: float = 0.95) -> Interval:
         the variance of the rows and of the noise together. Student's law.
     Needs: unbiased reports, at least two, with noise of mean zero and the same scale.
     """
-    inside, numbers = _level(level), _numbers("reports", reports, 2)
+    inside, numbers = _level(confidence), _numbers("reports", reports, 2)
     n, mean, std = len(numbers), float(numbers.mean()), float(numbers.std(ddof=1))
     half = float(stdtrit(n - 1, (1 + inside) / 2)) * std / math.sqrt(n)
     return _interval(mean, half, inside, spread=std)
 
 
 def difference_from_reports(
-    first: ArrayLike, second: ArrayLike, *, level: float = 0.95
+    first: ArrayLike, second: ArrayLike, *, confidence: float = 0.95
 ) -> Interval:
     """An interval for the difference of the means of two populations, from noisy numbers.
 
     Theorem: as for `reports_interval`; the scales of the noise may differ. Degrees of freedom are
         Welch's.
     """
-    inside = _level(level)
+    inside = _level(confidence)
     one, two = _numbers("first", first, 2), _numbers("second", second, 2)
     errors = np.array([one.var(ddof=1) / len(one), two.var(ddof=1) / len(two)])
     total = float(errors.sum())
@@ -66,7 +66,9 @@ def reports_variance(reports: ArrayLike, *, scale: Number) -> float:
     return float(np.var(_numbers("reports", reports, 2), ddof=1)) - 2 * noise**2
 
 
-def variance_from_reports(reports: ArrayLike, *, scale: Number, level: float = 0.95) -> Interval:
+def variance_from_reports(
+    reports: ArrayLike, *, scale: Number, confidence: float = 0.95
+) -> Interval:
     """An interval for the variance of the population, from reports with Laplace noise.
 
     Theorem: covers at its level if the reports are so many that their sample variance is normal.
@@ -75,7 +77,7 @@ def variance_from_reports(reports: ArrayLike, *, scale: Number, level: float = 0
     Source: C4; docs/theory/intervals.md.
     Needs: four reports or more, the scale of the noise.
     """
-    inside, numbers = _level(level), _numbers("reports", reports, 4)
+    inside, numbers = _level(confidence), _numbers("reports", reports, 4)
     n, value = len(numbers), reports_variance(reports, scale=scale)
     square = float(numbers.var(ddof=1))
     fourth = float(((numbers - numbers.mean()) ** 4).mean())
@@ -93,16 +95,16 @@ def variance_from_reports(reports: ArrayLike, *, scale: Number, level: float = 0
 
 
 def proportion_from_reports(
-    reports: ArrayLike, *, epsilon: Number, level: float = 0.95
+    reports: ArrayLike, *, epsilon: Number, confidence: float = 0.95
 ) -> Interval:
     """An interval for the share of yes, from randomised responses of 0 and 1 with this epsilon.
 
-    Theorem: covers with probability at least ``level``, for every share and number of reports.
+    Theorem: covers with probability at least ``confidence``, for every share and number of reports.
     Proof: a report is 1 with probability 1 - keep + p (2 keep - 1), which grows with the share p,
         keep = e^epsilon / (e^epsilon + 1); Clopper and Pearson's interval for it is mapped back.
     Source: Warner 1965; Clopper, Pearson 1934.
     """
-    inside, numbers = _level(level), _numbers("reports", reports, 1)
+    inside, numbers = _level(confidence), _numbers("reports", reports, 1)
     if not np.isin(numbers, (0.0, 1.0)).all():
         raise InvalidArgument("reports must be 0 or 1.")
     price = min(float(check.positive("epsilon", epsilon)), 700.0)
@@ -130,14 +132,14 @@ def quantile_from_reports(
     lower: Number,
     upper: Number,
     scale: Number,
-    level: float = 0.95,
+    confidence: float = 0.95,
     assume: Assume = "nothing",
 ) -> Interval:
     """An interval for a quantile of the population, from reports with Laplace noise.
 
     Not the quantile of the reports: noise moves that wherever the rows are skewed.
 
-    Theorem: covers with probability at least ``level``, for any law of rows between the bounds and
+    Theorem: covers with probability at least ``confidence``, for any law of rows between the bounds and
         any number of reports; with ``assume="normal"``, for so many that means are normal.
     Proof: let S fall smoothly from 1 at a to 0 at a + h. For Laplace noise Z of scale b,
         E[S(x + Z) - b^2 S''(x + Z)] = S(x). So the mean of S - b^2 S'' over the reports estimates
@@ -148,7 +150,7 @@ def quantile_from_reports(
     Source: docs/theory/intervals.md.
     Needs: rows between public bounds, two reports or more, the scale of the noise.
     """
-    inside, numbers = _level(level), _numbers("reports", reports, 2)
+    inside, numbers = _level(confidence), _numbers("reports", reports, 2)
     q = float(check.probability("quantile", quantile, zero=False, one=False))
     low, high = map(float, check.bounds(lower, upper))
     noise = _scale(scale)
@@ -212,8 +214,8 @@ def _window(width: float, noise: float, n: int, *, tail: float, sure: bool) -> f
     return float(min((width * 2.0 ** (-k / 2) for k in range(-2, 16)), key=loss))
 
 
-def _level(level: float) -> float:
-    return float(check.probability("level", level, zero=False, one=False))
+def _level(confidence: float) -> float:
+    return float(check.probability("confidence", confidence, zero=False, one=False))
 
 
 def _numbers(name: str, reports: ArrayLike, least: int) -> Floats:
@@ -224,13 +226,15 @@ def _numbers(name: str, reports: ArrayLike, least: int) -> Floats:
     return given.doubles
 
 
-def _interval(value: float, half: float, level: float, spread: float | None = None) -> Interval:
+def _interval(
+    value: float, half: float, confidence: float, spread: float | None = None
+) -> Interval:
     return Interval(
         low=value - half,
         high=value + half,
         value=value,
         spread=spread,
-        nominal=level,
+        nominal=confidence,
         guaranteed=None,
     )
 

@@ -70,12 +70,12 @@ def shuffled_ranges(
     *,
     epsilon: Number,
     delta: Number,
-    clients: int,
-    honest: int | None = None,
+    expected_clients: int,
+    min_honest_reports: int | None = None,
 ) -> ShuffledRanges:
     """The local randomiser of least error whose shuffled reports are (epsilon, delta)-DP.
 
-    ``honest`` is how many of the clients surely report as they should and keep their report to
+    ``min_honest_reports`` is how many of the clients surely report as they should and keep their report to
     themselves: all, unless it is stated. Only their reports hide one another.
 
     Theorem: the guarantee is that of the returned randomiser's own reports, and within the target.
@@ -87,17 +87,23 @@ def shuffled_ranges(
     """
     target = float(check.positive("epsilon", epsilon))
     slack = float(check.probability("delta", delta, zero=False, one=False))
-    check.count("clients", clients)
-    hidden = clients if honest is None else min(check.count("honest", honest), clients)
+    check.count("expected_clients", expected_clients)
+    hidden = (
+        expected_clients
+        if min_honest_reports is None
+        else min(check.count("min_honest_reports", min_honest_reports), expected_clients)
+    )
     workload = workload_of(workload, declared(domain))
     local = local_epsilon(target, delta=slack, reports=hidden)
     best: ShuffledRanges | None = None
     for _ in range(_TURNS):
-        found = plan_collection(domain, workload, epsilon=local, clients=clients).chosen.randomiser
+        found = plan_collection(
+            domain, workload, epsilon=local, expected_clients=expected_clients
+        ).chosen.randomiser
         parts = parts_of(found)
         local = local_epsilon(target, delta=slack, reports=hidden, parts=parts)
         made = _at(found, local)
-        mean = clients * made.law.mean(workload)
+        mean = expected_clients * made.law.mean(workload)
         if best is None or mean < best.mean:
             pure = made.guarantee
             whole = pure.shuffled(reports=hidden, parts=parts) if local > target else pure
@@ -162,7 +168,7 @@ class TrustComparison:
     workload: Workload
     epsilon: float
     delta: float
-    clients: int
+    expected_clients: int
     rungs: tuple[TrustOption, ...]
 
     def __getitem__(self, model: str) -> TrustOption:
@@ -173,10 +179,10 @@ class TrustComparison:
         lines = [["model", "trusted", "structure", "error", "of all", "report's epsilon"]]
         for rung in self.rungs:
             own = "none" if math.isinf(rung.local_epsilon) else f"{rung.local_epsilon:.4g}"
-            numbers = [f"{rung.rmse:,.4g}", f"{rung.rmse / self.clients:.2%}", own]
+            numbers = [f"{rung.rmse:,.4g}", f"{rung.rmse / self.expected_clients:.2%}", own]
             lines.append([rung.model, rung.trusted, rung.structure, *numbers])
         title = (
-            f"Ranges of {self.domain}, {self.workload}, {self.clients:,} clients: "
+            f"Ranges of {self.domain}, {self.workload}, {self.expected_clients:,} clients: "
             f"({self.epsilon:g}, {self.delta:g}) if one client's value is replaced"
         )
         return "\n".join([title, *table(lines, words=3)])
@@ -190,13 +196,13 @@ def compare_trust_models(
     *,
     epsilon: Number,
     delta: Number,
-    clients: int,
-    honest: Number = 1,
+    expected_clients: int,
+    honest_share: Number = 1,
 ) -> TrustComparison:
     """The best collection under one guarantee for every model of trust. Reads no data.
 
     All rungs are (epsilon, delta)-DP if the value of one client is replaced by another; their
-    number is public. Only the shuffled one uses the delta. Without a curator, ``honest`` is the
+    number is public. Only the shuffled one uses the delta. Without a curator, ``honest_share`` is the
     share of the clients that are counted on to hide the others: their reports are shuffled, or
     their shares of the noise enough (mechanisms/local/shares.py); central noise grows to 1/honest.
 
@@ -209,15 +215,22 @@ def compare_trust_models(
     """
     loss = check.positive("epsilon", epsilon)
     slack = check.probability("delta", delta, zero=False, one=False)
-    check.count("clients", clients)
+    check.count("expected_clients", expected_clients)
     workload = workload_of(workload, declared(domain))
-    central = _central(domain, workload, loss, clients)
-    share = check.probability("honest", honest, zero=False)
-    good = max(1, math.floor(share * clients))
+    central = _central(domain, workload, loss, expected_clients)
+    share = check.probability("honest_share", honest_share, zero=False)
+    good = max(1, math.floor(share * expected_clients))
     shuffled = shuffled_ranges(
-        domain, workload, epsilon=loss, delta=slack, clients=clients, honest=good
+        domain,
+        workload,
+        epsilon=loss,
+        delta=slack,
+        expected_clients=expected_clients,
+        min_honest_reports=good,
     )
-    alone = plan_collection(domain, workload, epsilon=loss, clients=clients).chosen
+    alone = plan_collection(
+        domain, workload, epsilon=loss, expected_clients=expected_clients
+    ).chosen
     rungs = (
         TrustOption(
             model="central",
@@ -233,7 +246,7 @@ def compare_trust_models(
             structure=central.describe(),
             design=central,
             local_epsilon=math.inf,
-            mean=central.mean_variance(workload) * clients / good,
+            mean=central.mean_variance(workload) * expected_clients / good,
         ),
         TrustOption(
             model="shuffle",
@@ -249,7 +262,7 @@ def compare_trust_models(
             structure=alone.name,
             design=alone.randomiser,
             local_epsilon=float(loss),
-            mean=clients * alone.mean,
+            mean=expected_clients * alone.mean,
         ),
     )
     return TrustComparison(
@@ -257,7 +270,7 @@ def compare_trust_models(
         workload=workload,
         epsilon=float(loss),
         delta=float(slack),
-        clients=clients,
+        expected_clients=expected_clients,
         rungs=rungs,
     )
 

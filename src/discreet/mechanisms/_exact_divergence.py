@@ -23,14 +23,14 @@ _LARGEST_SIGMA = 4096.0
 _LARGEST_SPLIT = 12
 
 
-def half_width(noise: object, level: float) -> float:
+def half_width(noise: object, confidence: float) -> float:
     """The smallest w with P(|noise| <= w) >= level, in steps."""
     if isinstance(noise, RoundedLaplace):
-        return -float(noise.scale) * math.log1p(-level) + 0.5
+        return -float(noise.scale) * math.log1p(-confidence) + 0.5
     if isinstance(noise, RoundedGaussian):
-        return float(special.ndtri((1 + level) / 2)) * math.sqrt(noise.square) + 0.5
+        return float(special.ndtri((1 + confidence) / 2)) * math.sqrt(noise.square) + 0.5
     if isinstance(noise, Distribution):
-        return float(max(map(abs, noise.interval(level))))
+        return float(max(map(abs, noise.interval(confidence))))
     raise Unsupported(f"No interval is known for {type(noise).__name__}.")
 
 

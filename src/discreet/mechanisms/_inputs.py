@@ -32,10 +32,10 @@ def declared(sensitivity: Number) -> Fraction:
     return itself("sensitivity", sensitivity)
 
 
-def lattice(on: Lattice | None) -> None:
+def lattice(domain: Lattice | None) -> None:
     """Refuse any other word for where outputs lie."""
-    if on is not None:
-        one_of("on", on, get_args(Lattice))
+    if domain is not None:
+        one_of("domain", domain, get_args(Lattice))
 
 
 def l1(sensitivity: Number, *, norm: Norm, dimension: int | None) -> Fraction:
@@ -197,17 +197,19 @@ class ScoreScale:
     shift: int
 
     @classmethod
-    def of(cls, sensitivity: Number, *, on: Lattice | None = None) -> ScoreScale:
+    def of(cls, sensitivity: Number, *, domain: Lattice | None = None) -> ScoreScale:
         """Whole scores for a whole sensitivity, else a grid of about a millionth of it.
 
         ``on="reals"`` asks for the grid in any case, ``on="integers"`` for whole scores.
         """
         moved = declared(sensitivity)
-        lattice(on)
-        if whole(moved) is not None and on != "reals":
+        lattice(domain)
+        if whole(moved) is not None and domain != "reals":
             return cls(exponent=0, shift=moved.numerator)
-        if on == "integers":
-            raise InvalidArgument(f"on='integers' needs a whole sensitivity, got {sensitivity}.")
+        if domain == "integers":
+            raise InvalidArgument(
+                f"domain='integers' needs a whole sensitivity, got {sensitivity}."
+            )
         exponent = exponent_below(moved)
         return cls(exponent=exponent, shift=math.ceil(moved / Fraction(2) ** exponent))
 

@@ -199,7 +199,7 @@ class PiecewiseExponential:
         """The points, or those within reach."""
         return pieces(self.values, self.span, level=self.level, climbing=self.climbing, reach=reach)
 
-    def draw(self, bits: RandomSource) -> int:
+    def draw(self, rng: RandomSource) -> int:
         """A point, exactly.
 
         One uniform number is placed on the cumulated weights of the pieces near the quantile. If
@@ -215,25 +215,25 @@ class PiecewiseExponential:
         """
         near = self.pieces(math.ceil(101 * math.log(2) / self.rate) + 3)
         ends = np.cumsum(near.masses(self.rate))
-        uniform = LazyUniform(bits)
+        uniform = LazyUniform(rng)
         uniform.extend()
         total = float(ends[-1])
-        u = (uniform.value + 0.5) * 2.0**-bits.width * total
-        error = total * ((len(ends) + 64) * 2.0**-51 + 2.0**-bits.width)
+        u = (uniform.value + 0.5) * 2.0**-rng.width * total
+        error = total * ((len(ends) + 64) * 2.0**-51 + 2.0**-rng.width)
         first, last = map(int, np.searchsorted(ends, (u - error, u + error), side="right"))
         if first == last and u > error:
-            return _point(near, first, self.rate, bits)
+            return _point(near, first, self.rate, rng)
         every = self.pieces()
         low, high = 0, len(every.start) - 1
         while low < high:
             middle = (low + high) // 2
             below_it = uniform.below(partial(_end, every, self.rate, middle))
             low, high = (low, middle) if below_it else (middle + 1, high)
-        return _point(every, low, self.rate, bits)
+        return _point(every, low, self.rate, rng)
 
 
-def _point(found: RankPieces, piece: int, rate: Fraction, bits: RandomSource) -> int:
-    place = _place(int(found.points[piece]), int(found.gap[piece]), rate, bits)
+def _point(found: RankPieces, piece: int, rate: Fraction, rng: RandomSource) -> int:
+    place = _place(int(found.points[piece]), int(found.gap[piece]), rate, rng)
     return int(found.start[piece]) + int(found.way[piece]) * place
 
 
@@ -288,13 +288,13 @@ def _log2(rate: Fraction) -> int:
     return rate.numerator.bit_length() - rate.denominator.bit_length()
 
 
-def _place(points: int, gap: int, rate: Fraction, bits: RandomSource) -> int:
+def _place(points: int, gap: int, rate: Fraction, rng: RandomSource) -> int:
     """Which point of a piece: P(j) proportional to exp(-rate * j / gap)."""
     if points == 1:
         return 0
     if gap == 0:
-        return int(below(points, 1, bits)[0])
-    uniform = LazyUniform(bits)
+        return int(below(points, 1, rng)[0])
+    uniform = LazyUniform(rng)
     uniform.extend()
     slope = float(rate) / gap
     u = (uniform.value + 0.5) * 2.0**-uniform.bits

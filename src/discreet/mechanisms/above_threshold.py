@@ -60,9 +60,9 @@ class AboveThreshold(Mechanism):
         steps = math.hypot(self.threshold_noise.std, self.query_noise.std)
         return steps * self.scale.step
 
-    def interval(self, level: float, *, queries: int) -> tuple[float, float]:
+    def interval(self, confidence: float, *, queries: int) -> tuple[float, float]:
         """How far on the wrong side of the threshold any answered query may lie."""
-        tail = (1 - float(probability("level", level, zero=False, one=False))) / 2
+        tail = (1 - float(probability("confidence", confidence, zero=False, one=False))) / 2
         each = tail / count("queries", queries)
         steps = max(map(abs, self.threshold_noise.interval(1 - tail))) + max(
             map(abs, self.query_noise.interval(1 - each))
@@ -70,7 +70,7 @@ class AboveThreshold(Mechanism):
         return -steps * self.scale.step, steps * self.scale.step
 
     def release(
-        self, values: ArrayLike, *, threshold: float, bits: RandomSource | None = None
+        self, values: ArrayLike, *, threshold: float, rng: RandomSource | None = None
     ) -> NDArray[np.bool_]:
         """One answer for each query up to and including the last allowed positive.
 
@@ -78,7 +78,7 @@ class AboveThreshold(Mechanism):
         """
         steps = self.scale.read(values, name="values")
         level = self.scale.read([_threshold(threshold)], name="threshold")[0]
-        source = source_of(bits)
+        source = source_of(rng)
         noisy_level = level + self.threshold_noise.sample(1, source)[0]
         noisy = steps + self.query_noise.sample(len(steps), source)
         above: NDArray[np.bool_] = noisy >= noisy_level

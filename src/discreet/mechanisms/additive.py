@@ -74,11 +74,11 @@ class IntegerMechanism:
             return math.sqrt(self.noise.square + Fraction(1, 12))
         return self.noise.std
 
-    def add(self, whole: Ints, bits: RandomSource) -> Ints:
+    def add(self, whole: Ints, rng: RandomSource) -> Ints:
         """The noisy values."""
         if isinstance(self.noise, RoundedGaussian):
-            return clamped_sum(whole, self.noise.add(np.zeros(len(whole)), bits))
-        return clamped_sum(whole, self.noise.sample(len(whole), bits))
+            return clamped_sum(whole, self.noise.add(np.zeros(len(whole)), rng))
+        return clamped_sum(whole, self.noise.sample(len(whole), rng))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,13 +111,13 @@ class RealMechanism:
         """Standard deviation of the noise (rounding adds less than a 10**-12 part)."""
         return self.scale * (math.sqrt(2) if isinstance(self.noise, RoundedLaplace) else 1.0)
 
-    def add(self, reals: Floats, bits: RandomSource) -> Floats:
+    def add(self, reals: Floats, rng: RandomSource) -> Floats:
         """The noisy values."""
         check_range(reals, self.step)
         out = np.empty(len(reals))
         for start in range(0, len(reals), _PIECE):
             piece = slice(start, start + _PIECE)
-            steps = clamped(self.noise.add(reals[piece], bits))
+            steps = clamped(self.noise.add(reals[piece], rng))
             np.ldexp(steps.astype(np.float64), self.noise.exponent, out=out[piece])
         return out
 
@@ -130,7 +130,7 @@ class AdditiveMechanism(Mechanism):
     relation: NeighboringRelation
     integers: IntegerMechanism | None
     """None when the sensitivity is not whole: then whole numbers are released as reals."""
-    grid: RealMechanism | None
+    granularity: RealMechanism | None
     """None for a mechanism that is restricted to whole numbers."""
     target: tuple[Fraction, Fraction] | None = None
     """The (epsilon, delta) it was calibrated for, if any."""
@@ -144,36 +144,36 @@ class AdditiveMechanism(Mechanism):
 
     @property
     def _parts(self) -> tuple[IntegerMechanism | RealMechanism, ...]:
-        return tuple(part for part in (self.integers, self.grid) if part is not None)
+        return tuple(part for part in (self.integers, self.granularity) if part is not None)
 
     @property
     def std(self) -> float:
         """Standard deviation of the noise (the larger one, where whole numbers differ)."""
         return max(part.std for part in self._parts)
 
-    def interval(self, level: float) -> tuple[float, float]:
-        """Bounds that hold the noise with probability at least ``level``, symmetric.
+    def interval(self, confidence: float) -> tuple[float, float]:
+        """Bounds that hold the noise with probability at least ``confidence``, symmetric.
 
         ``released - high <= truth <= released - low`` then holds with that probability.
         """
-        inside = float(probability("level", level, zero=False, one=False))
+        inside = float(probability("confidence", confidence, zero=False, one=False))
         high = max(divergence.half_width(part.noise, inside) * part.step for part in self._parts)
         return -high, high
 
-    def release(self, value: ArrayLike, *, bits: RandomSource | None = None) -> Released:
+    def release(self, value: ArrayLike, *, rng: RandomSource | None = None) -> Released:
         """Add noise: integers in, integers out; reals come back as multiples of the grid.
 
-        ``bits`` is for tests and simulations; the default is the operating system's randomness.
+        ``rng`` is for tests and simulations; the default is the operating system's randomness.
         """
         values = read(value)
-        source = source_of(bits)
+        source = source_of(rng)
         if values.whole is not None and self.integers is not None:
             return values.restore(self.integers.add(values.whole, source))
-        if self.grid is None:
+        if self.granularity is None:
             raise OutOfDomain(
                 f"This {self.name} mechanism takes integers; use on='reals' for real values."
             )
-        return values.restore(self.grid.add(values.doubles, source))
+        return values.restore(self.granularity.add(values.doubles, source))
 
     def certify(self) -> Certificate:
         """Recompute the divergence of neighbouring outputs from the exact law of the noise.
@@ -220,11 +220,13 @@ class AdditiveMechanism(Mechanism):
 
 
 def needs_integers(
-    integers: IntegerMechanism | None, on: Lattice | None
+    integers: IntegerMechanism | None, domain: Lattice | None
 ) -> IntegerMechanism | None:
     """Refuse a mechanism for integers whose sensitivity is not whole."""
-    if on == "integers" and integers is None:
-        raise InvalidArgument("on='integers' needs a whole sensitivity (squared, for Gaussian).")
+    if domain == "integers" and integers is None:
+        raise InvalidArgument(
+            "domain='integers' needs a whole sensitivity (squared, for Gaussian)."
+        )
     return integers
 
 
@@ -246,18 +248,18 @@ def gaussian(  # noqa: PLR0913 - four ways to say how much, each named
     sigma: Number | None = None,
     norm: Norm = "l2",
     dimension: int | None = None,
-    on: Lattice | None = None,
-    grid: Number | None = None,
+    domain: Lattice | None = None,
+    granularity: Number | None = None,
     relation: NeighboringRelation = NeighboringRelation.ADD_REMOVE,
 ) -> AdditiveMechanism:
     """Gaussian noise on a number or a vector of bounded L2 sensitivity.
 
     Give one of: ``epsilon`` and ``delta`` (exact calibration, no classical formula), ``rho``
     (zCDP), ``mu`` (Gaussian DP), or ``sigma`` itself. Reals get the analytic sigma and are rounded
-    to ``grid``. Whole numbers get the discrete Gaussian with the smallest sigma that its own exact
+    to ``granularity``. Whole numbers get the discrete Gaussian with the smallest sigma that its own exact
     law certifies: it is not exactly Gaussian DP, so the analytic sigma would be a claim, not a
     fact. For ``mu`` they get rounded continuous noise, which is exactly Gaussian DP.
-    ``on`` restricts the mechanism to "integers" or "reals".
+    ``domain`` restricts the mechanism to "integers" or "reals".
 
     Theorem: (epsilon, delta)-DP, rho-zCDP or mu-GDP under ``relation``, as asked.
     Proof: reals by the exact curve of Balle and Wang, rounding being post-processing; integers by
@@ -269,9 +271,9 @@ def gaussian(  # noqa: PLR0913 - four ways to say how much, each named
     >>> m.guarantee.delta(1.0) <= 1e-6
     True
     """
-    lattice(on)
+    lattice(domain)
     square = l2_squared(sensitivity, norm=norm, dimension=dimension)
-    moved = None if on == "reals" else whole_square(square)
+    moved = None if domain == "reals" else whole_square(square)
     target = _approx_target(epsilon, delta)
     if sum(given is not None for given in (target, rho, mu, sigma)) != 1:
         raise InvalidArgument("gaussian takes epsilon with delta, or rho, or mu, or sigma.")
@@ -293,8 +295,8 @@ def gaussian(  # noqa: PLR0913 - four ways to say how much, each named
     return AdditiveMechanism(
         name="gaussian",
         relation=relation,
-        integers=needs_integers(integers, on),
-        grid=None if on == "integers" else _on_grid(variance, square, grid),
+        integers=needs_integers(integers, domain),
+        granularity=None if domain == "integers" else _on_grid(variance, square, granularity),
         target=target,
     )
 
@@ -315,8 +317,8 @@ def _variance(square: Fraction, *, rho: Number | None, sigma: Number | None) -> 
     return positive("sigma", sigma) ** 2
 
 
-def _on_grid(variance: Fraction, square: Fraction, grid: Number | None) -> RealMechanism:
-    exponent = grid_exponent(grid, root_down(variance))
+def _on_grid(variance: Fraction, square: Fraction, granularity: Number | None) -> RealMechanism:
+    exponent = grid_exponent(granularity, root_down(variance))
     return RealMechanism(
         noise=_rounded(variance / Fraction(4) ** exponent, exponent),
         event=events.GaussianEvent(root_down(variance / square)),
@@ -358,16 +360,16 @@ def laplace(  # noqa: PLR0913 - each has a default and a name
     scale: Number | None = None,
     norm: Norm = "l1",
     dimension: int | None = None,
-    on: Lattice | None = None,
-    grid: Number | None = None,
+    domain: Lattice | None = None,
+    granularity: Number | None = None,
     relation: NeighboringRelation = NeighboringRelation.ADD_REMOVE,
 ) -> AdditiveMechanism:
     """Laplace noise on a number or a vector of bounded L1 sensitivity.
 
     Give ``epsilon``, or the noise ``scale`` itself. A ``delta`` buys a little less noise. A
     sensitivity in another norm takes the ``dimension`` of the vector. Whole numbers get discrete
-    Laplace noise if the sensitivity is whole; reals are rounded to ``grid``, a power of two (by
-    default far below the noise). ``on`` restricts the mechanism to "integers" or "reals".
+    Laplace noise if the sensitivity is whole; reals are rounded to ``granularity``, a power of two (by
+    default far below the noise). ``domain`` restricts the mechanism to "integers" or "reals".
 
     Theorem: the release is epsilon-DP under ``relation`` with epsilon = sensitivity / scale; with a
         delta, (epsilon, delta)-DP by the exact profile, whose worst case is one coordinate.
@@ -380,9 +382,9 @@ def laplace(  # noqa: PLR0913 - each has a default and a name
     >>> laplace(sensitivity=1, epsilon=0.5).guarantee.epsilon()
     0.5
     """
-    lattice(on)
+    lattice(domain)
     moved = l1(sensitivity, norm=norm, dimension=dimension)
-    shift = None if on == "reals" else whole(moved)
+    shift = None if domain == "reals" else whole(moved)
     if (epsilon is None) == (scale is None):
         raise InvalidArgument("laplace takes either epsilon or scale.")
     allowed = probability("delta", delta, one=False)
@@ -400,8 +402,8 @@ def laplace(  # noqa: PLR0913 - each has a default and a name
     return AdditiveMechanism(
         name="laplace",
         relation=relation,
-        integers=needs_integers(integers, on),
-        grid=None if on == "integers" else _on_grid_laplace(width, moved, grid),
+        integers=needs_integers(integers, domain),
+        granularity=None if domain == "integers" else _on_grid_laplace(width, moved, granularity),
         target=target,
     )
 
@@ -418,7 +420,7 @@ def _width(
     return calibrate(family, sensitivity=moved, target=(float(epsilon), float(delta)))
 
 
-def _on_grid_laplace(width: Fraction, moved: Fraction, grid: Number | None) -> RealMechanism:
-    exponent = grid_exponent(grid, width)
+def _on_grid_laplace(width: Fraction, moved: Fraction, granularity: Number | None) -> RealMechanism:
+    exponent = grid_exponent(granularity, width)
     noise = RoundedLaplace(width / Fraction(2) ** exponent, exponent)
     return RealMechanism(noise=noise, event=events.LaplaceEvent(width / moved))

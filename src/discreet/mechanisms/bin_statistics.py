@@ -35,9 +35,11 @@ class EqualWidthBins:
     many: int
 
     @classmethod
-    def of(cls, lower: Number, upper: Number, bins: int, grid: Number | None) -> EqualWidthBins:
+    def of(
+        cls, lower: Number, upper: Number, bins: int, granularity: Number | None
+    ) -> EqualWidthBins:
         """Public bins."""
-        column = SortedColumn.of(lower, upper, grid)
+        column = SortedColumn.of(lower, upper, granularity)
         if count("bins", bins) > min(_MOST_BINS, column.span):
             raise InvalidArgument(
                 f"bins must be at most 2**20, and at most the steps of the grid, got {bins}."
@@ -87,9 +89,9 @@ class BinStatistics(Mechanism):
         """Standard deviation of the noise of one bin."""
         return self.inner.std * self.bins.column.step / 2
 
-    def interval(self, level: float) -> tuple[float, float]:
-        """Bounds that hold the noise of one bin with probability at least ``level``."""
-        high = self.inner.interval(level)[1] * self.bins.column.step / 2
+    def interval(self, confidence: float) -> tuple[float, float]:
+        """Bounds that hold the noise of one bin with probability at least ``confidence``."""
+        high = self.inner.interval(confidence)[1] * self.bins.column.step / 2
         return -high, high
 
     def exact(self, codes: Ints) -> Ints:
@@ -113,9 +115,9 @@ class BinStatistics(Mechanism):
                 found[full] = 2 * (sums[high + 1] - sums[low]) // (high + 1 - low)
         return found
 
-    def release(self, values: ArrayLike, *, bits: RandomSource | None = None) -> Floats:
+    def release(self, values: ArrayLike, *, rng: RandomSource | None = None) -> Floats:
         """A number for each bin, within its bounds."""
-        noisy = self.inner.release(self.exact(self.bins.column.sorted(values)), bits=bits)
+        noisy = self.inner.release(self.exact(self.bins.column.sorted(values)), rng=rng)
         starts = self.bins.starts
         inside = np.clip(noisy, 2 * starts[:-1], 2 * (starts[1:] - 1))
         out: Floats = (2 * self.bins.column.first + inside) * (self.bins.column.step / 2)
@@ -159,7 +161,7 @@ def bin_statistics(  # noqa: PLR0913 - each has a default and a name
     delta: Number = 0,
     statistic: Statistic = "median",
     empty: Empty = "middle",
-    grid: Number | None = None,
+    granularity: Number | None = None,
     relation: NeighboringRelation = NeighboringRelation.ADD_REMOVE,
 ) -> BinStatistics:
     """A median, mean or maximum of the values in each bin of a public range.
@@ -176,13 +178,13 @@ def bin_statistics(  # noqa: PLR0913 - each has a default and a name
     Source: B41, M40 (what it does not estimate).
     Needs: public bounds, bins and grid.
     """
-    cut = EqualWidthBins.of(lower, upper, bins, grid)
+    cut = EqualWidthBins.of(lower, upper, bins, granularity)
     factor = bin_sensitivity(statistic, empty=empty, relation=relation)
     noise = laplace(
         sensitivity=2 * factor * cut.reach,
         epsilon=epsilon,
         delta=delta,
-        on="integers",
+        domain="integers",
         relation=relation,
     )
     return BinStatistics(bins=cut, statistic=statistic, empty=empty, inner=noise)
@@ -200,13 +202,13 @@ class BinnedColumn:
         """How many values there are, by the noisy counts."""
         return sum(self.counts)
 
-    def quantile(self, level: float = 0.5) -> float:
-        """Where the noisy counts reach a share ``level`` of their total.
+    def quantile(self, q: float = 0.5) -> float:
+        """Where the noisy counts reach a share ``q`` of their total.
 
         Cumulated counts are unbiased as they are; they are made to rise by the mean of the lowest
         curve above and the highest below them, and a bin is taken to be filled evenly.
         """
-        share = float(probability("level", level))
+        share = float(probability("q", q))
         climb = np.append(0, np.cumsum(self.counts)).astype(np.float64)
         if climb[-1] <= 0:
             return (self.edges[0] + self.edges[-1]) / 2
@@ -242,14 +244,14 @@ class BinCounts(Mechanism):
         """Standard deviation of one count."""
         return self.inner.std
 
-    def interval(self, level: float) -> tuple[float, float]:
-        """Bounds that hold the noise of one count with probability at least ``level``."""
-        return self.inner.interval(level)
+    def interval(self, confidence: float) -> tuple[float, float]:
+        """Bounds that hold the noise of one count with probability at least ``confidence``."""
+        return self.inner.interval(confidence)
 
-    def release(self, values: ArrayLike, *, bits: RandomSource | None = None) -> BinnedColumn:
+    def release(self, values: ArrayLike, *, rng: RandomSource | None = None) -> BinnedColumn:
         """Noisy counts of all bins, empty ones too."""
         exact = np.diff(self.bins.ends(self.bins.column.sorted(values)))
-        noisy = self.inner.release(exact, bits=bits)
+        noisy = self.inner.release(exact, rng=rng)
         return BinnedColumn(edges=tuple(self.bins.edges.tolist()), counts=tuple(noisy.tolist()))
 
     def certify(self) -> Certificate:
@@ -267,7 +269,7 @@ def private_bin_counts(
     bins: int,
     epsilon: Number,
     delta: Number = 0,
-    grid: Number | None = None,
+    granularity: Number | None = None,
     relation: NeighboringRelation = NeighboringRelation.ADD_REMOVE,
 ) -> BinCounts:
     """How many values lie in each bin: from it the median, all quantiles and the mean.
@@ -283,7 +285,7 @@ def private_bin_counts(
         sensitivity=2 if relation is NeighboringRelation.REPLACE_ONE else 1,
         epsilon=epsilon,
         delta=delta,
-        on="integers",
+        domain="integers",
         relation=relation,
     )
-    return BinCounts(bins=EqualWidthBins.of(lower, upper, bins, grid), inner=noise)
+    return BinCounts(bins=EqualWidthBins.of(lower, upper, bins, granularity), inner=noise)

@@ -62,7 +62,7 @@ class MeanWithoutBounds(Mechanism):
     unit: Fraction
     tail: Fraction | None
     epsilon: Fraction
-    rows: int | None
+    public_rows: int | None
     relation: NeighboringRelation
 
     @property
@@ -72,14 +72,14 @@ class MeanWithoutBounds(Mechanism):
             *(events.BoundedRangeEvent(self.epsilon * share) for share in 2 * (_COARSE, _FINE)),
             events.LaplaceEvent(1 / self._price),
         ]
-        if self.rows is None:
+        if self.public_rows is None:
             parts.append(events.LaplaceEvent(1 / (self.epsilon * _COUNT)))
         return Guarantee(events.compose(parts), self.relation)
 
     @property
     def _price(self) -> Fraction:
         """The epsilon of the mean."""
-        known = 2 * (_COARSE + _FINE) + (_COUNT if self.rows is None else 0)
+        known = 2 * (_COARSE + _FINE) + (_COUNT if self.public_rows is None else 0)
         return self.epsilon * (1 - known)
 
     @property
@@ -87,15 +87,15 @@ class MeanWithoutBounds(Mechanism):
         """Not known before the bounds are."""
         raise Unsupported("The noise depends on the bounds that are found: see the release's std.")
 
-    def release(self, values: ArrayLike, *, bits: RandomSource | None = None) -> PrivateMean:
+    def release(self, values: ArrayLike, *, rng: RandomSource | None = None) -> PrivateMean:
         """Find bounds, clip, and release the mean with them."""
         given = read(values)
-        if self.rows is not None and given.size != self.rows:
-            raise OutOfDomain(f"values must have the declared number of rows, {self.rows}.")
+        if self.public_rows is not None and given.size != self.public_rows:
+            raise OutOfDomain(f"values must have the declared number of rows, {self.public_rows}.")
         reals = given.real if given.whole is None else given.whole.astype(np.float64)
         assert reals is not None  # noqa: S101 - Values holds one or the other
-        source = source_of(bits)
-        rows = self.rows
+        source = source_of(rng)
+        rows = self.public_rows
         if rows is None:
             rows = max(1, len(reals) + laplace_draw(1 / (self.epsilon * _COUNT), source))
         quartiles = self._quantiles(_LARGEST_TAIL, _COARSE, self._ladder())
@@ -114,14 +114,12 @@ class MeanWithoutBounds(Mechanism):
         ranks = Fraction(_SURE * 2) / (self.epsilon * _FINE)
         return min(max(ranks / rows, _SMALLEST_TAIL), _LARGEST_TAIL).limit_denominator(10**4)
 
-    def _mean(
-        self, column: SortedColumn, codes: Ints, rows: int, bits: RandomSource
-    ) -> PrivateMean:
+    def _mean(self, column: SortedColumn, codes: Ints, rows: int, rng: RandomSource) -> PrivateMean:
         # Counted from the middle, a row is worth half the span; a replaced one moves all of it.
         middle = column.span // 2
-        worth = column.span - middle if self.rows is None else column.span
+        worth = column.span - middle if self.public_rows is None else column.span
         scale = worth / self._price
-        total = int(codes.sum()) - middle * len(codes) + laplace_draw(scale, bits)
+        total = int(codes.sum()) - middle * len(codes) + laplace_draw(scale, rng)
         mean = min(max(middle + Fraction(total, rows), Fraction(0)), Fraction(column.span))
         return PrivateMean(
             value=float((column.first + mean) * Fraction(2) ** column.exponent),
@@ -172,9 +170,9 @@ class MeanWithoutBounds(Mechanism):
 
 
 def _in_order(
-    pair: list[PrivateQuantile], values: Floats, bits: RandomSource
+    pair: list[PrivateQuantile], values: Floats, rng: RandomSource
 ) -> tuple[float, float]:
-    low, high = sorted(quantile.release(values, bits=bits) for quantile in pair)
+    low, high = sorted(quantile.release(values, rng=rng) for quantile in pair)
     return low, high
 
 
@@ -183,14 +181,14 @@ def mean_without_bounds(
     unit: Number,
     epsilon: Number,
     tail: Number | None = None,
-    rows: int | None = None,
+    public_rows: int | None = None,
     relation: NeighboringRelation = NeighboringRelation.ADD_REMOVE,
 ) -> MeanWithoutBounds:
     """The mean of a column of which only a ``unit`` is known: a size that does not matter.
 
     A share ``tail`` of the rows at each end is clipped to private bounds; by default a few hundred
     rows divided by epsilon, so it takes thousands of rows. Under REPLACE_ONE give the public number
-    of ``rows``; under ADD_REMOVE it is secret and noised.
+    of ``public_rows``; under ADD_REMOVE it is secret and noised.
 
     Theorem: epsilon-DP under ``relation``.
     Proof: four quantiles (`private_quantile`) on public grids, the fine one between bounds that the
@@ -201,8 +199,8 @@ def mean_without_bounds(
     Needs: unit public; values in doubles. Clipping moves the mean of skewed data: by how much is a
         private number and is not told.
     """
-    if (rows is None) != (relation is NeighboringRelation.ADD_REMOVE):
-        raise InvalidArgument("rows is for, and needed by, the relation REPLACE_ONE.")
+    if (public_rows is None) != (relation is NeighboringRelation.ADD_REMOVE):
+        raise InvalidArgument("public_rows is for, and needed by, the relation REPLACE_ONE.")
     share = None if tail is None else probability("tail", tail, zero=False)
     if share is not None and (share >= Fraction(1, 2) or share.denominator > 1 << 20):
         raise InvalidArgument(f"tail must be below 1/2, with a denominator to 2**20, got {tail}.")
@@ -210,6 +208,6 @@ def mean_without_bounds(
         unit=positive("unit", unit),
         tail=share,
         epsilon=positive("epsilon", epsilon),
-        rows=None if rows is None else count("rows", rows),
+        public_rows=None if public_rows is None else count("public_rows", public_rows),
         relation=relation,
     )

@@ -72,7 +72,7 @@ class PartitionSelection(Mechanism):
         return self.noise.std
 
     def release(
-        self, counts: ArrayLike, *, bits: RandomSource | None = None
+        self, counts: ArrayLike, *, rng: RandomSource | None = None
     ) -> tuple[NDArray[np.intp], Ints]:
         """The places of the keys that are shown, and their noisy counts.
 
@@ -82,7 +82,7 @@ class PartitionSelection(Mechanism):
         values = read(counts)
         if values.whole is None or len(values.shape) != 1:
             raise OutOfDomain("counts must be a list of whole numbers, one for each key.")
-        source = source_of(bits)
+        source = source_of(rng)
         above = values.whole - (self.minimum - 1)
         noisy = clamped_sum(above, self.noise.sample(len(above), source))
         # Above, not at: delta was computed for exceeding the threshold.

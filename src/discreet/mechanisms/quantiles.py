@@ -59,15 +59,15 @@ class SortedColumn:
     exponent: int
 
     @classmethod
-    def of(cls, lower: Number, upper: Number, grid: Number | None) -> SortedColumn:
-        """The bounds, moved outward to the grid: ``grid``, or fine enough for most purposes."""
+    def of(cls, lower: Number, upper: Number, granularity: Number | None) -> SortedColumn:
+        """The bounds, moved outward to the grid: ``granularity``, or fine enough for most purposes."""
         low, high = bounds(lower, upper)
-        if grid is None:
+        if granularity is None:
             # Not finer than a double is: numbers far from zero have fewer digits behind the point.
             far = exponent_below(max(abs(low), abs(high)), resolution=_FAR)
             exponent = max(far, exponent_below(high - low, resolution=_RESOLUTION))
         else:
-            exponent = power_of_two(grid)
+            exponent = power_of_two(granularity)
         step = Fraction(2) ** exponent
         first = math.floor(low / step)
         span = math.ceil(high / step) - first
@@ -173,22 +173,22 @@ class PrivateQuantile(Mechanism):
         """A choice has no standard deviation that holds for all data."""
         raise Unsupported("A chosen quantile has no standard deviation; interval() is in ranks.")
 
-    def interval(self, level: float) -> tuple[float, float]:
-        """How far from the quantile the answer's rank may lie, with probability ``level``.
+    def interval(self, confidence: float) -> tuple[float, float]:
+        """How far from the quantile the answer's rank may lie, with probability ``confidence``.
 
         A point within half a rank exists, unless only the multiples of a coarse grid may be
         chosen; all points that are g ranks farther weigh at most exp(-rate g) each.
         """
         if self.method == "permute_and_flip":
             raise Unsupported("The points of a coarse grid may all be far from the quantile.")
-        inside = float(probability("level", level, zero=False, one=False))
+        inside = float(probability("confidence", confidence, zero=False, one=False))
         ranks = math.log((self.column.span + 1) / (1 - inside)) / float(self.rate) + 0.5
         return -ranks, ranks
 
-    def release(self, values: ArrayLike, *, bits: RandomSource | None = None) -> float:
+    def release(self, values: ArrayLike, *, rng: RandomSource | None = None) -> float:
         """The chosen point."""
         codes = self.column.sorted(values)
-        source = source_of(bits)
+        source = source_of(rng)
         if self.method == "permute_and_flip":
             chosen = self._flip.choose(self._scores(codes, self.column.span), source)
             return self.column.number(chosen * self.stride)
@@ -280,14 +280,14 @@ def private_quantile(
     upper: Number,
     epsilon: Number,
     method: Method = "interpolated",
-    grid: Number | None = None,
+    granularity: Number | None = None,
     relation: NeighboringRelation = NeighboringRelation.ADD_REMOVE,
 ) -> PrivateQuantile:
     """A quantile of a column of any number of rows; the median by default.
 
     "interpolated" reads ranks off a curve that climbs between the values: inside a gap the point
     where it meets the quantile is the likeliest. "exponential" takes all points of a gap alike.
-    "permute_and_flip" is better than that for few points: the multiples of a coarse ``grid``, at
+    "permute_and_flip" is better than that for few points: the multiples of a coarse ``granularity``, at
     most 2**16.
 
     Theorem: epsilon-DP under ``relation``, and of bounded range but for "permute_and_flip".
@@ -308,7 +308,7 @@ def private_quantile(
         raise InvalidArgument(f"quantile must have a denominator of at most 2**20, got {quantile}.")
     trusted(relation)
     one_of("method", method, get_args(Method))
-    column, stride = SortedColumn.of(lower, upper, grid), 1
+    column, stride = SortedColumn.of(lower, upper, granularity), 1
     if method == "permute_and_flip":
         if column.span > _MOST_FLIPS:
             raise InvalidArgument(
@@ -336,14 +336,14 @@ class PrivateQuantiles(Mechanism):
     """Several quantiles of a column. Made by `private_quantiles`."""
 
     column: SortedColumn
-    levels: tuple[Fraction, ...]
+    q: tuple[Fraction, ...]
     epsilon: Fraction
     relation: NeighboringRelation
 
     @property
     def depth(self) -> int:
         """How often the column is split: every row takes part in one choice each time."""
-        return len(self.levels).bit_length()
+        return len(self.q).bit_length()
 
     @property
     def step(self) -> Fraction:
@@ -362,11 +362,11 @@ class PrivateQuantiles(Mechanism):
         """A choice has no standard deviation that holds for all data."""
         raise Unsupported("A chosen quantile has no standard deviation.")
 
-    def release(self, values: ArrayLike, *, bits: RandomSource | None = None) -> list[float]:
+    def release(self, values: ArrayLike, *, rng: RandomSource | None = None) -> list[float]:
         """One number for each level, in order."""
         codes = self.column.sorted(values)
-        found = [0] * len(self.levels)
-        source = source_of(bits)
+        found = [0] * len(self.q)
+        source = source_of(rng)
         self._split(codes, (0, self.column.span), (0, len(found)), found, source)
         return [self.column.number(place) for place in found]
 
@@ -376,16 +376,16 @@ class PrivateQuantiles(Mechanism):
         ends: tuple[int, int],
         part: tuple[int, int],
         found: list[int],
-        bits: RandomSource,
+        rng: RandomSource,
     ) -> None:
         """Fill in the levels of ``part``, from the values that lie between ``ends``."""
         first, last = part
         if first == last:
             return
         middle = (first + last) // 2
-        below = self.levels[first - 1] if first else Fraction(0)
-        above = self.levels[last] if last < len(self.levels) else Fraction(1)
-        level = (self.levels[middle] - below) / (above - below)
+        below = self.q[first - 1] if first else Fraction(0)
+        above = self.q[last] if last < len(self.q) else Fraction(1)
+        level = (self.q[middle] - below) / (above - below)
         low, high = ends
         if low == high:
             found[first:last] = [low] * (last - first)
@@ -398,12 +398,12 @@ class PrivateQuantiles(Mechanism):
             climbing=True,
             rate=self.step / (2 * max(level, 1 - level)),
         )
-        place = low + choice.draw(bits)
+        place = low + choice.draw(rng)
         found[middle] = place
         # A value at the split belongs to one side only.
         cut = int(np.searchsorted(codes, place))
-        self._split(codes[:cut], (low, place), (first, middle), found, bits)
-        self._split(codes[cut:], (place, high), (middle + 1, last), found, bits)
+        self._split(codes[:cut], (low, place), (first, middle), found, rng)
+        self._split(codes[cut:], (place, high), (middle + 1, last), found, rng)
 
     def certify(self) -> Certificate:
         """Recompute the guarantee of one choice, at the hardest level."""
@@ -418,16 +418,16 @@ class PrivateQuantiles(Mechanism):
         return Certificate(mechanism=repr(self), guarantee=self.guarantee, checks=checks).demand()
 
     def __repr__(self) -> str:
-        return f"private_quantiles({len(self.levels)} levels; {self.guarantee!r})"
+        return f"private_quantiles({len(self.q)} levels; {self.guarantee!r})"
 
 
 def private_quantiles(
-    levels: Sequence[Number],
+    q: Sequence[Number],
     *,
     lower: Number,
     upper: Number,
     epsilon: Number,
-    grid: Number | None = None,
+    granularity: Number | None = None,
     relation: NeighboringRelation = NeighboringRelation.ADD_REMOVE,
 ) -> PrivateQuantiles:
     """Several quantiles of a column, in increasing order, for one epsilon.
@@ -446,14 +446,14 @@ def private_quantiles(
     >>> private_quantiles([0.25, 0.5, 0.75], lower=0, upper=100, epsilon=1).depth
     2
     """
-    given = listed("levels", levels)
+    given = listed("q", q)
     asked = tuple(probability("levels", level, zero=False, one=False) for level in given)
     if not asked or len(asked) > _MOST or any(a >= b for a, b in pairwise(asked)):
-        raise InvalidArgument("levels must be strictly increasing, from 1 to 1024 of them.")
+        raise InvalidArgument("q must be strictly increasing, from 1 to 1024 of them.")
     trusted(relation)
     return PrivateQuantiles(
-        column=SortedColumn.of(lower, upper, grid),
-        levels=asked,
+        column=SortedColumn.of(lower, upper, granularity),
+        q=asked,
         epsilon=positive("epsilon", epsilon),
         relation=relation,
     )

@@ -58,7 +58,7 @@ class Selection(Mechanism):
         """What people call it."""
 
     @abstractmethod
-    def choose(self, scores: Ints, bits: RandomSource) -> int:
+    def choose(self, scores: Ints, rng: RandomSource) -> int:
         """The index of the choice for scores in steps."""
 
     @abstractmethod
@@ -75,9 +75,9 @@ class Selection(Mechanism):
         """A choice has no standard deviation."""
         raise Unsupported("A choice has no standard deviation; interval() bounds its loss.")
 
-    def interval(self, level: float, *, candidates: int) -> tuple[float, float]:
-        """How far the chosen score may lie below the best, with probability at least ``level``."""
-        inside = float(probability("level", level, zero=False, one=False))
+    def interval(self, confidence: float, *, candidates: int) -> tuple[float, float]:
+        """How far the chosen score may lie below the best, with probability at least ``confidence``."""
+        inside = float(probability("confidence", confidence, zero=False, one=False))
         others = max(1, count("candidates", candidates) - 1)
         return 0.0, self.lag(others, 1 - inside) * self.scale.step
 
@@ -89,10 +89,10 @@ class Selection(Mechanism):
         """
         return max(0.0, math.log(others / miss) / float(self.rate))
 
-    def release(self, scores: ArrayLike, *, bits: RandomSource | None = None) -> int:
+    def release(self, scores: ArrayLike, *, rng: RandomSource | None = None) -> int:
         """The index of the chosen candidate."""
         steps = self.scale.read(scores)
-        return self.choose(steps, source_of(bits))
+        return self.choose(steps, source_of(rng))
 
     def certify(self) -> Certificate:
         """Compare the exact laws on the neighbours that are hardest to protect.
@@ -152,8 +152,8 @@ class ExponentialMechanism(Selection):
         """Bounded range: composes better than other epsilon-DP mechanisms."""
         return Guarantee(events.BoundedRangeEvent(self.epsilon), self.relation)
 
-    def choose(self, scores: Ints, bits: RandomSource) -> int:
-        return exponential_choice(scores, self.rate, bits)
+    def choose(self, scores: Ints, rng: RandomSource) -> int:
+        return exponential_choice(scores, self.rate, rng)
 
     def probabilities(self, scores: ArrayLike) -> Floats:
         steps = self.scale.read(scores)
@@ -170,10 +170,10 @@ class PermuteAndFlip(Selection):
     def name(self) -> str:
         return "permute_and_flip"
 
-    def choose(self, scores: Ints, bits: RandomSource) -> int:
+    def choose(self, scores: Ints, rng: RandomSource) -> int:
         # The first head in a random order is a uniformly random head: flip all, choose one.
-        heads = np.flatnonzero(bernoulli_exp(scores.max() - scores, self.rate, bits))
-        return int(heads[below(len(heads), 1, bits)[0]])
+        heads = np.flatnonzero(bernoulli_exp(scores.max() - scores, self.rate, rng))
+        return int(heads[below(len(heads), 1, rng)[0]])
 
     def probabilities(self, scores: ArrayLike) -> Floats:
         steps = self.scale.read(scores)
@@ -195,8 +195,8 @@ class ReportNoisyMax(Selection):
     def name(self) -> str:
         return "noisy_max"
 
-    def choose(self, scores: Ints, bits: RandomSource) -> int:
-        noise = DiscreteLaplace(1 / self.rate).sample(len(scores), bits)
+    def choose(self, scores: Ints, rng: RandomSource) -> int:
+        noise = DiscreteLaplace(1 / self.rate).sample(len(scores), rng)
         return int(np.argmax(scores + noise))
 
     def lag(self, others: int, miss: float) -> float:

@@ -24,15 +24,15 @@ _SHARED = ("account", "bits")
 
 
 class ChargingEstimator(BaseEstimator):
-    """An estimator whose fit may charge an ``account``; ``bits`` are for tests and simulations."""
+    """An estimator whose fit may charge an ``account``; ``rng`` are for tests and simulations."""
 
     account: Account | None
-    bits: RandomSource | None
+    rng: RandomSource | None
 
     @property
     def _source(self) -> RandomSource:
         """Where the noise of a fit comes from."""
-        return source_of(self.bits)
+        return source_of(self.rng)
 
     def __sklearn_clone__(self) -> Self:
         """An unfitted copy; the account and the bits are shared, not copied."""

@@ -44,7 +44,7 @@ def dyadic(p: Real, *, up: bool, places: int = 32) -> int:
         precision *= 2
 
 
-def packed_bernoulli(p: Number, *, rows: int, columns: int, bits: RandomSource) -> Packed:
+def packed_bernoulli(p: Number, *, rows: int, columns: int, rng: RandomSource) -> Packed:
     """Packed rows of coins, each True with probability exactly ``p``, a multiple of 2**-64."""
     rows, columns = sized(rows), sized(columns)
     width = ceil_div(columns, 8)
@@ -52,7 +52,7 @@ def packed_bernoulli(p: Number, *, rows: int, columns: int, bits: RandomSource) 
     out = np.empty(rows * width, dtype=np.uint8)
     for start in range(0, len(out), _CHUNK):
         part = out[start : start + _CHUNK]
-        patterns.draw(part, bits)
+        patterns.draw(part, rng)
     packed = out.reshape(rows, width)
     if columns % 8:
         packed[:, -1] &= np.uint8((1 << columns % 8) - 1)
@@ -89,22 +89,22 @@ class Patterns:
                 ends.append(end)
         return cls(table, len(found), np.array(rest, dtype=np.uint8), tuple(ends), index_bits)
 
-    def draw(self, out: NDArray[np.uint8], bits: RandomSource) -> None:
+    def draw(self, out: NDArray[np.uint8], rng: RandomSource) -> None:
         """Fill ``out`` with independent patterns."""
-        indices = _indices(len(out), self.index_bits, bits)
+        indices = _indices(len(out), self.index_bits, rng)
         np.take(self.table, indices, out=out)
         if self.rest.size:
             open_ones = np.flatnonzero(indices >= self.settled)
-            out[open_ones] = self.rest[self._remainder(open_ones.size, bits)]
+            out[open_ones] = self.rest[self._remainder(open_ones.size, rng)]
 
-    def _remainder(self, size: int, bits: RandomSource) -> NDArray[np.intp]:
+    def _remainder(self, size: int, rng: RandomSource) -> NDArray[np.intp]:
         """Places in ``rest``, with exactly the weights of the remainder."""
-        words = bits.words(size)
-        borders = _borders(self, bits.width)
+        words = rng.words(size)
+        borders = _borders(self, rng.width)
         first = np.searchsorted(borders, words, side="left")
         places = np.searchsorted(borders, words, side="right")
         for i in np.flatnonzero(first != places):
-            uniform = LazyUniform(bits, value=int(words[i]), bits=bits.width)
+            uniform = LazyUniform(rng, value=int(words[i]), bits=rng.width)
             places[i] = self._decide(uniform, int(first[i]))
         return places
 
@@ -134,15 +134,15 @@ def _patterns(p: Fraction, coins: int, index_bits: int) -> Patterns:
     return Patterns.of(p, coins, index_bits)
 
 
-def _indices(size: int, index_bits: int, bits: RandomSource) -> NDArray[np.unsignedinteger]:
+def _indices(size: int, index_bits: int, rng: RandomSource) -> NDArray[np.unsignedinteger]:
     """Uniform whole numbers of ``index_bits`` bits, of which a word of 64 holds several."""
-    if bits.width == 64 and index_bits == 16:
-        return bits.words(ceil_div(size, 4)).view(np.uint16)[:size]
+    if rng.width == 64 and index_bits == 16:
+        return rng.words(ceil_div(size, 4)).view(np.uint16)[:size]
     gathered: Words = np.zeros(size, dtype=np.uint64)
     held = 0
     while held < index_bits:
-        gathered = gathered << np.uint64(bits.width) | bits.words(size)
-        held += bits.width
+        gathered = gathered << np.uint64(rng.width) | rng.words(size)
+        held += rng.width
     return gathered >> np.uint64(held - index_bits)
 
 

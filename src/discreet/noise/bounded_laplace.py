@@ -89,11 +89,11 @@ class BoundedDiscreteLaplace(Distribution):
         )
         return negative, positive_part
 
-    def sample(self, size: int, bits: RandomSource) -> Ints:
+    def sample(self, size: int, rng: RandomSource) -> Ints:
         size = sized(size)
         lower = np.full(size, self.lower, dtype=np.int64)
         upper = np.full(size, self.upper, dtype=np.int64)
-        return sample_between(lower, upper, self.scale, bits)
+        return sample_between(lower, upper, self.scale, rng)
 
     @property
     def _mirrored(self) -> BoundedDiscreteLaplace:
@@ -127,7 +127,7 @@ class BoundedDiscreteLaplace(Distribution):
         )
 
 
-def sample_between(lower: Ints, upper: Ints, scale: Fraction, bits: RandomSource) -> Ints:
+def sample_between(lower: Ints, upper: Ints, scale: Fraction, rng: RandomSource) -> Ints:
     """One draw of bounded Laplace noise for each pair ``lower[i] <= 0 <= upper[i]``.
 
     The inverse transform takes one word a draw, whatever the bounds: a rejection loop would take
@@ -139,15 +139,15 @@ def sample_between(lower: Ints, upper: Ints, scale: Fraction, bits: RandomSource
     """
     out = np.empty(len(lower), dtype=np.int64)
     t = float(scale)
-    split = min(17, bits.width // 3)
-    error = t * (2.0 ** (split - bits.width) + 2.0**-44) + 2.0**-44
+    split = min(17, rng.width // 3)
+    error = t * (2.0 ** (split - rng.width) + 2.0**-44) + 2.0**-44
     for start in range(0, len(lower), CHUNK):
         stop = min(start + CHUNK, len(lower))
         low, high = lower[start:stop], upper[start:stop]
-        words = bits.words(stop - start)
+        words = rng.words(stop - start)
         # Both ends of the uniform from the integers: 1 - v in doubles would lose the small ones.
-        last = np.uint64((1 << bits.width) - 1)
-        v, rest = (_unit(side, bits.width) for side in (words, last - words))
+        last = np.uint64((1 << rng.width) - 1)
+        v, rest = (_unit(side, rng.width) for side in (words, last - words))
         beyond_high = np.exp(-(high + 1) / t)
         beyond_low = np.exp((low - 1) / t)
         # In units of 1 - r: the total mass, of which v counts from the top, rest from below.
@@ -160,7 +160,7 @@ def sample_between(lower: Ints, upper: Ints, scale: Fraction, bits: RandomSource
         doubtful = (np.abs(y - np.floor(y) - 0.5) > 0.5 - error) | (x < 2.0**-split)
         for i in np.flatnonzero(doubtful):
             law = BoundedDiscreteLaplace(scale, lower=int(low[i]), upper=int(high[i]))
-            uniform = LazyUniform(bits, value=int(words[i]), bits=bits.width)
+            uniform = LazyUniform(rng, value=int(words[i]), bits=rng.width)
             out[start + i] = _decide(law, uniform, int(out[start + i]))
     return out
 

@@ -51,7 +51,7 @@ class Distribution(ABC):
         """``E[X**order]`` for orders 1 to 4."""
 
     @abstractmethod
-    def sample(self, size: int, bits: RandomSource) -> Ints:
+    def sample(self, size: int, rng: RandomSource) -> Ints:
         """``size`` independent draws, exactly from this law."""
 
     def pmf(self, k: ArrayLike) -> Floats:
@@ -85,9 +85,9 @@ class Distribution(ABC):
                 low = middle
         return high
 
-    def interval(self, level: float) -> tuple[int, int]:
+    def interval(self, confidence: float) -> tuple[int, int]:
         """Integers ``(low, high)`` with ``P(low <= X <= high) >= level``, equal tails."""
-        inside = float(probability("level", level, zero=False, one=False))
+        inside = float(probability("confidence", confidence, zero=False, one=False))
         tail = (1 - inside) / 2
         low = self.quantile(tail)
         return low, max(low, self._upper_quantile(tail))

@@ -69,10 +69,10 @@ class GaussianMagnitude:
         starts = np.arange(1 << _GUIDE_BITS, dtype=np.int64) << np.int64(63 - _GUIDE_BITS)
         return np.searchsorted(self.ends, starts, side="right").astype(np.int64)
 
-    def draw(self, words: Words, bits: RandomSource) -> Ints:
+    def draw(self, words: Words, rng: RandomSource) -> Ints:
         """One draw for each word, from its lower 63 bits (narrow words are left-aligned)."""
         u = (words & _VALUE_BITS).view(np.int64)
-        known = bits.width - 1
+        known = rng.width - 1
         half = (1 << (63 - known)) >> 1
         if half:
             u += np.int64(half)  # the middle of what a narrow word stands for
@@ -88,7 +88,7 @@ class GaussianMagnitude:
         if doubtful.any():
             for i in np.flatnonzero(doubtful):
                 value = int(words[i] & _VALUE_BITS) >> (63 - known)
-                uniform = LazyUniform(bits, value=(1 << known) - 1 - value, bits=known)
+                uniform = LazyUniform(rng, value=(1 << known) - 1 - value, bits=known)
                 k[i] = invert(uniform, self._at_least, int(k[i]))
         return k
 
@@ -173,14 +173,14 @@ class BlockGaussian:
         whole = math.isqrt(self.square.numerator // self.square.denominator)
         return 1 << max(0, (whole // _BLOCKS_PER_SIGMA).bit_length() - 1)
 
-    def integers(self, size: int, bits: RandomSource) -> Ints:
+    def integers(self, size: int, rng: RandomSource) -> Ints:
         """Draws of the discrete Gaussian: the place is a whole number, and -0 goes back."""
         out = np.empty(size, dtype=np.int64)
         place_bits = self.block.bit_length() - 1
         for start in range(0, size, CHUNK):
             todo = np.arange(start, min(start + CHUNK, size))
             while todo.size:
-                draw = _Draw.of(self, todo.size, bits, place_bits=place_bits)
+                draw = _Draw.of(self, todo.size, rng, place_bits=place_bits)
                 magnitude = draw.blocks * self.block + draw.places
                 accepted = draw.accepted(exact_place=True)
                 accepted &= ~(draw.negative & (magnitude == 0))
@@ -188,14 +188,14 @@ class BlockGaussian:
                 todo = todo[~accepted]
         return out
 
-    def rounded(self, values: Floats, exponent: int, bits: RandomSource) -> Ints:
+    def rounded(self, values: Floats, exponent: int, rng: RandomSource) -> Ints:
         """``floor(values / 2**exponent + noise + 1/2)`` for continuous noise, exactly."""
         out = np.empty(len(values), dtype=np.int64)
-        place_bits = bits.width * 5 // 8
+        place_bits = rng.width * 5 // 8
         for start in range(0, len(values), CHUNK):
             todo = np.arange(start, min(start + CHUNK, len(values)))
             while todo.size:
-                draw = _Draw.of(self, todo.size, bits, place_bits=place_bits)
+                draw = _Draw.of(self, todo.size, rng, place_bits=place_bits)
                 accepted = draw.accepted(exact_place=False)
                 out[todo] = draw.floor_of_sum(values[todo], exponent, accepted)
                 todo = todo[~accepted]
@@ -207,7 +207,7 @@ class _Draw:
     """Proposals: block, sign, place (first bits of a uniform), coin (likewise)."""
 
     law: BlockGaussian
-    bits: RandomSource
+    rng: RandomSource
     blocks: Ints
     negative: NDArray[np.bool_]
     places: Ints
@@ -218,14 +218,14 @@ class _Draw:
     """Places of which more bits are known by now."""
 
     @classmethod
-    def of(cls, law: BlockGaussian, size: int, bits: RandomSource, *, place_bits: int) -> _Draw:
-        first = bits.words(size) << np.uint64(64 - bits.width)
-        second = bits.words(size)
-        coin_bits = bits.width - place_bits
+    def of(cls, law: BlockGaussian, size: int, rng: RandomSource, *, place_bits: int) -> _Draw:
+        first = rng.words(size) << np.uint64(64 - rng.width)
+        second = rng.words(size)
+        coin_bits = rng.width - place_bits
         return cls(
             law=law,
-            bits=bits,
-            blocks=_table(law.square / law.block**2).draw(first, bits),
+            rng=rng,
+            blocks=_table(law.square / law.block**2).draw(first, rng),
             negative=first.view(np.int64) < 0,
             places=(second >> np.uint64(coin_bits)).view(np.int64),
             coins=(second & np.uint64((1 << coin_bits) - 1)).view(np.int64),
@@ -257,7 +257,7 @@ class _Draw:
         return coins
 
     def _flip(self, i: int, *, exact_place: bool) -> bool:
-        coin = LazyUniform(self.bits, value=int(self.coins[i]), bits=self.coin_bits)
+        coin = LazyUniform(self.rng, value=int(self.coins[i]), bits=self.coin_bits)
         while True:
             low, high = self._place_bounds(i, exact_place=exact_place)
             precision = coin.bits + 8
@@ -276,7 +276,7 @@ class _Draw:
     def _uniform(self, i: int) -> LazyUniform:
         if i not in self.lazy:
             value = int(self.places[i])
-            self.lazy[i] = LazyUniform(self.bits, value=value, bits=self.place_bits)
+            self.lazy[i] = LazyUniform(self.rng, value=value, bits=self.place_bits)
         return self.lazy[i]
 
     def _place_bounds(self, i: int, *, exact_place: bool) -> tuple[Fraction, Fraction]:
@@ -424,20 +424,20 @@ class DiscreteGaussian(Distribution):
             return 2 * math.fsum(k**order * self._weights) / self._total
         return float(self.square) if order == 2 else 3 * float(self.square) ** 2
 
-    def sample(self, size: int, bits: RandomSource) -> Ints:
+    def sample(self, size: int, rng: RandomSource) -> Ints:
         size = sized(size)
         if self._is_small:
-            return self._from_table(size, bits)
-        return BlockGaussian(self.square).integers(size, bits)
+            return self._from_table(size, rng)
+        return BlockGaussian(self.square).integers(size, rng)
 
-    def _from_table(self, size: int, bits: RandomSource) -> Ints:
+    def _from_table(self, size: int, rng: RandomSource) -> Ints:
         table = _magnitude(self.square)
         out = np.empty(size, dtype=np.int64)
-        shift = np.uint64(64 - bits.width)
+        shift = np.uint64(64 - rng.width)
         for start in range(0, size, CHUNK):
             stop = min(start + CHUNK, size)
-            words = bits.words(stop - start) << shift
-            draws = table.draw(words, bits)
+            words = rng.words(stop - start) << shift
+            draws = table.draw(words, rng)
             out[start:stop] = _signed(draws, words.view(np.int64))
         return out
 
@@ -468,6 +468,6 @@ class RoundedGaussian:
     square: Fraction
     exponent: int
 
-    def add(self, values: Floats, bits: RandomSource) -> Ints:
+    def add(self, values: Floats, rng: RandomSource) -> Ints:
         """``floor(values / step + noise + 1/2)``, exactly."""
-        return BlockGaussian(self.square).rounded(values, self.exponent, bits)
+        return BlockGaussian(self.square).rounded(values, self.exponent, rng)

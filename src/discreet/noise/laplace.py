@@ -78,7 +78,7 @@ def _precision(scale: float, width: int) -> _Precision:
 
 def floored_exponentials(
     size: int,
-    bits: RandomSource,
+    rng: RandomSource,
     *,
     scale: Fraction,
     decide: Decide,
@@ -91,19 +91,19 @@ def floored_exponentials(
     Without ``reflect`` the sign is applied after the floor. ``scale`` is at most LARGEST_SCALE.
     """
     steps = float(scale)
-    precision = _precision(steps, bits.width)
+    precision = _precision(steps, rng.width)
     if size == 1:
         # The same in plain numbers: calls on arrays of one cost more than the draw.
         place = offset if isinstance(offset, float) else float(offset[0])
         kind = _Kind(reflect=reflect, signed=signed)
-        return np.array([_single(bits, steps, place, precision, kind, decide)])
+        return np.array([_single(rng, steps, place, precision, kind, decide)])
     out = np.empty(size, dtype=np.int64)
-    width_shift = np.uint64(64 - bits.width)
+    width_shift = np.uint64(64 - rng.width)
     longest = precision.longest * steps
     certain = 0.5 - precision.error
     for start in range(0, size, CHUNK):
         stop = min(start + CHUNK, size)
-        words = bits.words(stop - start)
+        words = rng.words(stop - start)
         if width_shift:
             words = words << width_shift
         y = _exponentials(words, precision.half, -steps)
@@ -121,7 +121,7 @@ def floored_exponentials(
         out[start:stop] = whole
         if doubtful.any():
             for i in np.flatnonzero(doubtful):
-                out[start + i] = _decided(int(words[i]), start + int(i), bits, decide)
+                out[start + i] = _decided(int(words[i]), start + int(i), rng, decide)
     return out
 
 
@@ -131,28 +131,28 @@ class _Kind(NamedTuple):
 
 
 def _single(
-    bits: RandomSource,
+    rng: RandomSource,
     steps: float,
     offset: float,
     precision: _Precision,
     kind: _Kind,
     decide: Decide,
 ) -> int:
-    word = int(bits.words(1)[0]) << (64 - bits.width)
+    word = int(rng.words(1)[0]) << (64 - rng.width)
     length = -steps * math.log(((word & _LOW) + precision.half) * 2.0**-63)
     sign = -1 if word >> 63 else 1
     y = offset + (sign * length if kind.reflect else length)
     whole = math.floor(y)
     near = abs(y - whole - 0.5) > 0.5 - precision.error
     if near or length > precision.longest * steps:
-        return _decided(word, 0, bits, decide)
+        return _decided(word, 0, rng, decide)
     return sign * whole if kind.signed and not kind.reflect else whole
 
 
-def _decided(word: int, index: int, bits: RandomSource, decide: Decide) -> int:
+def _decided(word: int, index: int, rng: RandomSource, decide: Decide) -> int:
     """The exact value of a draw whose word, left-aligned, does not settle it."""
-    value = (word & _LOW) >> (64 - bits.width)
-    uniform = LazyUniform(bits, value=value, bits=bits.width - 1)
+    value = (word & _LOW) >> (64 - rng.width)
+    uniform = LazyUniform(rng, value=value, bits=rng.width - 1)
     exact = decide(index, -1 if word >> 63 else 1, uniform)
     return max(-SATURATION, min(exact, SATURATION))
 
@@ -229,11 +229,11 @@ class Geometric(Distribution):
         eulerian = (1.0, 1 + r, 1 + 4 * r + r**2, 1 + 11 * r + 11 * r**2 + r**3)
         return r * eulerian[moment_order(order) - 1] / gap**order
 
-    def sample(self, size: int, bits: RandomSource) -> Ints:
+    def sample(self, size: int, rng: RandomSource) -> Ints:
         size = sized(size)
         if self.scale > LARGEST_SCALE:
-            return _large_geometric(size, self.scale, bits)
-        return floored_exponentials(size, bits, scale=self.scale, decide=self._decide, signed=False)
+            return _large_geometric(size, self.scale, rng)
+        return floored_exponentials(size, rng, scale=self.scale, decide=self._decide, signed=False)
 
     def _decide(self, _index: int, _sign: int, uniform: LazyUniform) -> int:
         first = math.floor(guess(uniform, self.scale))
@@ -294,12 +294,12 @@ class DiscreteLaplace(Distribution):
         r = math.exp(-1 / float(self.scale))
         return 2 * r / -math.expm1(-2 / float(self.scale))
 
-    def sample(self, size: int, bits: RandomSource) -> Ints:
+    def sample(self, size: int, rng: RandomSource) -> Ints:
         size = sized(size)
         if self.scale > LARGEST_SCALE:
-            return _large_laplace(size, self.scale, bits)
+            return _large_laplace(size, self.scale, rng)
         return floored_exponentials(
-            size, bits, scale=self.scale, decide=self._decide, offset=self._offset
+            size, rng, scale=self.scale, decide=self._decide, offset=self._offset
         )
 
     @property
@@ -338,13 +338,13 @@ class RoundedLaplace:
     scale: Fraction
     exponent: int
 
-    def add(self, values: Floats, bits: RandomSource) -> Ints:
+    def add(self, values: Floats, rng: RandomSource) -> Ints:
         """``floor(values / step + noise + 1/2)``, exactly."""
         steps = np.ldexp(values, -self.exponent)
         whole = np.floor(steps)
         noise = floored_exponentials(
             len(values),
-            bits,
+            rng,
             scale=self.scale,
             decide=partial(self._decide, values, whole),
             offset=steps - whole + 0.5,
@@ -369,29 +369,29 @@ class RoundedLaplace:
         return partial(exp_minus, max(m + shift, Fraction(0)) / self.scale)
 
 
-def _large_geometric(size: int, scale: Fraction, bits: RandomSource) -> Ints:
+def _large_geometric(size: int, scale: Fraction, rng: RandomSource) -> Ints:
     """Geometric draws for scales at which a double does not resolve single steps.
 
     Proof: write k = block * high + low. P(k) is proportional to r^(block * high) r^low, so the two
     are independent: high is geometric of scale / block, low is uniform, accepted with r^low.
     """
     block = 1 << ((scale / LARGEST_SCALE).__ceil__() - 1).bit_length()
-    high = Geometric(scale / block).sample(size, bits)
-    low = below(block, size, bits)
-    rejected = np.flatnonzero(~bernoulli_exp(low, 1 / scale, bits))
+    high = Geometric(scale / block).sample(size, rng)
+    low = below(block, size, rng)
+    rejected = np.flatnonzero(~bernoulli_exp(low, 1 / scale, rng))
     while rejected.size:
-        low[rejected] = below(block, rejected.size, bits)
-        rejected = rejected[~bernoulli_exp(low[rejected], 1 / scale, bits)]
+        low[rejected] = below(block, rejected.size, rng)
+        rejected = rejected[~bernoulli_exp(low[rejected], 1 / scale, rng)]
     return high * block + low
 
 
-def _large_laplace(size: int, scale: Fraction, bits: RandomSource) -> Ints:
+def _large_laplace(size: int, scale: Fraction, rng: RandomSource) -> Ints:
     """A sign and a geometric magnitude; the second zero goes back (Canonne et al. 2020, Alg. 2)."""
     out = np.empty(size, dtype=np.int64)
     todo = np.arange(size)
     while todo.size:
-        magnitude = _large_geometric(todo.size, scale, bits)
-        negative = below(2, todo.size, bits) == 1
+        magnitude = _large_geometric(todo.size, scale, rng)
+        negative = below(2, todo.size, rng) == 1
         out[todo] = np.where(negative, -magnitude, magnitude)
         todo = todo[negative & (magnitude == 0)]
     return out

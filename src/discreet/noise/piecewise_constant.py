@@ -127,24 +127,24 @@ class Staircase(Distribution):
         )
         return 2 * total / self._total
 
-    def sample(self, size: int, bits: RandomSource) -> Ints:
+    def sample(self, size: int, rng: RandomSource) -> Ints:
         out = np.empty(sized(size), dtype=np.int64)
         todo = np.arange(len(out))
         while todo.size:
-            flights = Geometric(1 / self.epsilon).sample(todo.size, bits)
-            place = self._places(todo.size, bits)
-            negative = below(2, todo.size, bits) == 1
+            flights = Geometric(1 / self.epsilon).sample(todo.size, rng)
+            place = self._places(todo.size, rng)
+            negative = below(2, todo.size, rng) == 1
             magnitude = flights * self.shift + place
             out[todo] = np.where(negative, -magnitude, magnitude)
             todo = todo[negative & (magnitude == 0)]
         return out
 
-    def _places(self, size: int, bits: RandomSource) -> Ints:
-        on_tread = below(self.tread, size, bits)
+    def _places(self, size: int, rng: RandomSource) -> Ints:
+        on_tread = below(self.tread, size, rng)
         if self.tread == self.shift:
             return on_tread
-        on_riser = self.tread + below(self.shift - self.tread, size, bits)
-        return np.where(bernoulli_real(self._riser, size, bits), on_riser, on_tread)
+        on_riser = self.tread + below(self.shift - self.tread, size, rng)
+        return np.where(bernoulli_real(self._riser, size, rng), on_riser, on_tread)
 
     def _riser(self, precision: int) -> Enclosure:
         """Enclose the share of a flight that is past the tread: b (s - r) / (r + b (s - r))."""
@@ -256,13 +256,13 @@ class PiecewiseConstant(Distribution):
         double = np.where(np.arange(len(cells)) > 0, 2.0, 1.0)
         return float(np.sum(double * self._half * powers))
 
-    def sample(self, size: int, bits: RandomSource) -> Ints:
+    def sample(self, size: int, rng: RandomSource) -> Ints:
         size = sized(size)
-        found = np.searchsorted(self._ends, below(TOTAL, size, bits), side="right")
+        found = np.searchsorted(self._ends, below(TOTAL, size, rng), side="right")
         cells = found.astype(np.int64) - (len(self.weights) - 1)
         if self.width == 1:
             return cells
-        return cells * self.width + below(self.width, size, bits) - self.width // 2
+        return cells * self.width + below(self.width, size, rng) - self.width // 2
 
     def delta(self, shift: int, epsilon: Fraction) -> Fraction:
         """The hockey-stick divergence at ``epsilon`` of this law and itself moved by ``shift``.

@@ -97,12 +97,12 @@ def seeded_rng(seed: int) -> RandomSource:
     return SeededRandomSource(seed)
 
 
-def source_of(bits: RandomSource | None) -> RandomSource:
+def source_of(rng: RandomSource | None) -> RandomSource:
     """The bits that were asked for, or the operating system's."""
-    if bits is None:
+    if rng is None:
         return system_rng()
-    if not (callable(getattr(bits, "words", None)) and hasattr(bits, "width")):
+    if not (callable(getattr(rng, "words", None)) and hasattr(rng, "width")):
         raise InvalidArgument(
-            f"bits must be left out, or seeded(n) for a simulation, not {type(bits).__name__}."
+            f"rng must be left out, or seeded(n) for a simulation, not {type(rng).__name__}."
         )
-    return bits
+    return rng

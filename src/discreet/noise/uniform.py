@@ -92,64 +92,64 @@ def invert(uniform: LazyUniform, at_least: Callable[[int], Real], guess: int) ->
 _EXP_ERROR = 2.0**-46
 
 
-def below(bound: int, size: int, bits: RandomSource) -> Ints:
+def below(bound: int, size: int, rng: RandomSource) -> Ints:
     """Uniform integers in 0 .. bound - 1, without modulo bias (words past a multiple go back)."""
     bound = count("bound", bound)
     size = sized(size)
-    space = 1 << bits.width
+    space = 1 << rng.width
     if bound > min(space, 1 << 63):
-        raise InvalidArgument(f"bound must be at most 2**{min(bits.width, 63)}, got {bound}.")
+        raise InvalidArgument(f"bound must be at most 2**{min(rng.width, 63)}, got {bound}.")
     last = np.uint64(space - space % bound - 1)
-    words = bits.words(size)
+    words = rng.words(size)
     rejected = np.flatnonzero(words > last)
     if rejected.size:
         words = words.copy()
     while rejected.size:
-        words[rejected] = bits.words(rejected.size)
+        words[rejected] = rng.words(rejected.size)
         rejected = rejected[words[rejected] > last]
     if bound & (bound - 1) == 0:
         return (words & np.uint64(bound - 1)).view(np.int64)
     return (words % np.uint64(bound)).view(np.int64)
 
 
-def bernoulli(p: Number, size: int, bits: RandomSource) -> NDArray[np.bool_]:
+def bernoulli(p: Number, size: int, rng: RandomSource) -> NDArray[np.bool_]:
     """Coins that are True with probability exactly ``p``, a rational."""
     p = probability("p", p)
-    words = bits.words(sized(size))
-    threshold = (p.numerator << bits.width) // p.denominator
-    if threshold >= 1 << bits.width:
+    words = rng.words(sized(size))
+    threshold = (p.numerator << rng.width) // p.denominator
+    if threshold >= 1 << rng.width:
         return np.ones(size, dtype=np.bool_)
     coins = words < np.uint64(threshold)
     real = partial(_rational, p)
-    return _settle(coins, words == np.uint64(threshold), words, bits, lambda _: real)
+    return _settle(coins, words == np.uint64(threshold), words, rng, lambda _: real)
 
 
-def bernoulli_real(p: Real, size: int, bits: RandomSource) -> NDArray[np.bool_]:
+def bernoulli_real(p: Real, size: int, rng: RandomSource) -> NDArray[np.bool_]:
     """Coins that are True with probability exactly ``p``, a real number in [0, 1)."""
-    words = bits.words(sized(size))
-    low, high = p(bits.width)
-    last = (1 << bits.width) - 1
+    words = rng.words(sized(size))
+    low, high = p(rng.width)
+    last = (1 << rng.width) - 1
     coins = words < np.uint64(min(low, last))
     doubtful = (words >= np.uint64(min(low, last))) & (words <= np.uint64(min(high, last)))
-    return _settle(coins, doubtful, words, bits, lambda _: p)
+    return _settle(coins, doubtful, words, rng, lambda _: p)
 
 
-def bernoulli_exp(steps: Ints, rate: Fraction, bits: RandomSource) -> NDArray[np.bool_]:
+def bernoulli_exp(steps: Ints, rate: Fraction, rng: RandomSource) -> NDArray[np.bool_]:
     """Coins that are True with probability exactly ``exp(-rate * steps[i])``, steps >= 0."""
-    words = bits.words(len(steps))
+    words = rng.words(len(steps))
     p = np.exp(-float(rate) * steps)
-    u = _unit(words, bits.width)
-    error = _EXP_ERROR + 2.0**-bits.width
+    u = _unit(words, rng.width)
+    error = _EXP_ERROR + 2.0**-rng.width
     return _settle(
         u < p,
         np.abs(u - p) <= error,
         words,
-        bits,
+        rng,
         lambda i: partial(exp_minus, rate * int(steps[i])),
     )
 
 
-def exponential_choice(scores: Ints, rate: Number, bits: RandomSource) -> int:
+def exponential_choice(scores: Ints, rate: Number, rng: RandomSource) -> int:
     """An index drawn with probability exactly proportional to ``exp(rate * scores[i])``.
 
     One uniform is placed on the cumulated weights. Where double precision cannot tell on which
@@ -159,11 +159,11 @@ def exponential_choice(scores: Ints, rate: Number, bits: RandomSource) -> int:
     gaps = _gaps(scores)
     weights = np.exp(-float(rate) * gaps)
     ends = np.cumsum(weights)
-    uniform = LazyUniform(bits)
+    uniform = LazyUniform(rng)
     uniform.extend()
     total = float(ends[-1])
-    u = (uniform.value + 0.5) * 2.0**-bits.width * total
-    error = total * ((len(gaps) + 16) * 2.0**-51 + 2.0**-bits.width)
+    u = (uniform.value + 0.5) * 2.0**-rng.width * total
+    error = total * ((len(gaps) + 16) * 2.0**-51 + 2.0**-rng.width)
     first, last = np.searchsorted(ends, (u - error, u + error), side="right")
     if first == last:
         return int(first)
@@ -201,16 +201,16 @@ class _Borders:
         return low, high
 
 
-def permutation(size: int, bits: RandomSource) -> Ints:
+def permutation(size: int, rng: RandomSource) -> Ints:
     """A uniformly random order of 0 .. size - 1.
 
     Proof: independent uniform keys, given that they are distinct, are in uniformly random order;
     keys with a tie are all drawn again.
     """
-    return np.argsort(_distinct(sized(size), bits), kind="stable").astype(np.int64)
+    return np.argsort(_distinct(sized(size), rng), kind="stable").astype(np.int64)
 
 
-def subset(size: int, chosen: int, bits: RandomSource) -> Ints:
+def subset(size: int, chosen: int, rng: RandomSource) -> Ints:
     """A uniformly random set of ``chosen`` of the indices 0 .. size - 1, in increasing order."""
     size = sized(size)
     chosen = count("chosen", chosen, minimum=0)
@@ -218,15 +218,15 @@ def subset(size: int, chosen: int, bits: RandomSource) -> Ints:
         raise InvalidArgument(f"chosen must be at most size={size}, got {chosen}.")
     if chosen in (0, size):
         return np.arange(chosen, dtype=np.int64)
-    order = np.argpartition(_distinct(size, bits), chosen - 1)[:chosen]
+    order = np.argpartition(_distinct(size, rng), chosen - 1)[:chosen]
     return np.sort(order).astype(np.int64)
 
 
-def _distinct(size: int, bits: RandomSource) -> Words:
-    if size > 1 << bits.width:
-        raise InvalidArgument(f"size must be at most 2**{bits.width}, got {size}.")
+def _distinct(size: int, rng: RandomSource) -> Words:
+    if size > 1 << rng.width:
+        raise InvalidArgument(f"size must be at most 2**{rng.width}, got {size}.")
     while True:
-        keys = bits.words(size)
+        keys = rng.words(size)
         if len(np.unique(keys)) == size:
             return keys
 
@@ -247,13 +247,13 @@ def _settle(
     coins: NDArray[np.bool_],
     doubtful: NDArray[np.bool_],
     words: Words,
-    bits: RandomSource,
+    rng: RandomSource,
     threshold: Callable[[int], Real],
 ) -> NDArray[np.bool_]:
     """Decide the doubtful coins exactly."""
     if doubtful.any():
         for i in np.flatnonzero(doubtful):
-            uniform = LazyUniform(bits, value=int(words[i]), bits=bits.width)
+            uniform = LazyUniform(rng, value=int(words[i]), bits=rng.width)
             coins[i] = uniform.below(threshold(int(i)))
     return coins
 

@@ -35,11 +35,11 @@ _OUTWARD = 2.0**-40
 
 
 def interval(
-    reading: Reading, parts: Sequence[NoisyIntegers], level: float
+    reading: Reading, parts: Sequence[NoisyIntegers], confidence: float
 ) -> tuple[list[float], list[float]]:
     """Bounds of expected counts, and of means and quantiles in the population.
 
-    Theorem: each group's interval holds its target with probability at least ``level``, over the
+    Theorem: each group's interval holds its target with probability at least ``confidence``, over the
         noise and the drawing of the rows. The target of a count is its expectation, that of a mean
         or quantile the one of the distribution from which the group's rows (clipped) are drawn.
     Proof: half of what may fail goes to the noise, half to sampling (union bound). A count is a sum
@@ -52,14 +52,14 @@ def interval(
     Needs: independent units, at most one row of each in a group; 0 < level < 1.
     """
     if isinstance(reading, QuantileEstimator):
-        return reading.interval(parts, level, sampling=True)
+        return reading.interval(parts, confidence, sampling=True)
     if not isinstance(reading, SumEstimator) or reading.kind not in ("count", "units", "mean"):
         raise Unsupported(
             "Sampling is covered for counts, means and quantiles: the spread of what a sum, a "
             "variance or a covariance adds up is not known from their noisy parts."
         )
-    half = 1 - (1 - level) / 2
-    bound = math.log(4 / (1 - level))  # two sides, half of what may fail
+    half = 1 - (1 - confidence) / 2
+    bound = math.log(4 / (1 - confidence))  # two sides, half of what may fail
     if reading.kind != "mean":
         low, high = estimate.box(parts[0], reading.shifts[0], half)
         return _counts(np.maximum(low, 0), np.maximum(high, 0), bound)
@@ -148,21 +148,23 @@ class NoisyAnswer:
         """The standard deviation of the noise of each, where it is known."""
         return reading.stds(self.scale, self.parts)
 
-    def interval(self, level: float, *, sampling: bool = False) -> tuple[list[float], list[float]]:
-        """Bounds that hold the answer without noise, each with probability at least ``level``.
+    def interval(
+        self, confidence: float, *, sampling: bool = False
+    ) -> tuple[list[float], list[float]]:
+        """Bounds that hold the answer without noise, each with probability at least ``confidence``.
 
         With ``sampling`` they hold what the answer estimates in the population.
         """
         if not self.keys:  # a discovery that found none
             return [], []
         if not sampling:
-            return reading.interval(self.scale, self.parts, level)
+            return reading.interval(self.scale, self.parts, confidence)
         if not self.independent:
             raise Unsupported(
                 "sampling=True needs independent rows, but a unit may have several in a group, and "
-                "rows of one unit are alike: use rows_per_unit=1 or rows_per_unit_and_group=1."
+                "rows of one unit are alike: use max_rows_per_unit=1 or max_rows_per_unit_per_group=1."
             )
-        inside = float(check.probability("level", level, zero=False, one=False))
+        inside = float(check.probability("confidence", confidence, zero=False, one=False))
         return interval(self.scale, self.parts, inside)
 
     @property

@@ -36,8 +36,8 @@ def edges(lower: Fraction, upper: Fraction) -> tuple[list[Fraction], Fraction]:
     return [mark for mark in marks if lower < mark < upper], Fraction(2) ** finest
 
 
-def sum_width(law: Distribution, many: int, level: float, *, choices: float = 0.0) -> float:
-    """A bound that the sum of ``many`` noises stays within with probability ``level``.
+def sum_width(law: Distribution, many: int, confidence: float, *, choices: float = 0.0) -> float:
+    """A bound that the sum of ``many`` noises stays within with probability ``confidence``.
 
     If it is not known beforehand which sum is meant, ``choices`` is the logarithm of the number of
     sums that it may be; the bound then holds for all of them together.
@@ -49,7 +49,7 @@ def sum_width(law: Distribution, many: int, level: float, *, choices: float = 0.
     """
     if many == 0:
         return 0.0
-    target = math.log(2 / (1 - level)) + choices
+    target = math.log(2 / (1 - confidence)) + choices
     if isinstance(law, DiscreteGaussian):
         return math.sqrt(2 * target * many * float(law.square)) * (1 + 1e-12)
     if not isinstance(law, DiscreteLaplace):
@@ -79,20 +79,20 @@ def covering(
     *,
     coverage: float,
     limits: Sequence[Fraction] = (),
-    level: float = _LEVEL,
+    confidence: float = _LEVEL,
 ) -> SuggestedRange:
     """The narrowest range of bins which leaves out no more than is allowed or than noise hides.
 
     If the ``limits`` of the bins are given, an end that is near zero becomes zero: that costs
     little noise.
 
-    Theorem: with probability ``level`` at most the share ``outside`` lies out of the range.
+    Theorem: with probability ``confidence`` at most the share ``outside`` lies out of the range.
     Proof: each of the 2 B sums from an end is within its width of the truth with probability
         ``1 - (1 - level) / (2 B)``; by the union bound all are, whichever is chosen. The total is
         one of them.
     """
     bins, total = len(counts), max(sum(counts), 1)
-    widths = [sum_width(law, many, 1 - (1 - level) / (2 * bins)) for many in range(bins + 1)]
+    widths = [sum_width(law, many, 1 - (1 - confidence) / (2 * bins)) for many in range(bins + 1)]
     allowed = (1 - coverage) / 2 * total
     above = np.concatenate((np.cumsum(counts[::-1])[::-1], [0]))
     below = np.concatenate(([0], np.cumsum(counts)))
@@ -148,14 +148,14 @@ class LimitChoice:
 
 
 def choices(
-    counts: Sequence[int], law: Distribution, *, noise: float, level: float = _LEVEL
+    counts: Sequence[int], law: Distribution, *, noise: float, confidence: float = _LEVEL
 ) -> list[LimitChoice]:
     """For each limit 1, 2, 4, ...: rows lost, and the noise of a count with that limit.
 
     A class whose noisy count noise alone explains is taken as empty; the units of a class are taken
     to have as many rows as it allows. ``noise`` is the deviation of a count with the limit 1.
     """
-    width = sum_width(law, 1, 1 - (1 - level) / len(counts))
+    width = sum_width(law, 1, 1 - (1 - confidence) / len(counts))
     kept = [max(0, n) if n > width else 0 for n in counts]
     return [
         LimitChoice(

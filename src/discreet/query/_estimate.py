@@ -76,12 +76,12 @@ def std(scale: SumEstimator, parts: Sequence[NoisyIntegers]) -> list[float]:
 
 
 def interval(
-    scale: SumEstimator, parts: Sequence[NoisyIntegers], level: float
+    scale: SumEstimator, parts: Sequence[NoisyIntegers], confidence: float
 ) -> tuple[list[float], list[float]]:
     """Bounds of the answer without noise, for each group by itself.
 
     Theorem: each group's interval holds the noiseless answer (of the rows that were kept, clipped)
-        with probability at least ``level``; for means and variances, if the group has a row.
+        with probability at least ``confidence``; for means and variances, if the group has a row.
     Proof: each of the k measured numbers leaves its own interval with probability at most
         ``(1 - level) / k`` by its exact law; otherwise all are inside (union bound), and the answer
         lies between the extremes of the formula over that box. ``s / n`` is monotone in s, and in n
@@ -89,7 +89,7 @@ def interval(
     Source: docs/theory/queries.md.
     Needs: 0 < level < 1. Intervals of several groups hold one by one, not all at once.
     """
-    inside = float(check.probability("level", level, zero=False, one=False))
+    inside = float(check.probability("confidence", confidence, zero=False, one=False))
     boxes = [
         box(part, shift, 1 - (1 - inside) / len(parts))
         for part, shift in zip(parts, scale.shifts, strict=True)
@@ -123,9 +123,9 @@ def interval(
     return outward(low, high, limits=(0.0, top), size=4 * top)
 
 
-def half_width(law: Distribution, level: float) -> int:
+def half_width(law: Distribution, confidence: float) -> int:
     """The smallest w with P(|noise| <= w) >= level."""
-    return max(map(abs, law.interval(level)))
+    return max(map(abs, law.interval(confidence)))
 
 
 def _sums(scale: SumEstimator, parts: Sequence[NoisyIntegers]) -> list[Floats]:
@@ -141,9 +141,9 @@ def _doubled(scale: SumEstimator, sums: Sequence[Floats]) -> Floats:
     return sums[1] + float(scale.lower + scale.upper) * sums[0]
 
 
-def box(part: NoisyIntegers, shift: int, level: float) -> Range:
+def box(part: NoisyIntegers, shift: int, confidence: float) -> Range:
     """Bounds of the exact sum, which was rounded down to a multiple of ``2**shift``."""
-    reach = half_width(part.law, level)
+    reach = half_width(part.law, confidence)
     low, high = part.floats - reach, part.floats + reach + (1 if shift else 0)
     return np.ldexp(low, shift), np.ldexp(high, shift)
 
@@ -225,7 +225,7 @@ class CovarianceEstimator:
         return listed(np.ldexp(found, self.exponent - 2))
 
     def interval(
-        self, parts: Sequence[NoisyIntegers], level: float
+        self, parts: Sequence[NoisyIntegers], confidence: float
     ) -> tuple[list[float], list[float]]:
         """Bounds of the answer without noise, for each group that is not empty.
 
@@ -233,7 +233,7 @@ class CovarianceEstimator:
         has its extremes at their ends.
         """
         boxes = [
-            box(part, shift, 1 - (1 - level) / len(parts))
+            box(part, shift, 1 - (1 - confidence) / len(parts))
             for part, shift in zip(parts, self.shifts, strict=True)
         ]
         least, most = np.maximum(boxes[0][0], 1), np.maximum(boxes[0][1], 1)

@@ -36,7 +36,7 @@ class TableSpec:
     """What is declared about a table: columns, whose a row is, limits, who is protected."""
 
     schema: Schema
-    unit: str | None = None
+    privacy_unit: str | None = None
     limits: ContributionLimits = field(default_factory=ContributionLimits)
     relation: NeighboringRelation = NeighboringRelation.ADD_REMOVE
 
@@ -50,7 +50,7 @@ class DataScan:
         self._where: Expression | None = query.where
         self._by: Mapping[str, Expression] = query.by
         self._keys: tuple[Key, ...] | None = query.keys
-        self._rest = query.rest
+        self._rest = query.include_other
         self._limits = query.limits.over(setting.limits)
         self._names: dict[object, str] = {}
         self._aggregates: dict[str, AggregateSpec] = {}
@@ -69,7 +69,7 @@ class DataScan:
         return TableScan(
             schema=self.setting.schema,
             aggregates=self._aggregates,
-            unit=self.setting.unit,
+            unit=self.setting.privacy_unit,
             where=self._where,
             by=self._by or None,
             keys=self._keys,
@@ -93,7 +93,14 @@ class DataScans:
         cut = None if bins is None else bins.bind(schema)
         where = None if query.where is None else query.where.bind(schema).code
         by = tuple((name, one.bind(schema)) for name, one in query.by.items())
-        rows = (where, by, query.keys, query.rest, cut, query.limits.over(self._setting.limits))
+        rows = (
+            where,
+            by,
+            query.keys,
+            query.include_other,
+            cut,
+            query.limits.over(self._setting.limits),
+        )
         place = self._places.setdefault(rows, len(self._passes))
         if place == len(self._passes):
             self._passes.append(DataScan(self._setting, query, bins=bins))
@@ -246,7 +253,7 @@ def _products(query: Query, other: Query, collected: DataScan) -> MeasuredVector
 
 def _second(query: Query) -> Query:
     """The same question about the other value."""
-    return replace(query, value=query.other)
+    return replace(query, value=query.second_value)
 
 
 def _value(query: Query) -> Expression:
@@ -365,12 +372,12 @@ def settled(query: Query, *, setting: TableSpec, budget: QueryBudget) -> Query:
     By default there are 1024 bins, fewer with many groups (but at least 64). The tree's branching
     has the least variance; the method is the one with the smaller bound on the rank error.
     """
-    if not query.levels:
+    if not query.q:
         return query
     plain = TableScan(
         schema=setting.schema,
         aggregates={"rows": data.count()},
-        unit=setting.unit,
+        unit=setting.privacy_unit,
         where=query.where,
         by=query.by or None,
         keys=query.keys,
@@ -399,10 +406,10 @@ def _rank_errors(
 ) -> tuple[float, float]:
     """Bounds of the rank error by tree and by choice at epsilon 1 (or rho 1/2), for comparison."""
     reach, size = plan.reach("rows"), plan.program().size
-    worst = float(max(max(q, 1 - q) for q in query.levels))
+    worst = float(max(max(q, 1 - q) for q in query.q))
     twice = 1 if relation is NeighboringRelation.ADD_REMOVE else 2
     moved = min(twice * worst * reach.rows, size * reach.rows_per_group)
-    many, height = len(query.levels), shape.height
+    many, height = len(query.q), shape.height
     noise = height * twice * reach.l2_squared if gaussian else 2 * (height * twice * reach.l1) ** 2
     errors = spread(shape, [float(noise)] * height, target=0.5).variance.max()
     price = 0.5 * many**0.5 if gaussian else float(many)
@@ -426,7 +433,7 @@ def bins_of(query: Query, schema: Schema) -> CodeBins:
 
 def in_bins(query: Query, schema: Schema) -> Expression | None:
     """The bin of a row, for questions that need one."""
-    if not query.levels or query.value is None:
+    if not query.q or query.value is None:
         return None
     bins, inner = bins_of(query, schema), query.value
 
@@ -492,7 +499,7 @@ def rank_parts_of(query: Query, collected: DataScan) -> tuple[MeasuredVector, ..
                 bins=bins.many,
                 level=q,
             )
-            for q in query.levels
+            for q in query.q
         )
     shape = QuantileTree(leaves=bins.many, branching=query.branching or 2)
     return tuple(

@@ -38,7 +38,7 @@ class QuantileEstimator:
     Bin k holds the codes from ``lower + k * width`` on; codes are multiples of ``2**exponent``.
     """
 
-    levels: tuple[Fraction, ...]
+    q: tuple[Fraction, ...]
     method: Method
     lower: int
     upper: int
@@ -63,11 +63,11 @@ class QuantileEstimator:
 
     def check(self, parts: Sequence[NoisyIntegers], keys: int) -> None:
         """Refuse parts that are not what this reading needs."""
-        groups, rest = divmod(keys, len(self.levels))
+        groups, rest = divmod(keys, len(self.q))
         if self.method == "tree":
             sizes = [self.shape.nodes(level) for level in range(self.shape.height)]
         else:
-            sizes = [1] * len(self.levels)
+            sizes = [1] * len(self.q)
         whole = [len(part.values) for part in parts] == [groups * size for size in sizes]
         inside = self.method == "tree" or all(
             0 <= value < self.bins for part in parts for value in part.values
@@ -81,12 +81,12 @@ class QuantileEstimator:
         return [self._number(2 * k + 1, outward=0) for k in places.ravel().tolist()]
 
     def interval(
-        self, parts: Sequence[NoisyIntegers], level: float, *, sampling: bool = False
+        self, parts: Sequence[NoisyIntegers], confidence: float, *, sampling: bool = False
     ) -> tuple[list[float], list[float]]:
         """Bounds of each quantile of the rows (with ``sampling``: of where they come from).
 
         Theorem: each holds the smallest value that a share q of the group's rows does not exceed,
-            with probability at least ``level``, if the group has a row.
+            with probability at least ``confidence``, if the group has a row.
         Proof: let ``D_k = C_k - q n``. The quantile lies in the first bin K with ``D_K >= 0``; K
             does not depend on the noise. The estimate of ``D_K`` is below ``-w_K`` with probability
             at most half of what is allowed to fail, that of ``D_{K-1}`` at least ``w_{K-1}`` with
@@ -104,14 +104,14 @@ class QuantileEstimator:
                 "ask with method='tree'."
             )
         prefixes, noise, laws = self._prefixes(parts)
-        fail = (1 - level) / (3 if sampling else 1)
+        fail = (1 - confidence) / (3 if sampling else 1)
         margin = np.zeros((len(prefixes), 1))
         if sampling:
             margin = self._margin(prefixes[:, -1:], noise, laws, fail)
         found = self._places(parts)
         low, high = np.empty_like(found), np.empty_like(found)
         rounding = _ROUNDING * np.abs(prefixes).max()
-        for i, q in enumerate(map(float, self.levels)):
+        for i, q in enumerate(map(float, self.q)):
             down, up = np.maximum(q - margin, 0), np.minimum(q + margin, 1)
             width = self._width(laws, noise, (float(down.min()), q), fail / 2) + rounding
             could = prefixes - down * prefixes[:, -1:] >= -width
@@ -138,11 +138,11 @@ class QuantileEstimator:
         return np.asarray(np.sqrt(math.log(2 / fail) / (2 * rows)))
 
     def rank_error(
-        self, laws: Sequence[Distribution | float], level: float
+        self, laws: Sequence[Distribution | float], confidence: float
     ) -> tuple[float | None, float]:
-        """Deviation and bound, at ``level``, of how far in rows the answer's rank is from q n.
+        """Deviation and bound, at ``confidence``, of how far in rows the answer's rank is from q n.
 
-        Proof: for a tree, all prefixes are within their widths at once with probability ``level``
+        Proof: for a tree, all prefixes are within their widths at once with probability ``confidence``
             (union bound). The monotone estimate is then as close, since the truth is monotone; the
             first bin where it reaches ``q n`` has ``C_k >= q n - w`` and ``C_{k-1} < q n + w``. For
             a choice, the loss of score passes g with probability at most ``(bins - 1) exp(-rate
@@ -150,16 +150,16 @@ class QuantileEstimator:
         """
         if self.method == "exponential":
             rates = [float(rate) for rate in laws if not isinstance(rate, Distribution)]
-            bound = math.log(max(1, self.bins - 1) * len(rates) / (1 - level))
+            bound = math.log(max(1, self.bins - 1) * len(rates) / (1 - confidence))
             worst = max(
                 max(0.0, bound) / rate / q.denominator
-                for rate, q in zip(rates, self.levels, strict=True)
+                for rate, q in zip(rates, self.q, strict=True)
             )
             return None, worst
         known = [law for law in laws if isinstance(law, Distribution)]
         noise = [parameter(law) for law in known]
-        tail = (1 - level) / (2 * self.bins)
-        errors = [spread(self.shape, noise, target=float(q)) for q in self.levels]
+        tail = (1 - confidence) / (2 * self.bins)
+        errors = [spread(self.shape, noise, target=float(q)) for q in self.q]
         most = PrefixError(
             variance=np.max([one.variance for one in errors], keepdims=True).ravel(),
             largest=np.max([one.largest for one in errors], keepdims=True).ravel(),
@@ -204,7 +204,7 @@ class QuantileEstimator:
         lower = np.minimum.accumulate(prefixes[:, ::-1], axis=1)[:, ::-1]
         monotone = (upper + lower) / 2
         rounding = _ROUNDING * np.abs(prefixes[:, -1:])
-        targets = [float(q) * prefixes[:, -1:] - rounding for q in self.levels]
+        targets = [float(q) * prefixes[:, -1:] - rounding for q in self.q]
         found = [np.sum(monotone < target, axis=1) for target in targets]
         return np.asarray(np.minimum(np.stack(found, axis=1), self.bins - 1))
 

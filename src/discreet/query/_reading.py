@@ -59,10 +59,10 @@ def stds(reading: Reading, parts: Sequence[NoisyIntegers]) -> list[float] | list
 
 
 def interval(
-    reading: Reading, parts: Sequence[NoisyIntegers], level: float
+    reading: Reading, parts: Sequence[NoisyIntegers], confidence: float
 ) -> tuple[list[float], list[float]]:
-    """Bounds that hold the answers without noise, each with probability at least ``level``."""
-    inside = float(check.probability("level", level, zero=False, one=False))
+    """Bounds that hold the answers without noise, each with probability at least ``confidence``."""
+    inside = float(check.probability("confidence", confidence, zero=False, one=False))
     if isinstance(reading, SumEstimator):
         return estimate.interval(reading, parts, inside)
     return reading.interval(parts, inside)
@@ -76,11 +76,8 @@ def content(reading: Reading) -> dict[str, Any]:
         case CovarianceEstimator():
             return {"kind": "covariance", **asdict(reading)}
         case QuantileEstimator():
-            return {
-                **asdict(reading),
-                "kind": "quantiles",
-                "levels": list(map(str, reading.levels)),
-            }
+            held = {("levels" if name == "q" else name): x for name, x in asdict(reading).items()}
+            return {**held, "kind": "quantiles", "levels": list(map(str, reading.q))}
 
 
 def read(held: Mapping[str, Any]) -> Reading:
@@ -94,7 +91,7 @@ def read(held: Mapping[str, Any]) -> Reading:
             return CovarianceEstimator(**fields)
         case "quantiles":
             del fields["kind"]
-            fields["levels"] = tuple(Fraction(level) for level in fields["levels"])
+            fields["q"] = tuple(Fraction(level) for level in fields.pop("levels"))
             return QuantileEstimator(**fields)
         case _:
             return SumEstimator(**fields)

@@ -72,13 +72,13 @@ class Measurement:
             raise Unsupported("Sums are released with integer noise of a known law only.")
         return noise
 
-    def noisy(self, sums: Mapping[str, NDArray[Any]], *, bits: RandomSource) -> NoisyIntegers:
+    def noisy(self, sums: Mapping[str, NDArray[Any]], *, rng: RandomSource) -> NoisyIntegers:
         """Exact private integers in, noisy public ones out: the one place where noise is added."""
         exact = measured(self.part, sums, shift=self.shift)
         if isinstance(self.mechanism, ExponentialMechanism):
-            chosen = tuple(self.mechanism.release(scores, bits=bits) for scores in exact)
+            chosen = tuple(self.mechanism.release(scores, rng=rng) for scores in exact)
             return NoisyIntegers(name=self.part.name, values=chosen, noise=None)
-        noisy = self.mechanism.release(exact, bits=bits)
+        noisy = self.mechanism.release(exact, rng=rng)
         return NoisyIntegers(name=self.part.name, values=tuple(noisy.tolist()), noise=self.law)
 
 
@@ -118,10 +118,10 @@ class ReleasePlan:
         return _together(self.measurements)
 
     def noisy(
-        self, tables: Sequence[Mapping[str, NDArray[Any]]], *, bits: RandomSource
+        self, tables: Sequence[Mapping[str, NDArray[Any]]], *, rng: RandomSource
     ) -> list[tuple[NoisyIntegers, ...]]:
         """The noisy parts of each question, from the exact integers of each pass."""
-        drawn = {one: one.noisy(tables[one.place], bits=bits) for one in self.measurements}
+        drawn = {one: one.noisy(tables[one.place], rng=rng) for one in self.measurements}
         return [tuple(drawn[one] for one in q.measurements) for q in self.questions]
 
     def words(self, question: PlannedQuery) -> str:
@@ -207,7 +207,7 @@ def _layout(
 ) -> tuple[list[tuple[MeasuredVector, ...]], dict[tuple[int, MeasuredVector], Fraction]]:
     """The parts of each question, and the share of the budget of each part."""
     layout = [
-        rank_parts_of(query, passes[place]) if query.levels else parts_of(query, passes[place])
+        rank_parts_of(query, passes[place]) if query.q else parts_of(query, passes[place])
         for query, place in zip(queries, places, strict=True)
     ]
     claims = [
@@ -261,7 +261,7 @@ def _question(
     names, keys = tuple(query.by), tuple(plan.labels())
     if query.kind == "quantiles":
         names = (*names, "quantile")
-        keys = tuple((*key, float(level)) for key in keys for level in query.levels)
+        keys = tuple((*key, float(level)) for key in keys for level in query.q)
     shifts = tuple(one.shift for one in measurements)
     return PlannedQuery(
         query=query,
@@ -274,10 +274,10 @@ def _question(
 
 
 def _reading(query: Query, shifts: tuple[int, ...], schema: Schema) -> Reading:
-    if query.levels:
+    if query.q:
         bins = bins_of(query, schema)
         return QuantileEstimator(
-            levels=query.levels,
+            q=query.q,
             method=query.method or "tree",
             lower=bins.lower,
             upper=bins.upper,
@@ -288,8 +288,8 @@ def _reading(query: Query, shifts: tuple[int, ...], schema: Schema) -> Reading:
     if query.value is None:
         return SumEstimator(kind=query.kind, lower=0, upper=1, exponent=0, shifts=shifts)
     value = bounds(query, schema)
-    if query.other is not None:
-        other = bounds(replace(query, value=query.other), schema)
+    if query.second_value is not None:
+        other = bounds(replace(query, value=query.second_value), schema)
         return CovarianceEstimator(
             width=value.upper - value.lower,
             other=other.upper - other.lower,

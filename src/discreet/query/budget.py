@@ -85,7 +85,10 @@ class QueryBudget:
                 _choice(move, relation, epsilon=epsilon * share)
                 if move.choice
                 else laplace(
-                    sensitivity=move.l1, epsilon=epsilon * share, on="integers", relation=relation
+                    sensitivity=move.l1,
+                    epsilon=epsilon * share,
+                    domain="integers",
+                    relation=relation,
                 )
                 for move, share in zip(moves, shares, strict=True)
             )
@@ -145,7 +148,7 @@ def _gaussian(
         dimension=move.l2_squared,
         rho=rho,
         sigma=sigma,
-        on="integers",
+        domain="integers",
         relation=relation,
     )
 

@@ -52,23 +52,23 @@ def __dir__() -> list[str]:
 class Query:
     """A question; made by `count`, `units`, `sum`, `mean`, `quantiles` and the others here.
 
-    ``rest`` adds a group for all keys that are not listed. ``other`` is the second value of a
-    covariance. For quantiles, ``levels`` says which, ``bins`` into how many parts the declared
+    ``include_other`` adds a group for all keys that are not listed. ``second_value`` is the second value of a
+    covariance. For quantiles, ``q`` says which, ``bins`` into how many parts the declared
     range is cut, and ``method`` how they are found (``branching`` is that of the tree); what is
     None is settled by the design. ``limits`` are its own, see `limited`.
     """
 
     kind: Kind
     value: Expression | None = None
-    other: Expression | None = None
-    levels: tuple[Fraction, ...] = ()
+    second_value: Expression | None = None
+    q: tuple[Fraction, ...] = ()
     bins: int | None = None
     method: Method | None = None
     branching: int | None = None
     where: Expression | None = None
     by: Mapping[str, Expression] = field(default_factory=dict)
     keys: tuple[Key, ...] | None = None
-    rest: bool = False
+    include_other: bool = False
     name: str = ""
     limits: ContributionLimits = field(default_factory=ContributionLimits)
 
@@ -79,10 +79,10 @@ class Query:
     def text(self) -> str:
         """The question in words; it holds nothing but what the analyst wrote."""
         of = "" if self.value is None else f" of {plainly(self.value)}"
-        of += "" if self.other is None else f" and {plainly(self.other)}"
+        of += "" if self.second_value is None else f" and {plainly(self.second_value)}"
         where = "" if self.where is None else f" where {plainly(self.where)}"
         by = f" by {', '.join(self.by)}" if self.by else ""
-        which = f" {', '.join(f'{float(q):g}' for q in self.levels)}" * (self.kind == "quantiles")
+        which = f" {', '.join(f'{float(q):g}' for q in self.q)}" * (self.kind == "quantiles")
         return f"{self.kind}{which}{of}{where}{by}"
 
     @property
@@ -90,22 +90,22 @@ class Query:
         """The name that was given, or the text."""
         return self.name or self.text
 
-    def limited(
+    def limit_contributions(
         self,
         *,
-        rows_per_unit: int | None = None,
-        groups_per_unit: int | None = None,
-        rows_per_unit_and_group: int | None = None,
+        max_rows_per_unit: int | None = None,
+        max_groups_per_unit: int | None = None,
+        max_rows_per_unit_per_group: int | None = None,
     ) -> Query:
         """The same question with limits of its own; those not given here are the table's.
 
-        Someone who lives in one place is in one group: with ``groups_per_unit=1`` a question by
+        Someone who lives in one place is in one group: with ``max_groups_per_unit=1`` a question by
         place gets the noise for one group. Whoever is in more is counted in one of them.
         """
         own = ContributionLimits(
-            rows_per_unit=rows_per_unit,
-            groups_per_unit=groups_per_unit,
-            rows_per_unit_and_group=rows_per_unit_and_group,
+            max_rows_per_unit=max_rows_per_unit,
+            max_groups_per_unit=max_groups_per_unit,
+            max_rows_per_unit_per_group=max_rows_per_unit_per_group,
         )
         return replace(self, limits=own.over(self.limits))
 
@@ -171,7 +171,7 @@ def covariance(
 ) -> Query:
     """The covariance of two values over rows (divided by their number), from four noisy sums."""
     asked = _query("covariance", value, where=where, by=by, keys=keys, name=name)
-    return replace(asked, other=as_expression("other", other))
+    return replace(asked, second_value=as_expression("other", other))
 
 
 def median(
@@ -191,7 +191,7 @@ def median(
 
 def quantiles(
     value: Value,
-    levels: Iterable[Number],
+    q: Iterable[Number],
     *,
     where: Expression | None = None,
     by: By = None,
@@ -209,23 +209,19 @@ def quantiles(
     """
     asked = _query("quantiles", value, where=where, by=by, keys=keys, name=name)
     # 3 * 0.1 is meant to be 0.3.
-    near = [
-        check.finite("levels", q).limit_denominator(_FINEST) for q in check.listed("levels", levels)
-    ]
+    near = [check.finite("levels", q).limit_denominator(_FINEST) for q in check.listed("q", q)]
     exact = [check.probability("levels", q, zero=False, one=False) for q in near]
     return _ordered(asked, exact, bins=bins, method=method)
 
 
-def _ordered(
-    query: Query, levels: list[Fraction], *, bins: int | None, method: Method | None
-) -> Query:
-    if not levels or sorted(set(levels)) != levels:
-        raise InvalidArgument("levels must increase, with at least one.")
+def _ordered(query: Query, q: list[Fraction], *, bins: int | None, method: Method | None) -> Query:
+    if not q or sorted(set(q)) != q:
+        raise InvalidArgument("q must increase, with at least one.")
     if bins is not None:
         check.count("bins", bins, minimum=2)
     if method is not None:
         check.one_of("method", method, get_args(Method))
-    return replace(query, levels=tuple(levels), bins=bins, method=method)
+    return replace(query, q=tuple(q), bins=bins, method=method)
 
 
 def histogram(
@@ -259,7 +255,7 @@ def _query(
         where=where,
         by=groups,
         keys=None if listed is None else listed.keys,
-        rest=listed is not None and listed.other,
+        include_other=listed is not None and listed.include_other,
         name=one_line(name),
     )
 

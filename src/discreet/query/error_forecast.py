@@ -30,8 +30,8 @@ class ErrorForecast:
     """The error of an answer before it is asked: from public numbers only.
 
     ``std`` and ``width`` are for one group. The error stays within ``width`` with probability at
-    least ``level``. For means, variances and covariances both are upper bounds at ``rows`` rows in
-    the group (``std`` to first order); without ``rows`` they are unknown. For quantiles the error
+    least ``confidence``. For means, variances and covariances both are upper bounds at ``expected_rows`` rows in
+    the group (``std`` to first order); without ``expected_rows`` they are unknown. For quantiles the error
     is one of rank, as a share of the rows (a median within 0.02 is some quantile between 0.48 and
     0.52), and ``step`` is the width of the bins; the error in value depends on the data.
     """
@@ -40,8 +40,8 @@ class ErrorForecast:
     groups: int
     std: float | None
     width: float | None
-    level: float
-    rows: int | None
+    confidence: float
+    expected_rows: int | None
     guarantee: Guarantee
     step: float | None = None
 
@@ -51,29 +51,29 @@ class ErrorForecast:
         if self.step is not None:
             return (
                 f"{self.title}: rank within ±{self.width:.4g} of the rows "
-                f"{100 * self.level:g} times of 100 with {self.rows} rows, in bins of {self.step:g}"
+                f"{100 * self.confidence:g} times of 100 with {self.expected_rows} rows, in bins of {self.step:g}"
             )
-        n = "" if self.rows is None else f" with {self.rows} rows"
+        n = "" if self.expected_rows is None else f" with {self.expected_rows} rows"
         return (
             f"{self.title}: std {self.std:.4g}, within ±{self.width:.4g} of the truth "
-            f"{100 * self.level:g} times of 100{n}"
+            f"{100 * self.confidence:g} times of 100{n}"
         )
 
     __repr__ = __str__
 
 
 def forecast(
-    question: PlannedQuery, *, rows: int | None = None, level: float = 0.95
+    question: PlannedQuery, *, expected_rows: int | None = None, confidence: float = 0.95
 ) -> ErrorForecast:
     """The error of an answer, at a stated number of rows in its group where that matters.
 
-    Proof: with probability ``level`` all k parts are within their half-widths w (union bound). Then
+    Proof: with probability ``confidence`` all k parts are within their half-widths w (union bound). Then
         ``|s'/n' - s/n| = |(s' - s) - (n' - n) s/n| / n' <= (w_s + h w_n) / (n - w_n)`` with h the
         bound of |s/n|, and a variance moves by half of the error of its first term and 2 h times
         that of the mean.
     """
-    inside = float(check.probability("level", level, zero=False, one=False))
-    n = None if rows is None else check.count("rows", rows)
+    inside = float(check.probability("confidence", confidence, zero=False, one=False))
+    n = None if expected_rows is None else check.count("expected_rows", expected_rows)
     if isinstance(question.scale, QuantileEstimator):
         return _ranks(question, question.scale, n, inside)
     scale, many = question.scale, len(question.measurements)
@@ -105,28 +105,28 @@ def forecast(
         groups=len(question.keys),
         std=std,
         width=width,
-        level=inside,
-        rows=n,
+        confidence=inside,
+        expected_rows=n,
         guarantee=question.guarantee,
     )
 
 
 def _ranks(
-    question: PlannedQuery, scale: QuantileEstimator, rows: int | None, level: float
+    question: PlannedQuery, scale: QuantileEstimator, expected_rows: int | None, confidence: float
 ) -> ErrorForecast:
     """The error in rank, as a share of the rows."""
     laws = [
         float(one.mechanism.rate) if isinstance(one.mechanism, ExponentialMechanism) else one.law
         for one in question.measurements
     ]
-    std, width = scale.rank_error(laws, level)
+    std, width = scale.rank_error(laws, confidence)
     return ErrorForecast(
         title=question.query.title,
         groups=len(question.keys),
-        std=None if rows is None or std is None else min(std / rows, 1.0),
-        width=None if rows is None else min(width / rows, 1.0),
-        level=level,
-        rows=rows,
+        std=None if expected_rows is None or std is None else min(std / expected_rows, 1.0),
+        width=None if expected_rows is None else min(width / expected_rows, 1.0),
+        confidence=confidence,
+        expected_rows=expected_rows,
         guarantee=question.guarantee,
         step=scale.step,
     )
@@ -162,9 +162,9 @@ def amount_for(
     *,
     setting: TableSpec,
     within: Number,
-    rows: int | None = None,
-    level: float = 0.95,
-    currency: Currency = "epsilon",
+    expected_rows: int | None = None,
+    confidence: float = 0.95,
+    measure: Currency = "epsilon",
     delta: Number | None = None,
 ) -> QueryBudget:
     """The smallest budget, up to a thousandth, at which the error stays ``within`` a half-width.
@@ -173,25 +173,25 @@ def amount_for(
     price, and questions that share what they measure need no more together. For quantiles the
     width is one of rank, as a share of the rows.
     """
-    wanted, budget = check.positive("within", within), budgets(currency, delta)
+    wanted, budget = check.positive("within", within), budgets(measure, delta)
     fixed = settled(single(query), setting=setting, budget=budget(Fraction(1)))
 
     def meets(amount: Fraction) -> bool:
         (question,) = design([fixed], setting=setting, budget=budget(amount)).questions
-        width = forecast(question, rows=rows, level=level).width
+        width = forecast(question, expected_rows=expected_rows, confidence=confidence).width
         if width is None:
             raise InvalidArgument(
-                f"rows must be stated for {query.title!r}: its error depends on their number."
+                f"expected_rows must be stated for {query.title!r}: its error depends on their number."
             )
         return Fraction(width) <= wanted
 
     return budget(least(meets, title=query.title))
 
 
-def budgets(currency: Currency, delta: Number | None) -> Callable[[Fraction], QueryBudget]:
+def budgets(measure: Currency, delta: Number | None) -> Callable[[Fraction], QueryBudget]:
     """What an amount of a currency is as a budget."""
-    check.one_of("currency", currency, get_args(Currency))
-    if currency == "rho":
+    check.one_of("measure", measure, get_args(Currency))
+    if measure == "rho":
         if delta is not None:
             raise InvalidArgument("delta goes with epsilon; rho has none.")
         return lambda amount: QueryBudget(rho=amount)

@@ -27,38 +27,40 @@ class HasKeys(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeySet:
-    """Public keys; with ``other``, all rows of other keys are one last group. See `keys`."""
+    """Public keys; with ``include_other``, all rows of other keys are one last group. See `keys`."""
 
     keys: tuple[Key, ...]
     names: tuple[str, ...] = ()
-    other: bool = False
+    include_other: bool = False
 
     def __repr__(self) -> str:
-        also = ", and one group for all others" if self.other else ""
+        also = ", and one group for all others" if self.include_other else ""
         return f"KeySet({len(self.keys)} keys{also})"
 
 
 Keys: TypeAlias = HasKeys | Iterable[Label | Key] | None
 
 
-def keys(source: object, *, columns: Sequence[str] = (), other: bool = False) -> KeySet:
+def keys(source: object, *, columns: Sequence[str] = (), include_other: bool = False) -> KeySet:
     """Public keys from a list, a release (`Table.discover`), or columns of a public table or file.
 
-    With ``other`` the rows of all keys that are not among them count in one last group.
+    With ``include_other`` the rows of all keys that are not among them count in one last group.
     """
     if names := (columns,) if isinstance(columns, str) else check.listed("columns", columns):
         from discreet.data.public_tables import listed_keys  # noqa: PLC0415 - engines are slow to import
 
-        return KeySet(keys=listed_keys(source, columns=names), names=names, other=other)
+        return KeySet(
+            keys=listed_keys(source, columns=names), names=names, include_other=include_other
+        )
     if isinstance(source, HasKeys):
-        return KeySet(keys=source.keys, names=source.names, other=other)
+        return KeySet(keys=source.keys, names=source.names, include_other=include_other)
     if isinstance(source, str) or not isinstance(source, Iterable):
         raise InvalidArgument("keys must be a list of keys, a release, or a table with columns=.")
     listed = check.listed("keys", source)
     found = tuple(key if isinstance(key, tuple) else (key,) for key in listed)
     if not all(isinstance(label, Hashable) for key in found for label in key):
         raise InvalidArgument("keys must be values, or tuples of values: one for each of by.")
-    return KeySet(keys=found, other=other)
+    return KeySet(keys=found, include_other=include_other)
 
 
 def chosen(given: Keys, *, names: tuple[str, ...]) -> KeySet | None:

@@ -47,7 +47,7 @@ class PrivacySpecification:
     """The budget of each level: epsilon for all of them, or rho for all of them."""
 
     amounts: tuple[tuple[Level, Fraction], ...]
-    currency: Literal["epsilon", "rho"]
+    measure: Literal["epsilon", "rho"]
 
     @property
     def levels(self) -> tuple[Level, ...]:
@@ -57,26 +57,24 @@ class PrivacySpecification:
     def budget(self, level: Level) -> QueryBudget:
         """All that a level may spend."""
         amount = self[level]
-        return (
-            QueryBudget(epsilon=amount) if self.currency == "epsilon" else QueryBudget(rho=amount)
-        )
+        return QueryBudget(epsilon=amount) if self.measure == "epsilon" else QueryBudget(rho=amount)
 
-    def share(self, level: Level, cap: Level) -> Fraction:
-        """What a level may spend, relative to ``cap``; 1 for those who may spend more."""
-        return min(self[level] / self[cap], Fraction(1))
+    def share(self, level: Level, max_privacy_level: Level) -> Fraction:
+        """What a level may spend, relative to ``max_privacy_level``; 1 for those who may spend more."""
+        return min(self[level] / self[max_privacy_level], Fraction(1))
 
-    def factors(self, cap: Level) -> dict[Level, int]:
+    def factors(self, max_privacy_level: Level) -> dict[Level, int]:
         """How much of each level's data counts, in whole steps; as many for all if all count.
 
         Laplace noise is as private as the shift is short: weights follow epsilon. For Gaussian
         noise the square of the shift counts: weights follow the root of rho.
         """
-        shares = {level: self.share(level, cap) for level in self.levels}
+        shares = {level: self.share(level, max_privacy_level) for level in self.levels}
         if set(shares.values()) == {Fraction(1)}:
             return dict.fromkeys(self.levels, 1)
         whole = 1 << WEIGHT_BITS
         return {
-            level: math.floor((share if self.currency == "epsilon" else root_down(share)) * whole)
+            level: math.floor((share if self.measure == "epsilon" else root_down(share)) * whole)
             for level, share in shares.items()
         }
 
@@ -89,24 +87,26 @@ class PrivacySpecification:
 
 
 def menu(
-    levels: Mapping[Any, Number | Guarantee], *, relation: NeighboringRelation
+    privacy_levels: Mapping[Any, Number | Guarantee], *, relation: NeighboringRelation
 ) -> PrivacySpecification:
     """A checked menu. A number is an epsilon; a limit with a delta becomes the rho it allows."""
-    given: object = levels
-    if not isinstance(given, Mapping) or not levels:
+    given: object = privacy_levels
+    if not isinstance(given, Mapping) or not privacy_levels:
         raise InvalidArgument(
-            "levels must map values of the budget column to what their people may spend, for "
+            "privacy_levels must map values of the budget column to what their people may spend, for "
             'example {"strict": 0.1, "open": 1}.'
         )
-    found = {level: _amount(level, value, relation) for level, value in levels.items()}
+    found = {level: _amount(level, value, relation) for level, value in privacy_levels.items()}
     currencies = {currency for currency, _ in found.values()}
     if len(currencies) > 1:
-        raise InvalidArgument("levels must all be epsilons, or all be rhos (or approx limits).")
+        raise InvalidArgument(
+            "privacy_levels must all be epsilons, or all be rhos (or approx limits)."
+        )
     if len(set(map(str, found))) < len(found):
-        raise InvalidArgument("levels must have different names.")
+        raise InvalidArgument("privacy_levels must have different names.")
     ordered = sorted(found, key=lambda level: found[level][1])
     amounts = tuple((level, found[level][1]) for level in ordered)
-    return PrivacySpecification(amounts=amounts, currency=currencies.pop())
+    return PrivacySpecification(amounts=amounts, measure=currencies.pop())
 
 
 def _amount(
@@ -150,7 +150,7 @@ class WeightedPlan:
     """
 
     design: ReleasePlan
-    cap: Level
+    max_privacy_level: Level
     factors: Mapping[Level, int]
     guarantee: PersonalizedGuarantee
 
@@ -174,21 +174,29 @@ class WeightedPlan:
 
 
 def weighted(
-    queries: Sequence[Query], *, setting: TableSpec, levels: PrivacySpecification, cap: Level
+    queries: Sequence[Query],
+    *,
+    setting: TableSpec,
+    levels: PrivacySpecification,
+    max_privacy_level: Level,
 ) -> WeightedPlan:
-    """Plan questions in which nobody spends more than ``cap``, and strict levels count for less."""
-    base = design(queries, setting=setting, budget=levels.budget(cap))
-    factors = levels.factors(cap)
+    """Plan questions in which nobody spends more than ``max_privacy_level``, and strict levels count for less."""
+    base = design(queries, setting=setting, budget=levels.budget(max_privacy_level))
+    factors = levels.factors(max_privacy_level)
     if max(factors.values()) == 1:  # the strictest: everybody counts, and pays, the same
         same = personalized({str(level): base.guarantee for level in levels.levels})
-        return WeightedPlan(design=base, cap=cap, factors=factors, guarantee=same)
+        return WeightedPlan(
+            design=base, max_privacy_level=max_privacy_level, factors=factors, guarantee=same
+        )
     if any(isinstance(q.scale, QuantileEstimator) for q in base.questions):
         raise Unsupported(
             "Quantiles have no weights by level: ask by_level(), or give cap the strictest level. "
             "For one column in memory there is mechanisms.personal.exponential.personal_quantile."
         )
     made = {
-        one: _stretched(one, base, levels, cap=cap, factors=factors, setting=setting)
+        one: _stretched(
+            one, base, levels, max_privacy_level=max_privacy_level, factors=factors, setting=setting
+        )
         for one in base.measurements
     }
     costs = {
@@ -197,7 +205,7 @@ def weighted(
     questions = tuple(_question(q, made) for q in base.questions)
     return WeightedPlan(
         design=replace(base, questions=questions),
-        cap=cap,
+        max_privacy_level=max_privacy_level,
         factors=factors,
         guarantee=personalized(costs),
     )
@@ -216,7 +224,7 @@ def _stretched(
     base: ReleasePlan,
     levels: PrivacySpecification,
     *,
-    cap: Level,
+    max_privacy_level: Level,
     factors: Mapping[Level, int],
     setting: TableSpec,
 ) -> _StretchedQuery:
@@ -231,8 +239,10 @@ def _stretched(
         level: _rounded(_times(exact, factor), shift=shift, entries=entries)
         for level, factor in factors.items()
     }
-    noise, costs = _noise(one.mechanism, moves, levels, cap=cap, relation=setting.relation)
-    made = replace(one, move=moves[cap], shift=shift, mechanism=noise)
+    noise, costs = _noise(
+        one.mechanism, moves, levels, max_privacy_level=max_privacy_level, relation=setting.relation
+    )
+    made = replace(one, move=moves[max_privacy_level], shift=shift, mechanism=noise)
     return _StretchedQuery(measurement=made, net=shift - (most.bit_length() - 1), costs=costs)
 
 
@@ -254,17 +264,22 @@ def _noise(
     moves: Mapping[Level, BudgetChange],
     levels: PrivacySpecification,
     *,
-    cap: Level,
+    max_privacy_level: Level,
     relation: NeighboringRelation,
 ) -> tuple[Noise, dict[Level, Guarantee]]:
     """The smallest noise that keeps every level's share, and what each level then pays."""
-    shares = {level: levels.share(level, cap) for level in levels.levels}
+    shares = {level: levels.share(level, max_privacy_level) for level in levels.levels}
     made: Noise
     match mechanism.guarantee.event:
         case events.DiscreteLaplaceEvent(scale, shift):
             epsilon = shift / scale  # of this part, for the cap
             wide = max(moves[x].l1 / (epsilon * shares[x]) for x in shares)
-            made = laplace(sensitivity=moves[cap].l1, scale=wide, on="integers", relation=relation)
+            made = laplace(
+                sensitivity=moves[max_privacy_level].l1,
+                scale=wide,
+                domain="integers",
+                relation=relation,
+            )
             costs = {x: events.DiscreteLaplaceEvent(wide, moves[x].l1) for x in shares}
             return made, {x: Guarantee(event, relation) for x, event in costs.items()}
         case events.DiscreteGaussianEvent(variance, shift_squared):
@@ -274,9 +289,9 @@ def _noise(
             made = gaussian(
                 sensitivity=1,
                 norm="linf",
-                dimension=squares[cap],
-                rho=squares[cap] / (2 * wide),
-                on="integers",
+                dimension=squares[max_privacy_level],
+                rho=squares[max_privacy_level] / (2 * wide),
+                domain="integers",
                 relation=relation,
             )
             paid = {
@@ -313,14 +328,14 @@ class WeightingTradeoff:
     """What a cap gives: less noise for more weight on the open levels.
 
     The answer differs from that of all people, equally weighted, by at most ``error``, with
-    probability at least ``level``: by ``noise``, and by ``bias``, which the weights may cause.
+    probability at least ``confidence``: by ``noise``, and by ``bias``, which the weights may cause.
     """
 
-    cap: Level
+    max_privacy_level: Level
     weights: Mapping[Level, float]
     noise: float
     bias: float
-    level: float
+    confidence: float
 
     @property
     def error(self) -> float:
@@ -329,11 +344,15 @@ class WeightingTradeoff:
 
 
 def trade(
-    made: WeightedPlan, *, rows: Mapping[Any, int], differ: Number | None, level: float
+    made: WeightedPlan,
+    *,
+    expected_rows: Mapping[Any, int],
+    max_difference: Number | None,
+    confidence: float,
 ) -> WeightingTradeoff:
     """The error of the one question of a design, at stated numbers of rows of each level.
 
-    ``differ`` bounds how far the means of any two levels are apart; the declared range always does.
+    ``max_difference`` bounds how far the means of any two levels are apart; the declared range always does.
 
     Proof: a weighted mean is a mean of the levels' means with other shares. Two such mixtures
         differ by at most the distance of the shares (half of the sum of differences) times the
@@ -341,26 +360,28 @@ def trade(
     """
     (question,) = made.design.questions
     weights = made.weights
-    if set(rows) != set(weights):
+    if set(expected_rows) != set(weights):
         listed = ", ".join(map(str, weights))
-        raise InvalidArgument(f"rows must state the number of rows of each level: {listed}.")
-    many = {x: check.count(f"rows[{x!r}]", rows[x], minimum=0) for x in weights}
+        raise InvalidArgument(
+            f"expected_rows must state the number of rows of each level: {listed}."
+        )
+    many = {x: check.count(f"rows[{x!r}]", expected_rows[x], minimum=0) for x in weights}
     effective = sum(weights[x] * many[x] for x in weights)
-    told = forecast(question, rows=max(1, math.floor(effective)), level=level)
+    told = forecast(question, expected_rows=max(1, math.floor(effective)), confidence=confidence)
     return WeightingTradeoff(
-        cap=made.cap,
+        max_privacy_level=made.max_privacy_level,
         weights=weights,
         noise=math.inf if told.width is None else told.width,
-        bias=_bias(question, weights, many, differ),
-        level=told.level,
+        bias=_bias(question, weights, many, max_difference),
+        confidence=told.confidence,
     )
 
 
 def _bias(
     question: PlannedQuery,
     weights: Mapping[Level, float],
-    rows: Mapping[Any, int],
-    differ: Number | None,
+    expected_rows: Mapping[Any, int],
+    max_difference: Number | None,
 ) -> float:
     scale = question.scale
     if set(weights.values()) == {1.0}:
@@ -370,14 +391,24 @@ def _bias(
     step = 2.0**scale.exponent
     if scale.kind == "mean":
         range_ = scale.width * step
-        apart = range_ if differ is None else float(check.non_negative("differ", differ))
-        total, effective = sum(rows.values()), sum(weights[x] * rows[x] for x in weights)
+        apart = (
+            range_
+            if max_difference is None
+            else float(check.non_negative("max_difference", max_difference))
+        )
+        total, effective = (
+            sum(expected_rows.values()),
+            sum(weights[x] * expected_rows[x] for x in weights),
+        )
         if not effective:
             return min(apart, range_)
-        shares = (abs(weights[x] * rows[x] / effective - rows[x] / total) for x in weights)
+        shares = (
+            abs(weights[x] * expected_rows[x] / effective - expected_rows[x] / total)
+            for x in weights
+        )
         return min(apart, range_) * sum(shares) / 2
     most = step * max(abs(scale.lower), abs(scale.upper))
-    return most * sum((1 - weights[x]) * rows[x] for x in weights)
+    return most * sum((1 - weights[x]) * expected_rows[x] for x in weights)
 
 
 # ── Levels ───────────────────────────────────────────────────────────────────────────────────────

@@ -150,7 +150,7 @@ class CumulativeCurve:
     values: Floats
     low: Floats
     high: Floats
-    level: float
+    confidence: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -160,7 +160,7 @@ class QuantileEstimate:
     label: object
     low: object
     high: object
-    level: float
+    confidence: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -216,10 +216,10 @@ class RangeAnswers(ABC):
         return plain(np.sqrt(self._variance(a, b)))
 
     def interval(
-        self, lower: Any = None, upper: Any = None, *, level: float = LEVEL
+        self, lower: Any = None, upper: Any = None, *, confidence: float = LEVEL
     ) -> tuple[Any, Any]:
-        """Bounds that hold the exact count, each with probability ``level``."""
-        tail = 1 - float(check.probability("level", level, zero=False, one=False))
+        """Bounds that hold the exact count, each with probability ``confidence``."""
+        tail = 1 - float(check.probability("confidence", confidence, zero=False, one=False))
         a, b = span(self.domain, lower, upper)
         value = self._prefixes[b + 1] - self._prefixes[a]
         width = self._widths(a, b, tail)
@@ -242,13 +242,13 @@ class RangeAnswers(ABC):
         c, d = self._one(*second)
         return float(self._covariances(np.array([a, b + 1]), np.array([c, d + 1])))
 
-    def cdf(self, *, level: float = LEVEL) -> CumulativeCurve:
+    def cdf(self, *, confidence: float = LEVEL) -> CumulativeCurve:
         """Prefix counts that never fall, with a band that holds all exact ones at once.
 
         Proof: by the union bound over the cells. The band is around the unbiased answers; narrowing
             it to a monotone one keeps what it holds, because exact prefix counts never fall.
         """
-        inside = float(check.probability("level", level, zero=False, one=False))
+        inside = float(check.probability("confidence", confidence, zero=False, one=False))
         size = self.domain.size
         variance = self._variances(np.zeros(size, dtype=np.int64), np.arange(1, size + 1))
         width = self._quick(variance, (1 - inside) / size)
@@ -259,27 +259,29 @@ class RangeAnswers(ABC):
             values=monotone(self._prefixes)[1:],
             low=low,
             high=high,
-            level=inside,
+            confidence=inside,
         )
 
-    def quantile(self, share: float, *, level: float = LEVEL) -> QuantileEstimate:
+    def quantile(self, share: float, *, confidence: float = LEVEL) -> QuantileEstimate:
         """The first label up to which there is a share of the rows, with an interval of labels."""
         part = float(check.probability("share", share))
-        inside = float(check.probability("level", level, zero=False, one=False))
+        inside = float(check.probability("confidence", confidence, zero=False, one=False))
         cell = quantile_cell(self._prefixes, part)
         low, high = quantile_interval(
             self._prefixes, part, 1 - inside, variance=self._variances, width=self._quick
         )
         label = self.domain.label
-        return QuantileEstimate(label=label(cell), low=label(low), high=label(high), level=inside)
+        return QuantileEstimate(
+            label=label(cell), low=label(low), high=label(high), confidence=inside
+        )
 
-    def heavy(self, threshold: float, *, level: float = LEVEL) -> list[HeavyRange]:
+    def cells_above(self, threshold: float, *, confidence: float = LEVEL) -> list[HeavyRange]:
         """Cells that surely hold more than ``threshold`` rows: all of them at once, at the level.
 
         Proof: by the union bound over all cells, every exact count is above the lower bound.
         """
         least = float(check.finite("threshold", threshold))
-        inside = float(check.probability("level", level, zero=False, one=False))
+        inside = float(check.probability("confidence", confidence, zero=False, one=False))
         cells = np.arange(self.domain.size)
         width = self._quick(self._variances(cells, cells + 1), (1 - inside) / len(cells))
         found = np.flatnonzero(self.cells - width > least)

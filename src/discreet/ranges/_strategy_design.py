@@ -73,13 +73,13 @@ class StrategyDesign:
         """The exact variance of the noise of each group."""
         return tails.variances(self.laws)
 
-    def measured(self, cells: Ints, bits: RandomSource | None) -> dict[str, Any]:
+    def measured(self, cells: Ints, rng: RandomSource | None) -> dict[str, Any]:
         """The fields of a release: noisy integers, with all that is known of them."""
-        source = source_of(bits)
+        source = source_of(rng)
         # A cell below zero is none: bounding it moves no pair of data sets apart.
         exact = self.strategy.measure(np.clip(cells, 0, np.iinfo(np.int64).max).astype(np.int64))
         noisy = [
-            np.asarray(mechanism.release(group, bits=source), dtype=np.int64)
+            np.asarray(mechanism.release(group, rng=source), dtype=np.int64)
             for mechanism, group in zip(self.mechanisms, exact, strict=True)
         ]
         return {
@@ -118,22 +118,22 @@ class RangeDesign(StrategyDesign):
         """Its mean over a workload."""
         return self.strategy.mean_variance(workload, self.noise)
 
-    def width(self, a: int, b: int, *, level: float) -> float:
+    def width(self, a: int, b: int, *, confidence: float) -> float:
         """The half-width of the interval of a range of cells; without room for rounding."""
-        tail = 1 - float(check.probability("level", level, zero=False, one=False))
+        tail = 1 - float(check.probability("confidence", confidence, zero=False, one=False))
         return float(half_widths(self.strategy, self.laws, np.array(a), np.array(b), tail=tail))
 
-    def release(self, counts: ArrayLike, *, bits: RandomSource | None = None) -> RangeRelease:
+    def release(self, counts: ArrayLike, *, rng: RandomSource | None = None) -> RangeRelease:
         """Measure with noise: the artefact that answers every range.
 
-        ``bits`` is for tests and simulations; the default is the operating system's randomness.
+        ``rng`` is for tests and simulations; the default is the operating system's randomness.
         """
         cells = np.asarray(counts)
         if cells.shape != (self.domain.size,) or cells.dtype.kind not in "iu":
             raise OutOfDomain(
                 f"counts must be {self.domain.size} integers, one for each cell of {self.domain}."
             )
-        return RangeRelease(domain=self.domain, **self.measured(cells, bits))
+        return RangeRelease(domain=self.domain, **self.measured(cells, rng))
 
     def __str__(self) -> str:
         return f"{self.describe()} on {self.domain} ({self.budget}, {self.relation.value})"

@@ -340,13 +340,13 @@ def merge_cells(counts: ArrayLike, *, blocks: Sequence[int]) -> Ints:
     return found
 
 
-def suggest_cell_count(rows: int, *, epsilon: Number) -> int:
+def suggest_cell_count(expected_rows: int, *, epsilon: Number) -> int:
     """Cells for each of two axes, if what is inside counts as even: ``sqrt(rows epsilon/10)``.
 
-    Heuristic: no theorem. ``rows`` is public or a guess.
+    Heuristic: no theorem. ``expected_rows`` is public or a guess.
     Source: Qardaji, Yang, Li 2013. F40.
     """
-    guess = check.count("rows", rows)
+    guess = check.count("expected_rows", expected_rows)
     price = float(check.positive("epsilon", epsilon))
     return max(1, round(math.sqrt(guess * price / _CELLS_CONSTANT)))
 

@@ -46,7 +46,7 @@ class HierarchicalSearchQuery:
     """Quantiles of a column whose values are too many to be counted; made by `descent`."""
 
     value: Expression
-    levels: tuple[Fraction, ...]
+    q: tuple[Fraction, ...]
     where: Expression | None
     limits: ContributionLimits
 
@@ -54,22 +54,22 @@ class HierarchicalSearchQuery:
     def text(self) -> str:
         """The question in words; it holds nothing but what the analyst wrote."""
         where = "" if self.where is None else f" where {plainly(self.where)}"
-        which = ", ".join(f"{float(q):g}" for q in self.levels)
+        which = ", ".join(f"{float(q):g}" for q in self.q)
         return f"quantiles {which} of {plainly(self.value)}{where}"
 
 
 def descent(
     value: Value,
-    levels: Iterable[Number],
+    q: Iterable[Number],
     *,
     where: Expression | None = None,
     limits: ContributionLimits | None = None,
 ) -> HierarchicalSearchQuery:
     """For each level q the value that a share q of the rows does not exceed, to the last digit."""
-    checked = quantiles(value, levels, where=where)
+    checked = quantiles(value, q, where=where)
     return HierarchicalSearchQuery(
         value=as_expression("value", value),
-        levels=checked.levels,
+        q=checked.q,
         where=where,
         limits=ContributionLimits() if limits is None else limits,
     )
@@ -94,7 +94,7 @@ class HierarchicalSearch:
     @property
     def cells(self) -> int:
         """No level counts more cells."""
-        return _most_cells(self.fan, len(self.query.levels))
+        return _most_cells(self.fan, len(self.query.q))
 
     @cached_property
     def mechanisms(self) -> tuple[Noise, ...]:
@@ -122,10 +122,10 @@ class HierarchicalSearch:
         each = [mechanism.guarantee.event for mechanism in self.mechanisms]
         return Guarantee(events.compose(each), self.setting.relation)
 
-    def rank_width(self, *, level: float = 0.95) -> float:
+    def rank_width(self, *, confidence: float = 0.95) -> float:
         """How many rows the answers may be off in rank, all of them at once.
 
-        Theorem: with probability at least ``level``, every answer x of a level q has at most
+        Theorem: with probability at least ``confidence``, every answer x of a level q has at most
             ``q n + width`` rows below it, and at least ``q n - width`` rows up to it.
         Proof: `Z(e)`, the rows below an edge e less ``q n``, is measured with noise that is a sum
             over the cells of a level with weights ``1 - q`` and ``-q``. By the union bound over
@@ -136,10 +136,10 @@ class HierarchicalSearch:
         Source: docs/theory/ranges.md.
         Needs: no unit exceeds the limits; of those that do, each level keeps rows anew.
         """
-        failure = 1 - float(check.probability("level", level, zero=False, one=False))
-        tail = failure / (len(self.widths) * (self.cells - 1) * len(self.query.levels))
+        failure = 1 - float(check.probability("confidence", confidence, zero=False, one=False))
+        tail = failure / (len(self.widths) * (self.cells - 1) * len(self.query.q))
         laws = tuple(law_of(mechanism) for mechanism in self.mechanisms)
-        heavy = max(float(max(q, 1 - q)) for q in self.query.levels)
+        heavy = max(float(max(q, 1 - q)) for q in self.query.q)
         if not any(law.variance for law in laws):  # less noise than doubles can tell
             return 0.0
         most = float(tails.variances(laws).max()) * self.cells * heavy**2
@@ -161,13 +161,13 @@ class HierarchicalSearch:
         return plan
 
     def walk(
-        self, counts: Callable[[tuple[int, ...]], ArrayLike], *, bits: RandomSource
+        self, counts: Callable[[tuple[int, ...]], ArrayLike], *, rng: RandomSource
     ) -> tuple[Label, ...]:
         """Down to single values; ``counts`` are the exact rows between edges, which stay here."""
-        blocks = ((self.bound.lower, self.bound.upper + 1),) * len(self.query.levels)
+        blocks = ((self.bound.lower, self.bound.upper + 1),) * len(self.query.q)
         for width, mechanism in zip(self.widths, self.mechanisms, strict=True):
             edges = self.edges(blocks, width)
-            noisy = mechanism.release(counts(edges), bits=bits)
+            noisy = mechanism.release(counts(edges), rng=rng)
             blocks = self.chosen(blocks, edges, np.asarray(noisy, dtype=np.int64))
         return tuple(self.bound.label(first) for first, _ in blocks)
 
@@ -180,7 +180,7 @@ class HierarchicalSearch:
         rank = {int(mark): count for mark, count in zip(marks, below, strict=True)}
         return tuple(
             _child(block, rank, float(q) * below[-1])
-            for block, q in zip(blocks, self.query.levels, strict=True)
+            for block, q in zip(blocks, self.query.q, strict=True)
         )
 
 
@@ -199,7 +199,7 @@ def planned_descent(
     if span == 1:
         raise InvalidArgument("the value is public: its bounds leave a single one.")
     gaussian = budget.epsilon is None or budget.delta is not None
-    many = len(query.levels)
+    many = len(query.q)
     fan = min(FANS, key=lambda one: _roughly(span, one, many, gaussian=gaussian))
     # As many cells as there may be: with fewer, a unit cannot have more.
     most = min(span, _most_cells(fan, many))

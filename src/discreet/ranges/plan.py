@@ -138,9 +138,9 @@ class RangeCandidate(StrategyCandidate):
         found = self.design.strategy.by_length(np.asarray(lengths), self.noise)
         return np.sqrt(np.maximum(found, 0.0))
 
-    def width(self, *, level: float) -> float:
+    def width(self, *, confidence: float) -> float:
         """The half-width of the interval of the widest range."""
-        return self.design.width(*self.widest, level=level)
+        return self.design.width(*self.widest, confidence=confidence)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -151,7 +151,7 @@ class RangePlan:
     workload: Workload
     budget: QueryBudget
     candidates: tuple[RangeCandidate, ...]
-    rows: int | None = None
+    expected_rows: int | None = None
     aware: tuple[Aware, ...] = ()
     """On request: mechanisms whose error depends on the data, unranked."""
 
@@ -169,7 +169,7 @@ class RangePlan:
         size = self.domain.size
         marks = np.array(sorted({1, max(1, size // 10), max(1, size // 2)}))
         head = ["structure", "RMSE", "largest", *(f"length {mark}" for mark in marks), "to best"]
-        if self.rows:
+        if self.expected_rows:
             head.append("of all rows")
         lines = [head]
         best = max(self.candidates[0].rmse, np.finfo(float).tiny)
@@ -177,8 +177,8 @@ class RangePlan:
             line = [one.name, f"{one.rmse:.4g}", f"{math.sqrt(one.largest):.4g}"]
             line += [f"{error:.4g}" for error in one.by_length(marks)]
             line.append(f"{one.rmse / best:.3f}" if one.rmse > 0 else "1.000")
-            if self.rows:
-                line.append(f"{one.rmse / self.rows:.2%}")
+            if self.expected_rows:
+                line.append(f"{one.rmse / self.expected_rows:.2%}")
             lines.append(line)
         title = f"Ranges of {self.domain}, {self.workload}, {self.budget}: standard errors"
         return "\n".join([title, *table(lines), *listed_names(self.aware)])
@@ -191,7 +191,7 @@ def plan_ranges(
     workload: Workload,
     budget: QueryBudget,
     *,
-    rows: int | None = None,
+    expected_rows: int | None = None,
     relation: NeighboringRelation = NeighboringRelation.ADD_REMOVE,
     contribution: Contribution | None = None,
     thorough: bool = False,
@@ -199,7 +199,7 @@ def plan_ranges(
 ) -> RangePlan:
     """Rank every structure by its mean squared error over a workload. Reads no data.
 
-    ``rows`` is how many there are. Under REPLACE_ONE, with one row of each unit, it is public and
+    ``expected_rows`` is how many there are. Under REPLACE_ONE, with one row of each unit, it is public and
     makes answers better; otherwise it is a guess that only serves to show relative errors.
     ``thorough`` also optimises matrices on domains where that takes minutes. ``data_aware`` also
     offers DAWA and MWEM, whose error nobody can state beforehand: they are not ranked.
@@ -214,12 +214,14 @@ def plan_ranges(
     trusted(relation)
     check.flag("thorough", thorough)
     check.flag("data_aware", data_aware)
-    if rows is not None:
-        check.count("rows", rows)
+    if expected_rows is not None:
+        check.count("expected_rows", expected_rows)
     units = Contribution() if contribution is None else contribution
     if isinstance(workload, ListedWorkload):
         workload.arrays(domain.size)  # outside of the domain: refused before the work
-    public = rows if relation is NeighboringRelation.REPLACE_ONE and units.rows == 1 else None
+    public = (
+        expected_rows if relation is NeighboringRelation.REPLACE_ONE and units.rows == 1 else None
+    )
     tried = tried_ranges(workload, domain.size)
     found = []
     for family in families(budget):
@@ -251,7 +253,7 @@ def plan_ranges(
         workload=workload,
         budget=budget,
         candidates=tuple(found),
-        rows=rows,
+        expected_rows=expected_rows,
         aware=_aware(domain, workload, budget, relation, units) if data_aware else (),
     )
 

@@ -141,7 +141,7 @@ class RangeRelease(NoisyMeasurements, RangeAnswers):
     domain: Domain
     strategy: Strategy
 
-    def polished(self, *, total: int | None = None) -> NonnegativeRelease:
+    def nonnegative(self, *, total: int | None = None) -> NonnegativeRelease:
         """Cells that are not negative, with the estimated total or a public one.
 
         A public total is allowed only if replacing one unit leaves it as it is.

@@ -160,9 +160,9 @@ def ranges(
 
 
 def planned(
-    query: RangeQuery, *, setting: TableSpec, budget: QueryBudget, rows: int | None = None
+    query: RangeQuery, *, setting: TableSpec, budget: QueryBudget, expected_rows: int | None = None
 ) -> PlannedRanges:
-    """Cells, sensitivity and noise from public facts alone; ``rows`` only scales what is shown.
+    """Cells, sensitivity and noise from public facts alone; ``expected_rows`` only scales what is shown.
 
     Theorem: the counts that the engine returns for ``counted`` move by no more than the plan's
         contribution when one unit comes or goes, or is replaced.
@@ -182,8 +182,8 @@ def planned(
         relation=setting.relation,
         contribution=contribution_of(counted),
     )
-    shown = None if rows is None else check.count("rows", rows)
-    return PlannedRanges(query=query, counted=counted, ranked=replace(found, rows=shown))
+    shown = None if expected_rows is None else check.count("expected_rows", expected_rows)
+    return PlannedRanges(query=query, counted=counted, ranked=replace(found, expected_rows=shown))
 
 
 def limited(setting: TableSpec, own: ContributionLimits) -> TableSpec:
@@ -198,7 +198,7 @@ def counting(
     return TableScan(
         schema=setting.schema,
         aggregates={ROWS: count()},
-        unit=setting.unit,
+        unit=setting.privacy_unit,
         where=where,
         by=by,
         limits=setting.limits,
@@ -219,8 +219,8 @@ def plan_ranges(  # noqa: PLR0913 - each has a name, most a default
     epsilon: Number | None = None,
     delta: Number | None = None,
     rho: Number | None = None,
-    rows: int | None = None,
-    rows_per_unit: int = 1,
+    expected_rows: int | None = None,
+    max_rows_per_unit: int = 1,
     relation: NeighboringRelation = NeighboringRelation.ADD_REMOVE,
     thorough: bool = False,
     data_aware: bool = False,
@@ -228,7 +228,7 @@ def plan_ranges(  # noqa: PLR0913 - each has a name, most a default
     """Rank every structure for counting ranges by its exact error. Reads nothing, costs nothing.
 
     ``domain`` is a declared column (`discreet.integer`, `discreet.date`, `discreet.category`), a
-    domain, or a number of cells. ``rows`` is the number of rows: public under REPLACE_ONE with one
+    domain, or a number of cells. ``expected_rows`` is the number of rows: public under REPLACE_ONE with one
     row of each unit, otherwise a guess that only scales what is shown. ``data_aware`` also offers
     mechanisms whose error depends on the data: they are listed without a rank.
     """
@@ -237,9 +237,9 @@ def plan_ranges(  # noqa: PLR0913 - each has a name, most a default
         cells,
         workload_of(workload, cells),
         budget(epsilon=epsilon, delta=delta, rho=rho),
-        rows=rows,
+        expected_rows=expected_rows,
         relation=relation,
-        contribution=Contribution(rows=rows_per_unit),
+        contribution=Contribution(rows=max_rows_per_unit),
         thorough=thorough,
         data_aware=data_aware,
     )
@@ -377,8 +377,8 @@ def range_amount_for(
     *,
     setting: TableSpec,
     within: Number,
-    level: float = 0.95,
-    currency: Currency = "epsilon",
+    confidence: float = 0.95,
+    measure: Currency = "epsilon",
     delta: Number | None = None,
 ) -> QueryBudget:
     """The budget at which every range of the workload has an interval ``within`` a half-width.
@@ -389,21 +389,21 @@ def range_amount_for(
 
     On more than 256 cells, "every range" is every one of the many that the planner tries.
     """
-    wanted, budget = check.positive("within", within), budgets(currency, delta)
+    wanted, budget = check.positive("within", within), budgets(measure, delta)
     first = planned(query, setting=setting, budget=budget(Fraction(1))).ranked.candidates[0]
 
     def meets(amount: Fraction) -> bool:
         design = replace(first.design, budget=budget(amount))
-        return Fraction(design.width(*first.widest, level=level)) <= wanted
+        return Fraction(design.width(*first.widest, confidence=confidence)) <= wanted
 
     amount = least(meets, title=query.title)
     for _ in range(_PLANS):
         best = planned(query, setting=setting, budget=budget(amount)).ranked.candidates[0]
-        width = Fraction(best.width(level=level))
+        width = Fraction(best.width(confidence=confidence))
         if width <= wanted:
             return budget(amount)
         part = (width / wanted).limit_denominator(10**4)
-        amount *= max(part if currency == "epsilon" else part**2, Fraction(1001, 1000))
+        amount *= max(part if measure == "epsilon" else part**2, Fraction(1001, 1000))
     raise InvalidArgument(
         f"within cannot be met for {query.title!r}: state a wider one, or an amount."
     )

@@ -33,7 +33,7 @@ def against_rows(found: CentralLocalComparisons) -> tuple[LinePanel, ...]:
 def _panel(
     found: CentralLocalComparisons, statistic: Statistic, rows: tuple[CentralLocalComparison, ...]
 ) -> LinePanel:
-    x = [float(row.rows) for row in rows]
+    x = [float(row.public_rows) for row in rows]
     lines = [
         ChartCurve(label="central: noise on the answer", x=x, y=[row.central for row in rows]),
         ChartCurve(label="local: noise on every row", x=x, y=[row.local for row in rows]),
@@ -59,7 +59,7 @@ def _panel(
             f"{found.width:g}, standard deviation {found.std:g}"
         ),
         note=(
-            f"{note} At {last.rows:,} rows, noise on every row needs epsilon {last.matched:.3g} "
+            f"{note} At {last.public_rows:,} rows, noise on every row needs epsilon {last.matched:.3g} "
             "to be as good."
         ),
     )
@@ -104,7 +104,7 @@ def rungs(ladder: TrustComparison) -> BarPanel:
         low=none,
         high=none,
         title=(
-            f"Error of a range by who is trusted: {ladder.clients:,} clients, "
+            f"Error of a range by who is trusted: {ladder.expected_clients:,} clients, "
             f"({ladder.epsilon:g}, {ladder.delta:g})-DP if one is replaced"
         ),
         note=f"A report alone: epsilon {', '.join(alone)}.",
@@ -124,10 +124,10 @@ def against_length(plan: LocalPlan) -> LinePanel:
             for name in names[:_MOST]
         ],
         x=ChartAxis(label="cells in the range", log=True),
-        y=ChartAxis(label=f"standard error, in clients of {plan.clients:,}", log=True),
+        y=ChartAxis(label=f"standard error, in clients of {plan.expected_clients:,}", log=True),
         title=(
             f"Error by length of a range of {plan.domain} "
-            f"({plan.clients:,} reports of epsilon {float(plan.epsilon):g}); the first is used"
+            f"({plan.expected_clients:,} reports of epsilon {float(plan.epsilon):g}); the first is used"
         ),
         note="Root mean square over ranges if cells are equally frequent; no report was read.",
     )

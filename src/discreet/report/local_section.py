@@ -49,14 +49,14 @@ _NONE = "No reports: nothing is known."
 class EstimateContext:
     """What an estimate itself does not know: the level asked for, the cost, names of categories."""
 
-    level: float
+    confidence: float
     cost: str = ""
     labels: Sequence[str] = ()
 
     @property
     def often(self) -> str:
         """The level in words; errors are taken to be normal."""
-        return f"about {100 * self.level:g} times of 100"
+        return f"about {100 * self.confidence:g} times of 100"
 
     def by(self, randomiser: LocalRandomizer) -> EstimateContext:
         """Together with what one report costs."""
@@ -67,10 +67,10 @@ class EstimateContext:
         return f"({reports:,} reports{self.cost})"
 
 
-def panels(shown: object, *, level: float = 0.95) -> tuple[Panel, ...]:
+def panels(shown: object, *, confidence: float = 0.95) -> tuple[Panel, ...]:
     """How an object of the local model, or a comparison, is drawn."""
-    inside = float(probability("level", level, zero=False, one=False))
-    return _panels(*_estimated(shown, EstimateContext(level=inside)))
+    inside = float(probability("confidence", confidence, zero=False, one=False))
+    return _panels(*_estimated(shown, EstimateContext(confidence=inside)))
 
 
 def _estimated(shown: object, told: EstimateContext) -> tuple[object, EstimateContext]:
@@ -126,7 +126,7 @@ def _shares(found: Frequencies, told: EstimateContext) -> BarPanel:
         note = f"After {found.adjusted}(): no error is known."
     elif size > _TOP:
         note += " Being the largest, they tend to be too large."
-    low, high = found.interval(told.level) if exact else (None, None)
+    low, high = found.interval(told.confidence) if exact else (None, None)
     which = f"The {_TOP} largest of {size:,} shares" if size > _TOP else f"{size} shares"
     return BarPanel(
         labels=[told.labels[i] if told.labels else str(i) for i in order],  # type: ignore[index]
@@ -142,7 +142,7 @@ def _shares(found: Frequencies, told: EstimateContext) -> BarPanel:
 def _texts(found: HeavyHittersEstimate, told: EstimateContext) -> BarPanel:
     """Heavy hitters, most frequent first."""
     order = range(len(found.items))
-    low, high = found.interval(told.level)
+    low, high = found.interval(told.confidence)
     note = (
         f"Whiskers: {told.often}, each by itself. Near the threshold shares are a little too high."
     )
@@ -160,7 +160,7 @@ def _texts(found: HeavyHittersEstimate, told: EstimateContext) -> BarPanel:
 
 
 def _mean(name: str, mean: MeanEstimate, told: EstimateContext) -> BarPanel:
-    low, high = mean.interval(told.level)
+    low, high = mean.interval(told.confidence)
     lower, upper = mean.bounds
     return BarPanel(
         labels=[name],
@@ -179,7 +179,7 @@ def _parts(release: LocalRanges, told: EstimateContext) -> BarPanel:
     domain = release.domain
     spans = _spans(domain)
     first, last = ([end[side] for end in spans] for side in (0, 1))
-    low, high = release.interval(first, last, level=told.level)
+    low, high = release.interval(first, last, confidence=told.confidence)
     order = range(len(spans))
     return BarPanel(
         labels=_named(spans),
@@ -213,7 +213,7 @@ def _attribute(found: GridEstimate, name: str, told: EstimateContext) -> BarPane
 
 def _cumulative(release: LocalRanges, told: EstimateContext) -> LinePanel:
     """How many clients there are up to each cell, with a band that holds all of it."""
-    curve = release.cdf(level=told.level)
+    curve = release.cdf(confidence=told.confidence)
     places = _places(release.domain)
     x = places.astype(float).tolist()
     return LinePanel(
@@ -254,7 +254,7 @@ def _density(
     note = "No error is known: simulate it with bootstrap()." if estimate.reports else _NONE
     band = None
     if isinstance(found, DistributionBootstrap):
-        low, high = found.interval(lambda one: one.density, told.level)
+        low, high = found.interval(lambda one: one.density, told.confidence)
         note = (
             f"Grey: roughly where the truth is, cell by cell ({told.often}): simulated, no theorem."
         )

@@ -20,7 +20,7 @@ from discreet.tables.release import Release, worth
 _FORMATS = (".svg", ".png", ".pdf", ".eps", ".jpg", ".jpeg", ".tif", ".tiff", ".webp")
 
 
-def plot(result: object, path: str | Path, *, level: float = 0.95) -> Path:
+def plot(result: object, path: str | Path, *, confidence: float = 0.95) -> Path:
     """Draw a result with its errors into a file; the format follows the suffix.
 
     Takes a release, ranges and grids of a table, counts and estimates of the local model, and
@@ -28,12 +28,12 @@ def plot(result: object, path: str | Path, *, level: float = 0.95) -> Path:
     (``pip install 'discreet[plot]'``). Grids are drawn as SVG only.
     """
     target = _writable(path)
-    inside = float(probability("level", level, zero=False, one=False))
+    inside = float(probability("confidence", confidence, zero=False, one=False))
     match result:
         case Release():
-            return _plot_release(result, target, level=inside)
+            return _plot_release(result, target, confidence=inside)
         case ChargedRangeRelease():
-            return panels.save((ranges.cumulative(result, level=inside),), target)
+            return panels.save((ranges.cumulative(result, confidence=inside),), target)
         case RangePlan():
             return panels.save((ranges.against_length(result),), target)
         case ChargedGridRelease():
@@ -41,7 +41,7 @@ def plot(result: object, path: str | Path, *, level: float = 0.95) -> Path:
                 raise Unsupported("A grid is drawn as SVG: end path in .svg.")
             target.write_text(grid.picture(result), encoding="utf-8")
             return target
-    return panels.save(local.panels(result, level=inside), target)
+    return panels.save(local.panels(result, confidence=inside), target)
 
 
 def _writable(path: str | Path) -> Path:
@@ -55,41 +55,41 @@ def _writable(path: str | Path) -> Path:
     return target
 
 
-def _plot_release(release: Release, target: Path, *, level: float) -> Path:
+def _plot_release(release: Release, target: Path, *, confidence: float) -> Path:
     if target.suffix.lower() == ".svg":
-        target.write_text(picture(release, level=level), encoding="utf-8")
+        target.write_text(picture(release, confidence=confidence), encoding="utf-8")
         return target
-    rows = release.rows(level)
+    rows = release.rows(confidence)
     return save_bars(
         target,
         labels=labels(release),
         values=[row["value"] for row in rows],
         low=[row["low"] for row in rows],
         high=[row["high"] for row in rows],
-        title=f"{heading(release)}, error bars {_often(level)}",
-        unit=release.question,
+        title=f"{heading(release)}, error bars {_often(confidence)}",
+        unit=release.query_text,
         dots=_places(release),
     )
 
 
-def picture(release: Release, *, level: float = 0.95) -> str:
+def picture(release: Release, *, confidence: float = 0.95) -> str:
     """The release as SVG text."""
-    shown = panel(release, level=level)
+    shown = panel(release, confidence=confidence)
     return svg.bars(
         labels=shown.labels,
         values=shown.values,
         low=shown.low,
         high=shown.high,
         title=shown.title,
-        note=f"{shown.note} {release.question}",
+        note=f"{shown.note} {release.query_text}",
         dots=shown.dots,
     )
 
 
-def panel(release: Release, *, level: float = 0.95) -> panels.BarPanel:
+def panel(release: Release, *, confidence: float = 0.95) -> panels.BarPanel:
     """The release as bars with error bars."""
-    rows = release.rows(level)
-    whiskers = f"Whiskers hold the value without noise {_often(level)}."
+    rows = release.rows(confidence)
+    whiskers = f"Whiskers hold the value without noise {_often(confidence)}."
     if any(row["low"] is None for row in rows):
         whiskers = "Chosen by rank: no interval."
     return panels.BarPanel(
@@ -99,7 +99,7 @@ def panel(release: Release, *, level: float = 0.95) -> panels.BarPanel:
         high=[row["high"] for row in rows],
         title=heading(release),
         note=whiskers,
-        unit=release.question,
+        unit=release.query_text,
         dots=_places(release),
     )
 
@@ -116,8 +116,8 @@ def labels(release: Release) -> list[str]:
 
 def _places(release: Release) -> bool:
     """Whether the values are places on an axis and not sizes."""
-    return release.answer is not None and isinstance(release.answer.scale, QuantileEstimator)
+    return release._noisy is not None and isinstance(release._answer.scale, QuantileEstimator)
 
 
-def _often(level: float) -> str:
-    return f"{100 * level:g} times of 100"
+def _often(confidence: float) -> str:
+    return f"{100 * confidence:g} times of 100"

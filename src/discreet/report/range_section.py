@@ -80,7 +80,7 @@ def summary(release: AnyRanges, plan: RangePlan | GridPlan, *, file: str) -> dic
     domain = release.grid if isinstance(release, ChargedGridRelease) else release.domain
     return {
         "title": release.title,
-        "question": release.question,
+        "question": release.query_text,
         "domain": str(domain),
         "cells": domain.size,
         "structure": release.strategy.describe(),
@@ -118,7 +118,7 @@ class GridSection:
             f"further cost: <code>discreet ranges {escape(self.file)} {asked}</code>. Some of "
             "them:</p>\n"
             f"{example_table(self.examples())}\n"
-            f"<p>Asked: {escape(release.question)}. Cost: {escape(worth(release.guarantee))}. Low "
+            f"<p>Asked: {escape(release.query_text)}. Cost: {escape(worth(release.guarantee))}. Low "
             "and high hold the value without noise with probability at least 95%, each by itself."
             f"</p>\n{ranked(self.plan)}\n"
             f"<p><code>{escape(release.mechanism)}</code></p></section>"
@@ -227,7 +227,7 @@ def section(one: RangeSection) -> str:
         f"<p>Any range can be answered from <code>{escape(one.file)}</code>, at no further cost: "
         f"<code>discreet ranges {escape(one.file)} FIRST LAST</code>. Some of them:</p>\n"
         f"{example_table(examples(one))}\n"
-        f"<p>Asked: {escape(release.question)}. Cost: {escape(worth(release.guarantee))}. Low and "
+        f"<p>Asked: {escape(release.query_text)}. Cost: {escape(worth(release.guarantee))}. Low and "
         "high hold the value without noise with probability at least 95%, each by itself; the band "
         "holds all totals at once.</p>\n"
         f"{against_length(one.plan).svg()}\n{ranked(one.plan)}\n"
@@ -235,17 +235,17 @@ def section(one: RangeSection) -> str:
     )
 
 
-def cumulative(release: ChargedRangeRelease, *, level: float = 0.95) -> LinePanel:
+def cumulative(release: ChargedRangeRelease, *, confidence: float = 0.95) -> LinePanel:
     """How many there are up to each cell, with a band that holds all of it."""
-    curve = release.cdf(level=level)
+    curve = release.cdf(confidence=confidence)
     places = np.unique(np.linspace(0, release.domain.size - 1, _POINTS).astype(np.int64))
     x = places.astype(float).tolist()
     return LinePanel(
         lines=[ChartCurve(label="up to here", x=x, y=curve.values[places].tolist())],
-        x=ChartAxis(label=release.question, words=lambda tick: _tick(release, tick)),
+        x=ChartAxis(label=release.query_text, words=lambda tick: _tick(release, tick)),
         y=ChartAxis(label="rows up to here"),
         title=f"{cut(release.title, 60)} ({worth(release.guarantee)})",
-        note=f"The band holds all of the curve without noise {100 * level:g} times of 100.",
+        note=f"The band holds all of the curve without noise {100 * confidence:g} times of 100.",
         band=ChartBand(x=x, low=curve.low[places].tolist(), high=curve.high[places].tolist()),
     )
 

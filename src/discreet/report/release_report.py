@@ -58,7 +58,7 @@ def as_html(report: ReleaseReport) -> str:
     first = [*all_of_it, *(one.release for one in report.ranges)][0]
     body = _BODY.substitute(
         promise=escape(plainly(report.guarantee, delta=report.delta)),
-        protects=escape(first.protects[:1].upper() + first.protects[1:]),
+        protects=escape(first.privacy_statement[:1].upper() + first.privacy_statement[1:]),
         account=escape(report.account),
         sections="\n".join(
             [*map(_section, report.releases), *(one.section() for one in report.ranges)]
@@ -114,26 +114,29 @@ def _section(release: Release) -> str:
     rows = release.rows()
     numbers = ("value", "low", "high", "std")
     shown = table(
-        (*release.names, *numbers),
+        (*release.key_columns, *numbers),
         (
-            [*(str(row[name]) for name in release.names), *(_number(row[name]) for name in numbers)]
+            [
+                *(str(row[name]) for name in release.key_columns),
+                *(_number(row[name]) for name in numbers),
+            ]
             for row in rows[:_MOST_ROWS]
         ),
-        words=len(release.names),
+        words=len(release.key_columns),
     )
     more = (
         "" if len(rows) <= _MOST_ROWS else f"<p>{len(rows) - _MOST_ROWS} more are in the CSV.</p>"
     )
     return (
         f"<section><h2>{escape(release.title)}</h2>\n{picture(release)}\n"
-        f"{shown}{more}<p>Asked: {escape(release.question)}. Cost: "
+        f"{shown}{more}<p>Asked: {escape(release.query_text)}. Cost: "
         f"{escape(worth(release.guarantee))}. {_promise(release)}</p>"
         f"<p><code>{escape(release.mechanism)}</code></p></section>"
     )
 
 
 def _promise(release: Release) -> str:
-    if release.answer is None or release.answer.has_interval:
+    if release._noisy is None or release._answer.has_interval:
         return "Low and high hold the value without noise with probability at least 95%."
     return "The values were chosen by their rank, so there is no interval."
 

@@ -207,7 +207,7 @@ def _leakage(text: str) -> LeakageInfo:
         std=std,
         delta=delta,
         target=None if target is None else float(check.positive("target", target)),
-        known=known,
+        attacker_knows=known,
     )
     labels = tuple(str(i) for i in range(1, times + 1))
     told = SeriesPage(report=report, title="What a series leaks", times=labels, model=model)
@@ -245,8 +245,8 @@ def _count(given: Mapping[str, Any], name: str, most: int) -> int:
 def personal(ledger: Ledger) -> tuple[PersonalBudgetsInfo, ...]:
     """How the spent budgets of each crowd are distributed: for those who hold the data."""
     shown = []
-    for name in ledger.crowds():
-        crowd = ledger.crowd(name)
+    for name in ledger.all_personal_budgets():
+        crowd = ledger.personal_budgets(name)
         spent, levels = crowd.spent(), crowd.levels
         found = []
         for level in crowd.limits:

@@ -36,7 +36,16 @@ _RATES = {
     "connections": 500,
 }
 _TABLE = (
-    *("name", "title", "description", "columns", "account", "limit", "analyst_limit", "rows"),
+    *(
+        "name",
+        "title",
+        "description",
+        "columns",
+        "account",
+        "limit",
+        "analyst_limit",
+        "expected_rows",
+    ),
     *declared.TABLE,
 )
 NAME_LENGTH = 64
@@ -73,9 +82,9 @@ class TableConfig:
     limit: Guarantee
     analyst_limit: Guarantee | None
     """What an analyst's account gets, unless the owner says otherwise."""
-    rows: int | None
+    expected_rows: int | None
     """A public guess of the number of rows, for forecasts."""
-    currency: Literal["epsilon", "rho"] = "epsilon"
+    measure: Literal["epsilon", "rho"] = "epsilon"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -198,8 +207,10 @@ def _table(number: int, given: object, folder: Path) -> TableConfig:
             account=str(one.get("account", name)),
             limit=limit,
             analyst_limit=None if own is None else declared.limit(own, setting.relation),
-            rows=None if "rows" not in one else check.count("rows", one["rows"]),
-            currency="rho" if {"rho", "mu"} & set(allowance or ()) else "epsilon",
+            expected_rows=None
+            if "expected_rows" not in one
+            else check.count("expected_rows", one["expected_rows"]),
+            measure="rho" if {"rho", "mu"} & set(allowance or ()) else "epsilon",
         )
     except InvalidArgument as error:
         raise InvalidArgument(f"{where}: {error}") from None

@@ -31,7 +31,7 @@ _ASKED = (
         "name": "Mean visits to a physician by year",
         "of": "visits",
         "by": ["year"],
-        "rows": 4000,
+        "expected_rows": 4000,
         "epsilon": 0.2,
     },
 )
@@ -47,18 +47,18 @@ name = "health"
 title = "Health care in six places"
 description = "20,190 person-years of 5,912 people in a study of health insurance."
 source = "health.parquet"
-unit = "person"                   # who is protected: a person with all years together
-rows_per_unit = 5
-rows = 20_000                     # public, for forecasts
+privacy_unit = "person"                   # who is protected: a person with all years together
+max_rows_per_unit = 5
+expected_rows = 20_000                     # public, for forecasts
 account = "health study"
 limit = {{ epsilon = 6, delta = 1e-6 }}
 analyst_limit = {{ epsilon = 2, delta = 1e-6 }}
 
 [table.columns]                   # declared, never read from the data
-year = {{ kind = "category", levels = [1, 2, 3, 4, 5], other = false }}
-site = {{ kind = "category", levels = [1, 2, 3, 4, 5, 6], other = false }}
-sex = {{ kind = "category", levels = ["female", "male"], other = false }}
-health = {{ kind = "category", levels = ["excellent", "good", "fair", "poor"], other = false }}
+year = {{ kind = "category", categories = [1, 2, 3, 4, 5], include_other = false }}
+site = {{ kind = "category", categories = [1, 2, 3, 4, 5, 6], include_other = false }}
+sex = {{ kind = "category", categories = ["female", "male"], include_other = false }}
+health = {{ kind = "category", categories = ["excellent", "good", "fair", "poor"], include_other = false }}
 age = {{ kind = "integer", lower = 0, upper = 64 }}
 income = {{ kind = "integer", lower = 0, upper = 25_000 }}
 visits = {{ kind = "integer", lower = 0, upper = 20 }}
@@ -67,8 +67,8 @@ spending = {{ kind = "real", lower = 0, upper = 1_000, grid = 0.25 }}
 
 [table.columns.plan]
 kind = "category"
-levels = ["free", "25 percent", "50 percent", "95 percent", "deductible"]
-other = false
+categories = ["free", "25 percent", "50 percent", "95 percent", "deductible"]
+include_other = false
 """
 
 
@@ -122,12 +122,12 @@ def _crowd(service: Service) -> None:
     """Consents of people who do not exist, to show what personal budgets look like."""
     random = np.random.default_rng(2026)
     menu = {"strict": zcdp(0.01), "usual": zcdp(0.1), "generous": zcdp(0.5)}
-    crowd = service.ledger_book.crowd(
+    crowd = service.ledger_book.personal_budgets(
         _CROWD,
         limits=menu,
         members=[f"person {i}" for i in range(1, _MEMBERS + 1)],
-        levels=random.choice(list(menu), size=_MEMBERS, p=[0.2, 0.5, 0.3]),
+        privacy_levels=random.choice(list(menu), size=_MEMBERS, p=[0.2, 0.5, 0.3]),
     )
     for number in range(1, 9):
         cost = random.gamma(2.0, 0.008, size=_MEMBERS)
-        crowd.admit(cost, label=f"made-up query {number}")
+        crowd.charge_eligible(cost, label=f"made-up query {number}")

@@ -101,9 +101,9 @@ def check_amounts(found: ReleaseSpec) -> None:
 
 
 def _groups(query: Query, setting: TableSpec) -> int:
-    each = query.bins or _BINS if query.levels else 1
+    each = query.bins or _BINS if query.q else 1
     if query.keys is not None:
-        return each * (len(query.keys) + query.rest)
+        return each * (len(query.keys) + query.include_other)
     return each * math.prod(_width(one, setting) for one in query.by.values())
 
 
@@ -209,7 +209,7 @@ def _designed(table: TableConfig, text: str, *, patient: bool) -> tuple[PricedRe
     check_searches(heavy)
     with _TURNS.taken(patient=patient) if heavy else nullcontext(), understood("statistics"):
         cells = check_sizes(given, table.setting)
-        found = asked(given, setting=table.setting, limit={table.currency: 1})
+        found = asked(given, setting=table.setting, limit={table.measure: 1})
         check_amounts(found)
         return PricedRequest(text=text, asked=found, work=found.work()), cells
 
@@ -223,7 +223,7 @@ def warm(table: TableConfig) -> None:
 
 def check_price(asked_for: PricedRequest, account: Account) -> None:
     """Refuse what an account cannot count or pay, before anything is queued."""
-    if not account.affords(asked_for.guarantee):
+    if not account.can_afford(asked_for.guarantee):
         raise BudgetExceeded(
             f"Account {account.name!r} or the account of its table has too little left for this: "
             f"{worth_of(asked_for)}; nothing was spent."
@@ -262,7 +262,7 @@ def plan(
         share=_share(cost, standing.limit),
         budget=shown,
         after=None if shown is None or cost is None else _after(shown, cost),
-        affordable=account is not None and account.affords(asked_for.guarantee),
+        affordable=account is not None and account.can_afford(asked_for.guarantee),
         level=LEVEL,
     )
 
@@ -318,10 +318,10 @@ def _statistic(
     if planned is None:  # pragma: no cover - there is a question, so there is a design
         raise InvalidArgument("statistics: there is no question.")
     asked_for = planned.questions[index]
-    rows = one.rows
-    if rows is None and table.rows is not None:  # a guess: groups that are alike
-        rows = max(1, table.rows // max(1, len(asked_for.keys)))
-    error = forecast(asked_for, rows=rows, level=LEVEL)
+    rows = one.expected_rows
+    if rows is None and table.expected_rows is not None:  # a guess: groups that are alike
+        rows = max(1, table.expected_rows // max(1, len(asked_for.keys)))
+    error = forecast(asked_for, expected_rows=rows, confidence=LEVEL)
     return StatisticPlanInfo(
         name=asked_for.query.title,
         asked=asked_for.query.text,
@@ -330,8 +330,8 @@ def _statistic(
         groups=error.groups,
         std=_finite(error.std),
         width=_finite(error.width),
-        level=error.level,
-        rows=error.rows,
+        level=error.confidence,
+        rows=error.expected_rows,
         step=error.step,
         mechanism=planned.words(asked_for),
         target=None if one.within is None else float(one.within),
@@ -340,9 +340,11 @@ def _statistic(
     )
 
 
-def _one(setting: TableSpec, query: Query, price: QueryBudget, rows: int | None) -> ErrorForecast:
+def _one(
+    setting: TableSpec, query: Query, price: QueryBudget, expected_rows: int | None
+) -> ErrorForecast:
     made: ReleasePlan = design([query], setting=setting, budget=price)
-    return forecast(made.questions[0], rows=rows, level=LEVEL)
+    return forecast(made.questions[0], expected_rows=expected_rows, confidence=LEVEL)
 
 
 def _settled(work: ReleaseBatch, index: int) -> str | None:
@@ -351,7 +353,7 @@ def _settled(work: ReleaseBatch, index: int) -> str | None:
 
 
 def _alternatives(
-    setting: TableSpec, one: StatisticSpec, settled: str | None, rows: int | None
+    setting: TableSpec, one: StatisticSpec, settled: str | None, expected_rows: int | None
 ) -> tuple[AlternativeInfo, ...]:
     """The same question with other noise, and quantiles by other methods, at the same price."""
     price = one.budget
@@ -363,7 +365,7 @@ def _alternatives(
             ("Laplace noise", one.query, QueryBudget(epsilon=price.epsilon), price.delta is None),
             (f"Gaussian noise, delta {float(delta):g}", one.query, normal, price.delta is not None),
         ]
-    if one.query.levels:
+    if one.query.q:
         ways = [
             (f"by {method}", replace(one.query, method=method, bins=None), price, method == settled)
             for method in ("tree", "exponential")
@@ -371,7 +373,7 @@ def _alternatives(
     found = []
     for name, query, amount_of, chosen in ways:
         with suppress(PrivacyError):  # not every question can be answered in every way
-            error = _one(setting, query, _quick(amount_of), rows)
+            error = _one(setting, query, _quick(amount_of), expected_rows)
             std, width = _finite(error.std), _finite(error.width)
             found.append(AlternativeInfo(name=name, std=std, width=width, chosen=chosen))
     return tuple(found)
@@ -386,7 +388,7 @@ def _quick(price: QueryBudget) -> QueryBudget:
 
 
 @lru_cache(maxsize=512)
-def _curve(named: _NamedQuery, text: str, rows: int | None) -> tuple[ErrorPoint, ...]:
+def _curve(named: _NamedQuery, text: str, expected_rows: int | None) -> tuple[ErrorPoint, ...]:
     """The error of one statistic at amounts that do not depend on the one that is asked for."""
     table = named.table
     given = json.loads(text)
@@ -397,7 +399,7 @@ def _curve(named: _NamedQuery, text: str, rows: int | None) -> tuple[ErrorPoint,
     for at in _CURVE:
         price = QueryBudget(rho=at**2) if currency == "rho" else budget(epsilon=at, delta=delta)
         with suppress(PrivacyError):
-            error = _one(table.setting, one.query, _quick(price), rows)
+            error = _one(table.setting, one.query, _quick(price), expected_rows)
             x = float(price.rho if price.rho is not None else at)
             points.append(ErrorPoint(amount=x, std=_finite(error.std), width=_finite(error.width)))
     return tuple(points)

@@ -31,9 +31,9 @@ class TableOpener:
             source = self._sources.get(config.name)
             if source is None:
                 made = _opened(config, account)
-                self._sources[config.name] = made.source
+                self._sources[config.name] = made._source
                 return made
-        return Table(source=source, setting=config.setting, account=account)
+        return Table(_source=source, spec=config.setting, account=account)
 
 
 def _opened(config: TableConfig, account: Account) -> Table:
@@ -41,10 +41,10 @@ def _opened(config: TableConfig, account: Account) -> Table:
     return table(
         config.source,
         columns=setting.schema,
-        unit=setting.unit,
-        rows_per_unit=setting.limits.rows_per_unit,
-        groups_per_unit=setting.limits.groups_per_unit,
-        rows_per_unit_and_group=setting.limits.rows_per_unit_and_group,
+        privacy_unit=setting.privacy_unit,
+        max_rows_per_unit=setting.limits.max_rows_per_unit,
+        max_groups_per_unit=setting.limits.max_groups_per_unit,
+        max_rows_per_unit_per_group=setting.limits.max_rows_per_unit_per_group,
         account=account,
         relation=setting.relation,
         delimiter=config.delimiter,
@@ -64,13 +64,13 @@ def shown(config: TableConfig, *, own: BudgetInfo | None, whole: BudgetInfo) -> 
         name=config.name,
         title=config.title,
         description=config.description,
-        unit=config.setting.unit,
+        unit=config.setting.privacy_unit,
         relation=cast("Literal['add_remove', 'replace_one']", names[config.setting.relation]),
         protects=protection(config.setting),
-        rows_per_unit=limits.rows_per_unit,
-        groups_per_unit=limits.groups_per_unit,
-        rows_per_unit_and_group=limits.rows_per_unit_and_group,
-        rows=config.rows,
+        rows_per_unit=limits.max_rows_per_unit,
+        groups_per_unit=limits.max_groups_per_unit,
+        rows_per_unit_and_group=limits.max_rows_per_unit_per_group,
+        rows=config.expected_rows,
         columns=tuple(_column(name, one) for name, one in config.setting.schema.items()),
         budget=own,
         table_budget=whole,

@@ -60,15 +60,15 @@ def _statistic(query: Query) -> dict[str, Any]:
     found: dict[str, Any] = {"kind": query.kind}
     if query.value is not None:
         found["of"] = _sent(query.value)
-    if query.other is not None:
-        found["of"] = [found["of"], _sent(query.other)]
+    if query.second_value is not None:
+        found["of"] = [found["of"], _sent(query.second_value)]
     if query.by:
         found["by"] = [{"column": name, **_sent(one)} for name, one in query.by.items()]
     if query.keys is not None:
         values = [[written.write_label(part) for part in key] for key in query.keys]
-        found["keys"] = {"values": values, "other": query.rest}
+        found["keys"] = {"values": values, "include_other": query.include_other}
     if query.kind == "quantiles":
-        found["levels"] = [written.write_label(q) for q in query.levels]
+        found["q"] = [written.write_label(q) for q in query.q]
     found |= {name: getattr(query, name) for name in ("bins", "method")}
     return {name: one for name, one in found.items() if one is not None}
 
@@ -100,6 +100,6 @@ def _sent(one: Expression) -> dict[str, Any]:
 
 
 def _limits(limits: ContributionLimits) -> dict[str, int]:
-    names = ("rows_per_unit", "groups_per_unit", "rows_per_unit_and_group")
+    names = ("max_rows_per_unit", "max_groups_per_unit", "max_rows_per_unit_per_group")
     found = {name: getattr(limits, name) for name in names}
     return {name: one for name, one in found.items() if one is not None}

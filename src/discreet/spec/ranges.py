@@ -30,7 +30,9 @@ def range_content(one: AnyPlanned, found: BudgetStatus) -> dict[str, Any]:
         "workload": str(plan.workload),
         "shown": shown,
         "structures": errors,
-        "width": plan.candidates[0].width(level=_LEVEL) if isinstance(plan, RangePlan) else None,
+        "width": plan.candidates[0].width(confidence=_LEVEL)
+        if isinstance(plan, RangePlan)
+        else None,
     }
 
 

@@ -78,7 +78,7 @@ class BudgetStatus:
     def affords(self, cost: Guarantee) -> bool:
         """Whether the cost would be granted now."""
         if self.account is not None:
-            return self.account.affords(cost)
+            return self.account.can_afford(cost)
         rule = rule_for(self.limit)
         return rule.allows(rule.price(cost.event), rule.mode(cost.event))
 

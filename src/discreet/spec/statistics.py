@@ -33,8 +33,8 @@ from discreet.tables.range_release import AnyPlanned
 
 _AMOUNTS = ("epsilon", "delta", "rho")
 _ASKED = ("workload", "bins", "edges", "name")
-_LIMITS = ("rows_per_unit", "groups_per_unit", "rows_per_unit_and_group")
-KNOWN = ("kind", "of", "where", "rows", "within", *_ASKED, *_LIMITS, *_AMOUNTS)
+_LIMITS = ("max_rows_per_unit", "max_groups_per_unit", "max_rows_per_unit_per_group")
+KNOWN = ("kind", "of", "where", "expected_rows", "within", *_ASKED, *_LIMITS, *_AMOUNTS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,14 +46,18 @@ class RangeStatistic:
 
     query: RangeQuery | GridQuery
     budget: QueryBudget
-    rows: int | None
+    expected_rows: int | None
     within: Fraction | None = None
 
     def planned(self, setting: TableSpec) -> AnyPlanned:
         """The structures that could be released, best first."""
         if isinstance(self.query, GridQuery):
-            return planned_grid(self.query, setting=setting, budget=self.budget, rows=self.rows)
-        return planned(self.query, setting=setting, budget=self.budget, rows=self.rows)
+            return planned_grid(
+                self.query, setting=setting, budget=self.budget, expected_rows=self.expected_rows
+            )
+        return planned(
+            self.query, setting=setting, budget=self.budget, expected_rows=self.expected_rows
+        )
 
 
 def is_ranges(given: object) -> bool:
@@ -62,7 +66,7 @@ def is_ranges(given: object) -> bool:
 
 
 def range_statistic(
-    given: Mapping[str, Any], *, where: Expression | None, setting: TableSpec, currency: Currency
+    given: Mapping[str, Any], *, where: Expression | None, setting: TableSpec, measure: Currency
 ) -> RangeStatistic:
     """One column gives ranges, a list of columns gives rectangles.
 
@@ -73,26 +77,28 @@ def range_statistic(
     more = {name: given[name] for name in _ASKED if name in given}
     more |= {name: sent.labels(more[name]) for name in ("edges", "workload") if name in more}
     limits = ContributionLimits(**{name: given.get(name) for name in _LIMITS})
-    rows, within = given.get("rows"), sent.label(given.get("within"))
+    rows, within = given.get("expected_rows"), sent.label(given.get("within"))
     amounts = {name: sent.label(given.get(name)) for name in _AMOUNTS}
     if isinstance(of, list):
         if within is not None:
             raise InvalidArgument("within is for ranges of one column: state an amount.")
         asked = rectangles(of, where=where, limits=limits, **more)
-        return RangeStatistic(query=asked, budget=budget(**amounts), rows=rows)
+        return RangeStatistic(query=asked, budget=budget(**amounts), expected_rows=rows)
     query = ranges(of, where=where, limits=limits, **more)
     wanted = None if within is None else check.positive("within", within)
     if wanted is None or amounts["epsilon"] is not None or amounts["rho"] is not None:
-        return RangeStatistic(query=query, budget=budget(**amounts), rows=rows, within=wanted)
+        return RangeStatistic(
+            query=query, budget=budget(**amounts), expected_rows=rows, within=wanted
+        )
     delta = amounts["delta"]
     found = range_amount_for(
         query,
         setting=setting,
         within=wanted,
-        currency=currency if delta is None else "epsilon",
+        measure=measure if delta is None else "epsilon",
         delta=delta,
     )
-    return RangeStatistic(query=query, budget=found, rows=rows, within=wanted)
+    return RangeStatistic(query=query, budget=found, expected_rows=rows, within=wanted)
 
 
 # ── Asked ────────────────────────────────────────────────────────────────────────────────────────
@@ -109,12 +115,12 @@ _TESTS: Mapping[str, Callable[[Expression, Any], Expression]] = {
 }
 _SUMS = ("sum", "mean", "variance", "covariance")
 _KINDS = ("count", "units", "histogram", *_SUMS, "median", "quantiles", "ranges")
-_RANKS = ("levels", "bins", "method")
-_ROWS = ("by", "keys", "edges", "where", "rows")
-_ASKED_asked = ("name", "kind", "of", *_ROWS, *_RANKS, *LIMITS, "within", "weight", *_AMOUNTS)
+_RANKS = ("q", "bins", "method")
+_ROWS = ("by", "keys", "edges", "where", "expected_rows")
+_STATISTIC = ("name", "kind", "of", *_ROWS, *_RANKS, *LIMITS, "within", "weight", *_AMOUNTS)
 _OWN: Mapping[str, tuple[str, ...]] = {
     "edges": ("histogram",),
-    "levels": ("quantiles",),
+    "q": ("quantiles",),
     "bins": ("median", "quantiles"),
     "method": ("median", "quantiles"),
 }
@@ -131,7 +137,7 @@ class StatisticSpec:
 
     query: Query
     budget: QueryBudget
-    rows: int | None
+    expected_rows: int | None
     within: Fraction | None = None
     found: bool = False
     weight: Fraction | None = None
@@ -236,17 +242,19 @@ def _statistic(
     limit: object,
 ) -> StatisticSpec:
     where = f"statistic {number}"
-    known(where, given, _ASKED_asked)
+    given = known(where, given, _STATISTIC)
     try:
-        query = _query(given, folder).limited(**{name: given.get(name) for name in LIMITS})
-        within, rows = sent.label(given.get("within")), given.get("rows")
+        query = _query(given, folder).limit_contributions(
+            **{name: given.get(name) for name in LIMITS}
+        )
+        within, rows = sent.label(given.get("within")), given.get("expected_rows")
         wanted = None if within is None else check.positive("within", within)
         if wanted is None or given.get("epsilon") is not None or given.get("rho") is not None:
             weight = sent.label(given.get("weight"))
             return StatisticSpec(
                 query=query,
                 budget=_budget(given),
-                rows=rows,
+                expected_rows=rows,
                 within=wanted,
                 weight=None if weight is None else check.positive("weight", weight),
             )
@@ -255,7 +263,7 @@ def _statistic(
         kind = _budget({"epsilon": 1, "delta": given.get("delta")})
         if _concentrated(limit) and kind.delta is None:
             kind = budget(rho=1)
-        found = StatisticSpec(query=query, budget=kind, rows=rows, found=True)
+        found = StatisticSpec(query=query, budget=kind, expected_rows=rows, found=True)
         return _targeted(found, wanted, setting=setting)
     except (PrivacyError, TypeError) as error:
         raise InvalidArgument(f"{where}: {error}") from None
@@ -269,13 +277,13 @@ def _concentrated(limit: object) -> bool:
 def _ranges(
     number: int, given: Mapping[str, Any], *, setting: Setting_asked, limit: object
 ) -> RangeStatistic:
-    known(f"statistic {number}", given, KNOWN)
+    given = known(f"statistic {number}", given, KNOWN)
     try:
         return range_statistic(
             given,
             where=_condition(given.get("where")),
             setting=setting,
-            currency="rho" if _concentrated(limit) else "epsilon",
+            measure="rho" if _concentrated(limit) else "epsilon",
         )
     except (PrivacyError, TypeError) as error:
         raise InvalidArgument(f"statistic {number}: {error}") from None
@@ -287,8 +295,8 @@ def _targeted(one: StatisticSpec, within: Fraction, *, setting: Setting_asked) -
         one.query,
         setting=setting,
         within=within,
-        rows=one.rows,
-        currency="epsilon" if one.budget.rho is None else "rho",
+        expected_rows=one.expected_rows,
+        measure="epsilon" if one.budget.rho is None else "rho",
         delta=one.budget.delta,
     )
     return replace(one, budget=found, within=within)
@@ -317,7 +325,7 @@ def _query(given: Mapping[str, Any], folder: Path | None) -> Query:
     if (kind == "covariance") != (len(pair) == 2):
         raise InvalidArgument('a covariance takes of = ["one", "other"], the rest one column.')
     ranks: dict[str, Any] = {name: given.get(name) for name in ("bins", "method")}
-    levels = sent.labels(given.get("levels", []))
+    ranks_of = sent.labels(given.get("q", []))
     made: dict[object, Callable[[], Query]] = {
         "count": lambda: ask.count(**more),
         "units": lambda: ask.count_units(**more),
@@ -326,7 +334,7 @@ def _query(given: Mapping[str, Any], folder: Path | None) -> Query:
         "variance": lambda: ask.variance(of, **more),
         "covariance": lambda: ask.covariance(*pair, **more),
         "median": lambda: ask.median(of, **ranks, **more),
-        "quantiles": lambda: ask.quantiles(of, levels, **ranks, **more),
+        "quantiles": lambda: ask.quantiles(of, ranks_of, **ranks, **more),
     }
     return made[kind]()
 
@@ -336,15 +344,15 @@ def _keys(given: object, folder: Path | None) -> KeySet | None:
     if given is None:
         return None
     settings = {"values": given} if isinstance(given, list) else given
-    found = known("keys", settings, ("values", "file", "columns", "other"))
-    other = found.get("other", False)
+    found = known("keys", settings, ("values", "file", "columns", "include_other"))
+    other = found.get("include_other", False)
     if "file" in found:
         if folder is None:
             raise InvalidArgument("keys: a file cannot be named here; list the values.")
         path = folder / text(found, "keys", "file")
-        return ask.keys(path, columns=found.get("columns", ()), other=other)
+        return ask.keys(path, columns=found.get("columns", ()), include_other=other)
     values = sent.labels(found.get("values", []))
-    return ask.keys([tuple(k) if isinstance(k, list) else k for k in values], other=other)
+    return ask.keys([tuple(k) if isinstance(k, list) else k for k in values], include_other=other)
 
 
 def _groups(given: object) -> dict[str, Expression]:

@@ -24,8 +24,19 @@ _COLUMNS: Mapping[str, Callable[..., ColumnSpec]] = {
     "boolean": schema.boolean,
     "text": schema.text,
 }
-LIMITS = ("rows_per_unit", "groups_per_unit", "rows_per_unit_and_group")
-TABLE = ("source", "delimiter", "engine", "spark", "unit", "relation", *LIMITS)
+LIMITS = ("max_rows_per_unit", "max_groups_per_unit", "max_rows_per_unit_per_group")
+_WORDS_OF_0_1: Mapping[str, tuple[str, ...]] = {
+    "unit": ("privacy_unit",),
+    "rows_per_unit": ("max_rows_per_unit",),
+    "groups_per_unit": ("max_groups_per_unit",),
+    "rows_per_unit_and_group": ("max_rows_per_unit_per_group",),
+    "levels": ("q", "categories"),
+    "other": ("include_other",),
+    "rows": ("expected_rows",),
+    "grid": ("granularity",),
+}
+"""What settings were called in version 0.1: jobs and files that were written then still load."""
+TABLE = ("source", "delimiter", "engine", "spark", "privacy_unit", "relation", *LIMITS)
 
 
 def read(path: Path, sections: Sequence[str]) -> Mapping[str, Any]:
@@ -46,7 +57,7 @@ def setting(table: Mapping[str, Any], columns: object) -> TableSpec:
         raise InvalidArgument("columns: must be a table of settings.")
     return TableSpec(
         schema={name: _column(name, one) for name, one in given.items()},
-        unit=table.get("unit"),
+        privacy_unit=table.get("privacy_unit"),
         limits=ContributionLimits(**{name: table.get(name) for name in LIMITS}),
         relation=_relation(table.get("relation", "add_remove")),
     )
@@ -58,7 +69,7 @@ def _column(name: str, given: object) -> ColumnSpec:
     if make is None:
         raise InvalidArgument(f"columns.{name}: kind must be one of {', '.join(_COLUMNS)}.")
     settings = signature(make).parameters
-    known(f"columns.{name}", arguments, ("kind", *settings))
+    arguments = dict(known(f"columns.{name}", arguments, ("kind", *settings)))
     needed = [n for n, one in settings.items() if one.default is one.empty and n not in arguments]
     if needed:
         raise InvalidArgument(f"columns.{name}: {' and '.join(needed)} must be given.")
@@ -116,13 +127,22 @@ def section(content: Mapping[str, Any], name: str, allowed: Sequence[str]) -> Ma
 
 
 def known(where: str, given: object, allowed: Sequence[str]) -> Mapping[str, Any]:
-    """A table of settings, none of which is unknown."""
+    """A table of settings, none of which is unknown; names of version 0.1 become today's."""
     if not isinstance(given, Mapping):
         raise InvalidArgument(f"{where}: must be a table of settings.")
+    given = {_today(name, given, allowed): one for name, one in given.items()}
     unknown = sorted(str(name) for name in set(given) - set(allowed))
     if unknown:
         raise InvalidArgument(f"{where}: unknown {unknown}; known are {', '.join(allowed)}.")
     return given
+
+
+def _today(name: Any, given: Mapping[Any, Any], allowed: Sequence[str]) -> Any:
+    """What a setting is called here; both names at once stay, and the old one is refused."""
+    if name in allowed:
+        return name
+    new = [one for one in _WORDS_OF_0_1.get(name, ()) if one in allowed and one not in given]
+    return new[0] if new else name
 
 
 def text(section: Mapping[str, Any], where: str, name: str) -> str:

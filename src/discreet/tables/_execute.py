@@ -62,7 +62,7 @@ def carry_out(
     work: ReleaseBatch,
     *,
     label: str | None,
-    bits: RandomSource,
+    rng: RandomSource,
     progress: Callable[[str], None] = lambda _: None,
 ) -> tuple[tuple[Release, ...], tuple[AnyRanges, ...]]:
     """Reserve, read, add noise. Bits that are not private are refused by the account.
@@ -78,8 +78,8 @@ def carry_out(
         raise InvalidArgument(f"label must be text, got {type(label).__name__}.")
     progress("reserving the budget")
     words = label or "; ".join(work.titles)
-    with reserved(table.account, work.guarantee, label=words, bits=bits) as held:
-        return _answered(table, work, held.receipt, bits=bits, progress=progress)
+    with reserved(table.account, work.guarantee, label=words, rng=rng) as held:
+        return _answered(table, work, held.receipt, rng=rng, progress=progress)
 
 
 def hold(table: OpenTable, work: ReleaseBatch, *, label: str, request_id: str) -> Reservation:
@@ -89,7 +89,7 @@ def hold(table: OpenTable, work: ReleaseBatch, *, label: str, request_id: str) -
     """
     _check(table, work)
     return reserved(
-        table.account, work.guarantee, label=label, bits=system_rng(), request_id=request_id
+        table.account, work.guarantee, label=label, rng=system_rng(), request_id=request_id
     )
 
 
@@ -111,7 +111,7 @@ def answer_held(
     """
     if held.account is not table.account or held.receipt.guarantee != work.guarantee:
         raise InvalidArgument("held must be the reservation of this work, by this table's account.")
-    return _answered(table, work, held.receipt, bits=system_rng(), progress=progress)
+    return _answered(table, work, held.receipt, rng=system_rng(), progress=progress)
 
 
 def _answered(
@@ -119,7 +119,7 @@ def _answered(
     work: ReleaseBatch,
     receipt: Receipt,
     *,
-    bits: RandomSource,
+    rng: RandomSource,
     progress: Callable[[str], None],
 ) -> tuple[tuple[Release, ...], tuple[AnyRanges, ...]]:
     from discreet.data.execute import collect  # noqa: PLC0415 - engines are slow to import
@@ -128,14 +128,14 @@ def _answered(
     for number, plan in enumerate(work.passes, start=1):
         progress(f"reading the data, pass {number} of {len(work.passes)}")
         # A fresh key each time: which rows are kept must not be known or repeated.
-        tables.append(collect(plan, source=table.source, key=fresh_key(bits)))
+        tables.append(collect(plan, source=table._source, key=fresh_key(rng)))
     progress("adding noise")
     asked = 0 if work.design is None else len(work.design.passes)
     noisy: list[tuple[NoisyIntegers, ...]] = []
     if work.design is not None:
-        noisy = work.design.noisy([one.columns for one in tables[:asked]], bits=bits)
+        noisy = work.design.noisy([one.columns for one in tables[:asked]], rng=rng)
     ranges = tuple(
-        charged(one, counts, setting=table.setting, receipt=receipt, bits=bits)
+        charged(one, counts, setting=table.spec, receipt=receipt, rng=rng)
         for one, counts in zip(work.ranges, tables[asked:], strict=True)
     )
     del tables
@@ -147,12 +147,12 @@ def _check(table: OpenTable, work: ReleaseBatch) -> None:
     """Plans for another table, names and types of columns: no row is read."""
     from discreet.data.source import check_source  # noqa: PLC0415 - engines are slow to import
 
-    declared = table.setting
+    declared = table.spec
     for plan in work.passes:
         # Limits may be a question's own: the noise was made for those that the plan enforces.
-        if (plan.unit, plan.schema) != (declared.unit, declared.schema):
+        if (plan.unit, plan.schema) != (declared.privacy_unit, declared.schema):
             raise InvalidArgument("planned must be designed for this table's own setting.")
-        check_source(plan.program(), table.source)
+        check_source(plan.program(), table._source)
     if any(one.relation is not declared.relation for one in work.ranges):
         raise InvalidArgument("planned must be designed for this table's own relation.")
 
@@ -175,15 +175,15 @@ def released(
     return tuple(
         Release(
             title=question.query.title,
-            question=question.query.text,
+            query_text=question.query.text,
             value=value_of(answer),
             guarantee=question.guarantee,
             receipt=receipt,
             mechanism=planned.words(question),
-            protects=protection(
-                replace(table.setting, limits=question.query.limits.over(table.setting.limits))
+            privacy_statement=protection(
+                replace(table.spec, limits=question.query.limits.over(table.spec.limits))
             ),
-            answer=answer,
+            _noisy=answer,
         )
         for question, answer in zip(planned.questions, answers, strict=True)
     )

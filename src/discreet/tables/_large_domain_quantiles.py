@@ -25,49 +25,49 @@ if TYPE_CHECKING:
 class LargeDomainQuantiles:
     """Quantiles to the last digit of the declared values, and how far their ranks may be off."""
 
-    question: str
-    levels: tuple[Fraction, ...]
+    query_text: str
+    q: tuple[Fraction, ...]
     values: tuple[Label, ...]
     rank_width: float
     """With probability 95 % no answer is off by more rows than this in rank."""
     mechanism: str
-    protects: str
+    privacy_statement: str
     guarantee: Guarantee
     receipt: Receipt
 
-    def value(self, level: float) -> Label:
+    def value(self, q: float) -> Label:
         """The answer to one of the levels that were asked."""
-        near = min(self.levels, key=lambda q: abs(float(q) - level))
-        if abs(float(near) - level) > 1e-9:
-            known = ", ".join(f"{float(q):g}" for q in self.levels)
-            raise InvalidArgument(f"level must be one of {known}; got {level}.")
-        return self.values[self.levels.index(near)]
+        near = min(self.q, key=lambda q: abs(float(q) - q))
+        if abs(float(near) - q) > 1e-9:
+            known = ", ".join(f"{float(q):g}" for q in self.q)
+            raise InvalidArgument(f"q must be one of {known}; got {q}.")
+        return self.values[self.q.index(near)]
 
     def to_json(self) -> str:
         """All of it as text."""
         content: dict[str, Any] = {
-            "question": self.question,
+            "question": self.query_text,
             "quantiles": [
                 {"level": str(q), "value": value if isinstance(value, int | float) else str(value)}
-                for q, value in zip(self.levels, self.values, strict=True)
+                for q, value in zip(self.q, self.values, strict=True)
             ],
             "rank_width": self.rank_width,
             "mechanism": self.mechanism,
-            "protects": self.protects,
+            "protects": self.privacy_statement,
             "receipt": receipt_content(self.receipt),
         }
         return json.dumps(content)
 
     def __str__(self) -> str:
-        found = (f"  {float(q):g}: {v}" for q, v in zip(self.levels, self.values, strict=True))
-        head = f"{self.question} ({worth(self.guarantee)}, {self.guarantee.relation.value})"
+        found = (f"  {float(q):g}: {v}" for q, v in zip(self.q, self.values, strict=True))
+        head = f"{self.query_text} ({worth(self.guarantee)}, {self.guarantee.relation.value})"
         return "\n".join([head, *found, f"  ranks within ±{self.rank_width:,.4g} rows (95%)"])
 
     __repr__ = __str__
 
 
 def descend(
-    table: OpenTable, planned: HierarchicalSearch, *, bits: RandomSource
+    table: OpenTable, planned: HierarchicalSearch, *, rng: RandomSource
 ) -> LargeDomainQuantiles:
     """Reserve all of it, then count a level, add noise, and look closer where the quantiles are.
 
@@ -83,19 +83,19 @@ def descend(
     def counts(edges: tuple[int, ...]) -> Ints:
         # A fresh key each time: which rows are kept must not be known or repeated.
         plan = planned.counted(edges)
-        return collect(plan, source=table.source, key=fresh_key(bits)).columns[ROWS]
+        return collect(plan, source=table._source, key=fresh_key(rng)).columns[ROWS]
 
-    check_source(planned.counted((planned.bound.lower + 1,)).program(), table.source)
+    check_source(planned.counted((planned.bound.lower + 1,)).program(), table._source)
     label = planned.query.text
-    with reserved(table.account, planned.guarantee, label=label, bits=bits) as held:
-        values = planned.walk(counts, bits=bits)
+    with reserved(table.account, planned.guarantee, label=label, rng=rng) as held:
+        values = planned.walk(counts, rng=rng)
     return LargeDomainQuantiles(
-        question=label,
-        levels=planned.query.levels,
+        query_text=label,
+        q=planned.query.q,
         values=values,
         rank_width=planned.rank_width(),
         mechanism=f"descent over {len(planned.widths)} levels: {planned.mechanisms[0]!r}",
-        protects=protection(limited(planned.setting, planned.query.limits)),
+        privacy_statement=protection(limited(planned.setting, planned.query.limits)),
         guarantee=planned.guarantee,
         receipt=held.receipt,
     )

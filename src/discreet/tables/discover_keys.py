@@ -30,28 +30,28 @@ if TYPE_CHECKING:
 def selection(
     table: OpenTable,
     *,
-    groups_per_unit: int | None,
+    max_groups_per_unit: int | None,
     minimum: int,
     method: Method | None,
     amount: Mapping[str, Any],
 ) -> PartitionSelection:
     """The noise and the threshold that the amount buys."""
-    unit = table.setting.unit
-    groups = groups_per_unit
+    unit = table.spec.privacy_unit
+    groups = max_groups_per_unit
     if groups is None:
-        groups = table.setting.limits.groups_per_unit or (1 if unit is None else None)
+        groups = table.spec.limits.max_groups_per_unit or (1 if unit is None else None)
     if groups is None:
         raise InvalidArgument(
-            "groups_per_unit must be given: how many keys of one unit count at most."
+            "max_groups_per_unit must be given: how many keys of one unit count at most."
         )
     if "delta" not in amount:
         raise InvalidArgument("delta must be given: the chance that the key of one unit is shown.")
     # Laplace noise has an epsilon, and epsilons add up in every account.
     return partition_selection(
-        groups=check.count("groups_per_unit", groups),
+        groups=check.count("max_groups_per_unit", groups),
         minimum=minimum,
         method=method or (None if "rho" in amount else "laplace"),
-        relation=table.setting.relation,
+        relation=table.spec.relation,
         delta=amount["delta"],
         epsilon=amount.get("epsilon"),
         rho=amount.get("rho"),
@@ -64,7 +64,7 @@ def discover(
     by: By,
     mechanism: PartitionSelection,
     where: Expression | None,
-    bits: RandomSource,
+    rng: RandomSource,
     name: str = "",
 ) -> Release:
     """The keys that enough units have, with noisy counts of units.
@@ -85,17 +85,17 @@ def discover(
 
     query = ask.count_units(where=where, by=by, name=name)
     plan = KeyPlan(
-        schema=table.setting.schema,
+        schema=table.spec.schema,
         by=query.by,
-        groups_per_unit=mechanism.groups,
-        unit=table.setting.unit,
+        max_groups_per_unit=mechanism.groups,
+        unit=table.spec.privacy_unit,
         where=where,
     )
-    check_source(plan.program(), table.source)
+    check_source(plan.program(), table._source)
     title = name or f"keys of {', '.join(query.by)}"
-    with reserved(table.account, mechanism.guarantee, label=title, bits=bits) as held:
-        found = collect_keys(plan, source=table.source, key=fresh_key(bits))
-        places, noisy = mechanism.release(found.units, bits=bits)
+    with reserved(table.account, mechanism.guarantee, label=title, rng=rng) as held:
+        found = collect_keys(plan, source=table._source, key=fresh_key(rng))
+        places, noisy = mechanism.release(found.units, rng=rng)
         shown = tuple(found.keys[place] for place in places)
         del found
     counts = NoisyIntegers(name=SELECTED, values=tuple(noisy.tolist()), noise=mechanism.noise)
@@ -108,19 +108,21 @@ def discover(
     )
     return Release(
         title=title,
-        question=f"keys and {query.text}",
+        query_text=f"keys and {query.text}",
         value=value_of(answer),
         guarantee=mechanism.guarantee,
         receipt=held.receipt,
         mechanism=f"keys: {mechanism!r}",
-        protects=protection(_limited(table.setting, mechanism.groups)),
-        answer=answer,
+        privacy_statement=protection(_limited(table.spec, mechanism.groups)),
+        _noisy=answer,
     )
 
 
 def _limited(setting: TableSpec, groups: int) -> TableSpec:
     """What a discovery uses of a unit: keys, however many rows."""
     limits = (
-        ContributionLimits() if setting.unit is None else ContributionLimits(groups_per_unit=groups)
+        ContributionLimits()
+        if setting.privacy_unit is None
+        else ContributionLimits(max_groups_per_unit=groups)
     )
     return replace(setting, limits=limits)

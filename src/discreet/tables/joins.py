@@ -33,7 +33,7 @@ def join(
     if not isinstance(pairs, Mapping) or len(pairs) != 1:
         raise InvalidArgument("on must be one column, or {column of the table: public column}.")
     ((source, key),) = pairs.items()
-    if source not in table.source.columns:
+    if source not in table._source.columns:
         raise InvalidArgument(f"on={source!r} is no column of the source.")
     declared = check.mapped("columns", columns).values()
     if not columns or not all(isinstance(column, Plain) for column in declared):
@@ -62,29 +62,29 @@ def join_units(table: T, other: OpenTable, *, columns: Iterable[str]) -> T:
 
     if not isinstance(other, type(table)):
         raise InvalidArgument(f"other must be a private table, got {type(other).__name__}.")
-    unit, theirs = table.setting.unit, other.setting.unit
+    unit, theirs = table.spec.privacy_unit, other.spec.privacy_unit
     if unit is None or theirs is None:
         raise InvalidArgument("join_units needs two tables that both name their unit.")
-    if other.setting.relation is not table.setting.relation:
+    if other.spec.relation is not table.spec.relation:
         raise RelationMismatch(
-            f"The tables are under {table.setting.relation!r} and {other.setting.relation!r}."
+            f"The tables are under {table.spec.relation!r} and {other.spec.relation!r}."
         )
     if not _same(table.account, other.account):
         raise InvalidArgument("Both tables must have the same account: it pays for both.")
     names = check.listed("columns", columns)
     attached = {}
     for name in names:
-        column = other.setting.schema.get(name)
+        column = other.spec.schema.get(name)
         if column is None or isinstance(column, TextColumn):
             raise InvalidArgument(f"column {name!r} must be declared in the other table, not open.")
         attached[name] = column
     if not names:
         raise InvalidArgument("columns must name at least one.")
-    kinds = [_textual(one.source.columns.get(u)) for one, u in ((table, unit), (other, theirs))]
+    kinds = [_textual(one._source.columns.get(u)) for one, u in ((table, unit), (other, theirs))]
     if kinds[0] is not kinds[1]:
         raise InvalidArgument("The unit must be text in both sources, or whole numbers in both.")
-    source = JoinedSource(source=table.source, other=other.source, unit=theirs, attached=attached)
-    check_source(one_row_each(source, names), other.source)
+    source = JoinedSource(source=table._source, other=other._source, unit=theirs, attached=attached)
+    check_source(one_row_each(source, names), other._source)
     found = {
         name: LookupColumn(
             source=unit,
@@ -95,15 +95,15 @@ def join_units(table: T, other: OpenTable, *, columns: Iterable[str]) -> T:
         )
         for name, column in attached.items()
     }
-    return replace(_with(table, found), source=source)
+    return replace(_with(table, found), _source=source)
 
 
 def _with(table: T, found: Mapping[str, LookupColumn]) -> T:
-    twice = sorted(set(found) & set(table.setting.schema))
+    twice = sorted(set(found) & set(table.spec.schema))
     if twice:
         raise InvalidArgument(f"columns {twice} are declared already: give them other names.")
-    schema = {**table.setting.schema, **found}
-    return replace(table, setting=replace(table.setting, schema=schema))
+    schema = {**table.spec.schema, **found}
+    return replace(table, spec=replace(table.spec, schema=schema))
 
 
 def _same(a: Account | None, b: Account | None) -> bool:

@@ -54,7 +54,11 @@ if TYPE_CHECKING:
 
 
 def attached(
-    table: OpenTable, column: str, *, crowd: PersonalBudgets | None, levels: PrivacySpecification
+    table: OpenTable,
+    column: str,
+    *,
+    personal_budgets: PersonalBudgets | None,
+    levels: PrivacySpecification,
 ) -> OpenTable:
     """The table in which every unit has one level, the same in all of its rows."""
     from discreet.data.source import (
@@ -63,21 +67,21 @@ def attached(
         SparkSource,
     )
 
-    setting = table.setting
-    unit, schema = setting.unit, setting.schema
-    kind = None if unit is None else table.source.columns.get(unit)
+    setting = table.spec
+    unit, schema = setting.privacy_unit, setting.schema
+    kind = None if unit is None else table._source.columns.get(unit)
     textual = kind in ("text", "object")
-    if crowd is not None:
-        if isinstance(table.source, SparkSource):
+    if personal_budgets is not None:
+        if isinstance(table._source, SparkSource):
             raise Unsupported("Spark would keep who was admitted in its logs; use another engine.")
         plain = category([str(x) for x in levels.levels])
         looked = LookupColumn(source=str(unit), inner=plain, textual=textual, keys=(), codes=())
         changed = {**schema, column: looked}
-        return replace(table, setting=replace(setting, schema=changed))
+        return replace(table, spec=replace(setting, schema=changed))
     held = schema[column]
     if unit is None or (isinstance(held, LookupColumn) and held.source == unit):
         return table
-    if isinstance(table.source, ArrowStreamSource | SparkSource) or isinstance(held, LookupColumn):
+    if isinstance(table._source, ArrowStreamSource | SparkSource) or isinstance(held, LookupColumn):
         raise Unsupported(
             "A unit may have several rows here, and must have one level: put the levels into a "
             "table of people and attach them, table.join_units(people, columns=[...])."
@@ -85,35 +89,37 @@ def attached(
     if not isinstance(held, CategoryColumn):
         raise InvalidArgument(f"{column!r} must be a category.")
     source = JoinedSource(
-        source=table.source, other=table.source, unit=unit, attached={column: held}
+        source=table._source, other=table._source, unit=unit, attached={column: held}
     )
     looked = LookupColumn(source=unit, inner=held, textual=textual, keys=(), codes=())
     changed = {**schema, column: looked}
-    return replace(table, source=source, setting=replace(setting, schema=changed))
+    return replace(table, _source=source, spec=replace(setting, schema=changed))
 
 
 def members_only(
-    opened: OpenTable, column: str, *, crowd: PersonalBudgets, taking: Admitted
+    opened: OpenTable, column: str, *, personal_budgets: PersonalBudgets, taking: Admitted
 ) -> OpenTable:
     """The table in which only the admitted members of a crowd have a level; private."""
-    held = opened.setting.schema[column]
+    held = opened.spec.schema[column]
     if not isinstance(held, LookupColumn) or not isinstance(held.inner, CategoryColumn):
         raise InvalidArgument("The level of a crowd must be looked up by the unit.")
-    places = {str(level): place for place, level in enumerate(held.inner.levels)}
-    members = [name for name, here in zip(crowd.members, taking.tolist(), strict=True) if here]
+    places = {str(level): place for place, level in enumerate(held.inner.categories)}
+    members = [
+        name for name, here in zip(personal_budgets.members, taking.tolist(), strict=True) if here
+    ]
     found = replace(
         held,
         keys=_keys(members, textual=held.textual),
-        codes=tuple(places.get(x, held.missing) for x in crowd.levels[taking].tolist()),
+        codes=tuple(places.get(x, held.missing) for x in personal_budgets.levels[taking].tolist()),
     )
-    schema = {**opened.setting.schema, column: found}
-    return replace(opened, setting=replace(opened.setting, schema=schema))
+    schema = {**opened.spec.schema, column: found}
+    return replace(opened, spec=replace(opened.spec, schema=schema))
 
 
-def check_members(table: OpenTable, crowd: PersonalBudgets) -> None:
+def check_members(table: OpenTable, personal_budgets: PersonalBudgets) -> None:
     """Refuse members that are not one unit each, before anybody pays: no row is read."""
-    kind = table.source.columns.get(table.setting.unit or "")
-    _keys(crowd.members, textual=kind in ("text", "object"))
+    kind = table._source.columns.get(table.spec.privacy_unit or "")
+    _keys(personal_budgets.members, textual=kind in ("text", "object"))
 
 
 def _keys(members: Sequence[str], *, textual: bool) -> tuple[str, ...] | tuple[int, ...]:
@@ -162,9 +168,9 @@ class PersonalizedRelease:
         """The value of the release."""
         return self.release.value
 
-    def interval(self, level: float = _LEVEL) -> tuple[Any, Any]:
+    def interval(self, confidence: float = _LEVEL) -> tuple[Any, Any]:
         """Bounds of the weighted answer without noise."""
-        return self.release.interval(level)
+        return self.release.interval(confidence)
 
     def to_json(self) -> str:
         """The whole of it as text; ``from_json`` reads it back."""
@@ -220,7 +226,7 @@ class PersonalizedTable:
     table: OpenTable
     levels: PrivacySpecification
     column: str
-    crowd: PersonalBudgets | None = field(default=None, repr=False)
+    personal_budgets: PersonalBudgets | None = field(default=None, repr=False)
 
     def count(
         self, *, where: Expression | None = None, by: By = None, keys: Keys = None, **how: Any
@@ -268,17 +274,22 @@ class PersonalizedTable:
         self,
         query: Query,
         *,
-        rows: Mapping[Any, int],
-        differ: Number | None = None,
-        level: float = _LEVEL,
+        expected_rows: Mapping[Any, int],
+        max_difference: Number | None = None,
+        confidence: float = _LEVEL,
     ) -> tuple[WeightingTradeoff, ...]:
         """What each cap would give, best first, from public numbers alone; nothing is read.
 
-        ``rows`` states or guesses how many rows each level has (in a group). ``differ`` bounds how
+        ``expected_rows`` states or guesses how many rows each level has (in a group). ``max_difference`` bounds how
         far the means of two levels are apart, in units of the value.
         """
         found = [
-            trade(self._planned([query], cap), rows=rows, differ=differ, level=level)
+            trade(
+                self._planned([query], cap),
+                expected_rows=expected_rows,
+                max_difference=max_difference,
+                confidence=confidence,
+            )
             for cap in _caps(self.levels, query)
         ]
         # Of equal errors the one without bias.
@@ -288,40 +299,44 @@ class PersonalizedTable:
         self,
         query: Query,
         *,
-        cap: Level | None = None,
-        rows: Mapping[Any, int] | None = None,
-        differ: Number | None = None,
+        max_privacy_level: Level | None = None,
+        expected_rows: Mapping[Any, int] | None = None,
+        max_difference: Number | None = None,
         label: str | None = None,
     ) -> PersonalizedRelease:
         """Answer a question with every person's own budget.
 
-        ``cap`` names the level above which nobody spends; people of stricter levels count for less.
-        With the strictest level everybody counts, and pays, the same. Without ``cap`` it is the one
-        with the smallest error at ``rows`` (see `trades`), or the strictest if no rows are stated.
+        ``max_privacy_level`` names the level above which nobody spends; people of stricter levels count for less.
+        With the strictest level everybody counts, and pays, the same. Without ``max_privacy_level`` it is the one
+        with the smallest error at ``expected_rows`` (see `trades`), or the strictest if no rows are stated.
         """
-        if cap is None:
-            cap = self.levels.levels[0]
-            if rows is not None:
-                cap = self.trades(query, rows=rows, differ=differ)[0].cap
-        return self._run(self._planned([query], cap), label=label, bits=system_rng())
+        if max_privacy_level is None:
+            max_privacy_level = self.levels.levels[0]
+            if expected_rows is not None:
+                max_privacy_level = self.trades(
+                    query, expected_rows=expected_rows, max_difference=max_difference
+                )[0].max_privacy_level
+        return self._run(self._planned([query], max_privacy_level), label=label, rng=system_rng())
 
     def by_level(self, query: Query, *, label: str | None = None) -> dict[Level, Release]:
         """One answer for the people of each level, each with the whole budget of the level."""
-        return self._apart(single(query), label=label, bits=system_rng())
+        return self._apart(single(query), label=label, rng=system_rng())
 
-    def _planned(self, queries: Sequence[Query], cap: Level) -> WeightedPlan:
-        setting = self._opened.setting
-        return weighted(queries, setting=setting, levels=self.levels, cap=cap)
+    def _planned(self, queries: Sequence[Query], max_privacy_level: Level) -> WeightedPlan:
+        setting = self._opened.spec
+        return weighted(
+            queries, setting=setting, levels=self.levels, max_privacy_level=max_privacy_level
+        )
 
     def _run(
-        self, made: WeightedPlan, *, label: str | None, bits: RandomSource
+        self, made: WeightedPlan, *, label: str | None, rng: RandomSource
     ) -> PersonalizedRelease:
         levels = self.levels.levels
         passes = [level_pass(p, column=self.column, levels=levels) for p in made.design.passes]
         words = label or "; ".join(q.query.title for q in made.design.questions)
         plans = [plan for one in passes for plan in one.plans]
-        sums, receipt = self._read(plans, made.guarantee, label=words, bits=bits)
-        noisy = made.design.noisy(made.combined(split_all(passes, sums, levels)), bits=bits)
+        sums, receipt = self._read(plans, made.guarantee, label=words, rng=rng)
+        noisy = made.design.noisy(made.combined(split_all(passes, sums, levels)), rng=rng)
         del sums
         (one,) = released(self.table, made.design, noisy, receipt)
         return PersonalizedRelease(
@@ -330,11 +345,9 @@ class PersonalizedTable:
             weights=made.weights,
         )
 
-    def _apart(
-        self, query: Query, *, label: str | None, bits: RandomSource
-    ) -> dict[Level, Release]:
+    def _apart(self, query: Query, *, label: str | None, rng: RandomSource) -> dict[Level, Release]:
         """Theorem: each level has the guarantee of its own answer; no row is in two of them."""
-        setting = self._opened.setting
+        setting = self._opened.spec
         designs = {
             level: design(
                 [only(query, col(self.column) == level)],
@@ -346,17 +359,17 @@ class PersonalizedTable:
         plans = [plan for made in designs.values() for plan in made.passes]
         cost = personalized({str(level): made.guarantee for level, made in designs.items()})
         words = label or f"{query.title} by level"
-        sums, receipt = self._read(plans, cost, label=words, bits=bits)
+        sums, receipt = self._read(plans, cost, label=words, rng=rng)
         left = iter(sums)
         return {
-            level: self._answer(made, [next(left) for _ in made.passes], receipt, bits=bits)
+            level: self._answer(made, [next(left) for _ in made.passes], receipt, rng=rng)
             for level, made in designs.items()
         }
 
     def _answer(
-        self, made: ReleasePlan, tables: Sequence[Sums], receipt: Receipt, *, bits: RandomSource
+        self, made: ReleasePlan, tables: Sequence[Sums], receipt: Receipt, *, rng: RandomSource
     ) -> Release:
-        (one,) = released(self.table, made, made.noisy(tables, bits=bits), receipt)
+        (one,) = released(self.table, made, made.noisy(tables, rng=rng), receipt)
         return self._told(one, {})
 
     def _read(
@@ -365,7 +378,7 @@ class PersonalizedTable:
         cost: PersonalizedGuarantee,
         *,
         label: str,
-        bits: RandomSource,
+        rng: RandomSource,
     ) -> tuple[list[Sums], Receipt]:
         """Charge everyone who pays, then read the exact sums of each plan: private."""
         from discreet.data.execute import collect  # noqa: PLC0415 - engines are slow to import
@@ -373,35 +386,35 @@ class PersonalizedTable:
 
         opened = self._opened
         for plan in plans:
-            check_source(plan.program(), opened.source)
+            check_source(plan.program(), opened._source)
         with ExitStack() as stack:
             receipt = None
-            if self.crowd is None or self.table.account is not None:
-                held = reserved(self.table.account, cost.worst, label=label, bits=bits)
+            if self.personal_budgets is None or self.table.account is not None:
+                held = reserved(self.table.account, cost.worst, label=label, rng=rng)
                 receipt = stack.enter_context(held).receipt
-            if self.crowd is not None:
-                opened, admitted = self._admitted(opened, cost, label=label, bits=bits)
+            if self.personal_budgets is not None:
+                opened, admitted = self._admitted(opened, cost, label=label, rng=rng)
                 receipt = receipt or admitted
             # One key for all: it also decides which row says what level a unit has.
-            key = fresh_key(bits)
-            schema, source = opened.setting.schema, opened.source
+            key = fresh_key(rng)
+            schema, source = opened.spec.schema, opened._source
             tables = [collect(replace(p, schema=schema), source=source, key=key) for p in plans]
         if receipt is None:
             raise InvalidArgument("account or crowd must be given to release.")
         return [one.columns for one in tables], receipt
 
     def _admitted(
-        self, opened: OpenTable, cost: PersonalizedGuarantee, *, label: str, bits: RandomSource
+        self, opened: OpenTable, cost: PersonalizedGuarantee, *, label: str, rng: RandomSource
     ) -> tuple[OpenTable, Receipt]:
         """The table in which only those have a level who can pay; they are charged now."""
-        crowd = self.crowd
-        if crowd is None or not bits.private:
+        crowd = self.personal_budgets
+        if crowd is None or not rng.private:
             raise NotCertified(
                 "A release from seeded bits is not private and cannot be charged; use system()."
             )
         nothing = Guarantee(events.NOTHING, cost.relation)
         prices = personalized({x: cost[x] if x in cost.names else nothing for x in crowd.limits})
-        admission = crowd.admit(prices, label=label)
+        admission = crowd.charge_eligible(prices, label=label)
         receipt = Receipt(
             account=f"crowd {crowd.name}",
             sequence=admission.sequence,
@@ -411,16 +424,24 @@ class PersonalizedTable:
             time=admission.time,
             request_id=None,
         )
-        return members_only(opened, self.column, crowd=crowd, taking=admission.taking), receipt
+        return members_only(
+            opened, self.column, personal_budgets=crowd, taking=admission.included
+        ), receipt
 
     @property
     def _opened(self) -> OpenTable:
-        return attached(self.table, self.column, crowd=self.crowd, levels=self.levels)
+        return attached(
+            self.table, self.column, personal_budgets=self.personal_budgets, levels=self.levels
+        )
 
     def _told(self, release: Release, weights: Mapping[Level, float]) -> Release:
         """The release with words that say whose answer it is, also when it stands alone."""
-        whose = f"column {self.column}" if self.crowd is None else f"crowd {self.crowd.name!r}"
-        also = "" if self.crowd is None else ", of members who can pay"
+        whose = (
+            f"column {self.column}"
+            if self.personal_budgets is None
+            else f"crowd {self.personal_budgets.name!r}"
+        )
+        also = "" if self.personal_budgets is None else ", of members who can pay"
         title = release.title + also
         if set(weights.values()) > {1.0}:
             listed = ", ".join(f"{level} {weight:.3g}" for level, weight in weights.items())
@@ -428,34 +449,36 @@ class PersonalizedTable:
         return replace(
             release,
             title=title,
-            question=release.question + also,
-            protects=f"{release.protects}; each with the budget of the own level ({whose})",
+            query_text=release.query_text + also,
+            privacy_statement=f"{release.privacy_statement}; each with the budget of the own level ({whose})",
         )
 
 
 def personal_table(
     table: OpenTable,
-    levels: Mapping[Any, Number | Guarantee],
+    privacy_levels: Mapping[Any, Number | Guarantee],
     *,
     budget: str | None,
-    crowd: PersonalBudgets | None,
+    personal_budgets: PersonalBudgets | None,
 ) -> PersonalizedTable:
     """Checks of public facts; nothing is read."""
-    setting = table.setting
-    if (budget is None) == (crowd is None):
+    setting = table.spec
+    if (budget is None) == (personal_budgets is None):
         raise InvalidArgument("Give budget, the column that names levels, or crowd; one of them.")
-    made = menu(levels, relation=setting.relation)
-    if crowd is not None:
-        unknown = [str(x) for x in made.levels if str(x) not in crowd.limits.names]
+    made = menu(privacy_levels, relation=setting.relation)
+    if personal_budgets is not None:
+        unknown = [str(x) for x in made.levels if str(x) not in personal_budgets.limits.names]
         if unknown or not all(isinstance(x, str) for x in made.levels):
-            raise InvalidArgument(f"levels must be levels of the crowd, got {unknown}.")
-        if setting.unit is None or setting.relation is not NeighboringRelation.ADD_REMOVE:
+            raise InvalidArgument(f"privacy_levels must be levels of the crowd, got {unknown}.")
+        if setting.privacy_unit is None or setting.relation is not NeighboringRelation.ADD_REMOVE:
             raise InvalidArgument(
                 "A crowd needs a table with a unit, the column that holds its members, under "
                 "Relation.ADD_REMOVE."
             )
-        check_members(table, crowd)
-        found = PersonalizedTable(table=table, levels=made, column=_MEMBER, crowd=crowd)
+        check_members(table, personal_budgets)
+        found = PersonalizedTable(
+            table=table, levels=made, column=_MEMBER, personal_budgets=personal_budgets
+        )
     else:
         column = setting.schema.get(budget or "")
         plain = column.inner if isinstance(column, LookupColumn) else column
@@ -463,7 +486,7 @@ def personal_table(
             raise InvalidArgument(f"budget={budget!r} must be a column declared as a category.")
         unknown = [str(level) for level in made.levels if level not in plain.labels]
         if unknown:
-            raise InvalidArgument(f"levels must be levels of {budget!r}, got {unknown}.")
+            raise InvalidArgument(f"privacy_levels must be levels of {budget!r}, got {unknown}.")
         if {plain.labels[plain.missing], plain.labels[plain.unknown]} & set(made.levels):
             raise InvalidArgument(
                 f"Whoever has no level in {budget!r} would have one of these: declare it by "
@@ -477,8 +500,8 @@ def personal_table(
 def _caps(levels: PrivacySpecification, query: Query) -> Iterable[Level]:
     """One level of each budget; quantiles have no weights."""
     different = {levels[level]: level for level in reversed(levels.levels)}
-    return list(reversed(different.values()))[: 1 if query.levels else None]
+    return list(reversed(different.values()))[: 1 if query.q else None]
 
 
 def _pure(guarantee: PersonalizedGuarantee) -> list[tuple[str, Guarantee]]:
-    return [(name, g) for name, g in guarantee.levels if g.epsilon() < float("inf")]
+    return [(name, g) for name, g in guarantee.privacy_levels if g.epsilon() < float("inf")]

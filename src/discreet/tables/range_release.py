@@ -20,7 +20,13 @@ if TYPE_CHECKING:
     from discreet.data.program import ExactResult
 
 _SECTION = "release"
-_WORDS = ("title", "question", "mechanism", "protects")
+# What a section of the JSON calls the fields.
+_WORDS = {
+    "title": "title",
+    "question": "query_text",
+    "mechanism": "mechanism",
+    "protects": "privacy_statement",
+}
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -28,13 +34,13 @@ class ChargedRelease:
     """What a table adds to an artefact: the question in words, and the receipt."""
 
     title: str
-    question: str
+    query_text: str
     mechanism: str
-    protects: str
+    privacy_statement: str
     receipt: Receipt
 
     def _with_section(self, text: str) -> str:
-        words = {name: getattr(self, name) for name in _WORDS}
+        words = {word: getattr(self, name) for word, name in _WORDS.items()}
         section = {**words, "receipt": receipt_content(self.receipt)}
         return json.dumps({**json.loads(text), _SECTION: section})
 
@@ -96,7 +102,7 @@ def charged(
     *,
     setting: TableSpec,
     receipt: Receipt,
-    bits: RandomSource,
+    rng: RandomSource,
 ) -> AnyRanges:
     """Noise on the exact counts of the cells, by the best structure of the plan.
 
@@ -109,19 +115,17 @@ def charged(
     noises = dict.fromkeys(map(repr, planned.ranked.best.mechanisms))
     section: dict[str, Any] = {
         "title": planned.query.title,
-        "question": planned.query.text,
+        "query_text": planned.query.text,
         "mechanism": f"{planned.ranked.best.describe()}; groups: {'; '.join(noises)}",
-        "protects": protection(limited(setting, planned.query.limits)),
+        "privacy_statement": protection(limited(setting, planned.query.limits)),
         "receipt": receipt,
     }
     counts = table.columns[ROWS]
     if isinstance(planned, PlannedGrid):
         # Groups are numbered with the last column running fastest, as arrays are.
         cells = counts.reshape(planned.ranked.grid.shape)
-        return ChargedGridRelease(
-            **_parts(planned.ranked.best.release(cells, bits=bits)), **section
-        )
-    return ChargedRangeRelease(**_parts(planned.ranked.best.release(counts, bits=bits)), **section)
+        return ChargedGridRelease(**_parts(planned.ranked.best.release(cells, rng=rng)), **section)
+    return ChargedRangeRelease(**_parts(planned.ranked.best.release(counts, rng=rng)), **section)
 
 
 def _parts(held: RangeRelease | GridRelease) -> dict[str, Any]:
@@ -131,7 +135,7 @@ def _parts(held: RangeRelease | GridRelease) -> dict[str, Any]:
 def _read(text: str, held: RangeRelease | GridRelease) -> dict[str, Any]:
     try:
         section = json.loads(text)[_SECTION]
-        found = {name: section[name] for name in _WORDS}
+        found = {name: section[word] for word, name in _WORDS.items()}
         receipt = read_receipt(section["receipt"])
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         if isinstance(error, InvalidArgument):

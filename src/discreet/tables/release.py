@@ -33,24 +33,28 @@ def reserved(
     guarantee: Guarantee,
     *,
     label: str,
-    bits: RandomSource,
+    rng: RandomSource,
     request_id: str | None = None,
 ) -> Reservation:
     """The budget of a release, spent now. Bits that are not private are refused."""
     if account is None:
         raise InvalidArgument("account must be given to release: discreet.table(account=...).")
     words = shortened(label)
-    return account.reserve(guarantee, label=words, private=bits.private, request_id=request_id)
+    return account.reserve(guarantee, label=words, private=rng.private, request_id=request_id)
 
 
-def fresh_key(bits: RandomSource) -> int:
+def fresh_key(rng: RandomSource) -> int:
     """Which rows of a unit are kept must not be known or repeated."""
-    return int.from_bytes(bits.words(2).tobytes(), "big")
+    return int.from_bytes(rng.words(2).tobytes(), "big")
 
 
 def protection(setting: TableSpec) -> str:
     """Who is protected, and how much of each is used, in one sentence."""
-    who = "any one row" if setting.unit is None else f"any one {setting.unit}, with all its rows,"
+    who = (
+        "any one row"
+        if setting.privacy_unit is None
+        else f"any one {setting.privacy_unit}, with all its rows,"
+    )
     act = {
         NeighboringRelation.ADD_REMOVE: f"whether {who} is in the data at all",
         NeighboringRelation.REPLACE_ONE: f"what the data say about {who} while their number is public",
@@ -58,9 +62,9 @@ def protection(setting: TableSpec) -> str:
     limits = [
         f"at most {value} {thing}{' is' if value == 1 else 's are'} used of each{where}"
         for value, thing, where in (
-            (setting.limits.rows_per_unit, "row", ""),
-            (setting.limits.groups_per_unit, "group", ""),
-            (setting.limits.rows_per_unit_and_group, "row", " in a group"),
+            (setting.limits.max_rows_per_unit, "row", ""),
+            (setting.limits.max_groups_per_unit, "group", ""),
+            (setting.limits.max_rows_per_unit_per_group, "row", " in a group"),
         )
         if value is not None
     ]
@@ -88,7 +92,7 @@ class MergedRelease:
     def keys(self) -> tuple[Key, ...]:
         """The keys of the groups."""
         known = tuple(self.release.keys[place] for place in self.kept)
-        return (*known, (OTHER,) * len(self.release.names)) if self.merged else known
+        return (*known, (OTHER,) * len(self.release.key_columns)) if self.merged else known
 
     @property
     def value(self) -> tuple[Any, ...]:
@@ -100,14 +104,14 @@ class MergedRelease:
         """Deviation of the noise as it was drawn; choosing small groups picks negative noise."""
         return self._picked(self.release.std, lambda many: math.hypot(*many))
 
-    def interval(self, level: float = _LEVEL) -> tuple[tuple[float, ...], tuple[float, ...]]:
-        """Bounds that hold the answer without noise, each with probability at least ``level``.
+    def interval(self, confidence: float = _LEVEL) -> tuple[tuple[float, ...], tuple[float, ...]]:
+        """Bounds that hold the answer without noise, each with probability at least ``confidence``.
 
         Theorem: also for the merged group, although its members were chosen by their noisy values.
         Proof: with n groups there are C(n, k) choices of k members. The bound on the sum of k
             noises holds for all of these sums at once, and for all k at once (`sum_width`).
         """
-        inside = float(check.probability("level", level, zero=False, one=False))
+        inside = float(check.probability("confidence", confidence, zero=False, one=False))
         low, high = self.release.interval(inside)
         n, k = len(low), len(self.merged)
         part, scale = _measured(self.release)
@@ -123,10 +127,10 @@ class MergedRelease:
             self._picked(high, lambda _: ends[1]),
         )
 
-    def rows(self, level: float = _LEVEL) -> list[dict[str, Any]]:
+    def rows(self, confidence: float = _LEVEL) -> list[dict[str, Any]]:
         """One record for each group: keys, value, std, low, high."""
-        names = self.release.names
-        columns = zip(self.keys, self.value, self.std, *self.interval(level), strict=True)
+        names = self.release.key_columns
+        columns = zip(self.keys, self.value, self.std, *self.interval(confidence), strict=True)
         return [
             {**dict(zip(names, key, strict=True)), "value": v, "std": s, "low": a, "high": b}
             for key, v, s, a, b in columns
@@ -142,10 +146,10 @@ class MergedRelease:
 def fold(release: Release, *, below: float) -> MergedRelease:
     """Put all groups whose published number is below this into one, the last."""
     _measured(release)
-    if not release.names:
+    if not release.key_columns:
         raise InvalidArgument("fold needs a release with groups.")
     limit = float(check.finite("below", below))
-    rest = (OTHER,) * len(release.names)
+    rest = (OTHER,) * len(release.key_columns)
     small = [
         key == rest or value < limit for key, value in zip(release.keys, release.value, strict=True)
     ]
@@ -157,7 +161,7 @@ def fold(release: Release, *, below: float) -> MergedRelease:
 
 
 def _measured(release: Release) -> tuple[Any, SumEstimator]:
-    answer = release.answer
+    answer = release._noisy
     if answer is None or not isinstance(answer.scale, SumEstimator) or len(answer.parts) != 1:
         raise Unsupported("Only counts and sums that were measured directly can be folded.")
     if answer.parts[0].name == SELECTED:
@@ -183,13 +187,13 @@ class Release:
     """
 
     title: str
-    question: str
+    query_text: str
     value: Any
     guarantee: Guarantee
     receipt: Receipt
     mechanism: str
-    protects: str
-    answer: NoisyAnswer | None = None
+    privacy_statement: str
+    _noisy: NoisyAnswer | None = None
 
     @property
     def keys(self) -> tuple[Key, ...]:
@@ -197,7 +201,7 @@ class Release:
         return self._answer.keys
 
     @property
-    def names(self) -> tuple[str, ...]:
+    def key_columns(self) -> tuple[str, ...]:
         """What the keys are values of."""
         return self._answer.names
 
@@ -206,20 +210,20 @@ class Release:
         """Standard deviation of the noise, in the shape of the value; None for quantiles."""
         return self._shaped(self._answer.std)
 
-    def interval(self, level: float = _LEVEL, *, sampling: bool = False) -> tuple[Any, Any]:
-        """Bounds that hold the answer without noise, each with probability at least ``level``.
+    def interval(self, confidence: float = _LEVEL, *, sampling: bool = False) -> tuple[Any, Any]:
+        """Bounds that hold the answer without noise, each with probability at least ``confidence``.
 
         With ``sampling`` they hold what the answer estimates in the population, if the units were
         drawn independently: for counts, means and quantiles, with one row of each unit in a group.
         """
-        low, high = self._answer.interval(level, sampling=sampling)
+        low, high = self._answer.interval(confidence, sampling=sampling)
         return self._shaped(low), self._shaped(high)
 
-    def rows(self, level: float = _LEVEL) -> list[dict[str, Any]]:
+    def rows(self, confidence: float = _LEVEL) -> list[dict[str, Any]]:
         """One record for each group: keys, value, std, low, high (None where there is none)."""
         answer = self._answer
         none = [None] * len(answer.keys)
-        low, high = answer.interval(level) if answer.has_interval else (none, none)
+        low, high = answer.interval(confidence) if answer.has_interval else (none, none)
         columns = zip(answer.keys, answer.values, answer.std, low, high, strict=True)
         return [
             {**dict(zip(answer.names, key, strict=True)), "value": v, "std": s, "low": a, "high": b}
@@ -228,22 +232,22 @@ class Release:
 
     def _repr_html_(self) -> str:
         """The first groups as a table, for notebooks; errors stand beside the numbers."""
-        if self.answer is None:
+        if self._noisy is None:
             return f"<pre>{escape(str(self))}</pre>"
         rows = self.rows()
-        table: list[Iterable[object]] = [(*self.names, "value", "low", "high")]
+        table: list[Iterable[object]] = [(*self.key_columns, "value", "low", "high")]
         for row in rows[:_SHOWN]:
             numbers = ("" if row[x] is None else _short(row[x]) for x in ("value", "low", "high"))
-            table.append((*(row[name] for name in self.names), *numbers))
+            table.append((*(row[name] for name in self.key_columns), *numbers))
         title = escape(f"{self.title} ({worth(self.guarantee)}, {self.guarantee.relation.value})")
         more = f"<p>... and {len(rows) - _SHOWN:,} more</p>" if len(rows) > _SHOWN else ""
         return f"<p>{title}</p><table>{''.join(map(_html_row, table))}</table>{more}"
 
     def map(self, function: Callable[[Any], Any]) -> Release:
         """Post-processing: any function of the value, at no cost. The error bars are lost."""
-        return replace(self, value=function(self.value), answer=None)
+        return replace(self, value=function(self.value), _noisy=None)
 
-    def fold(self, *, below: float) -> MergedRelease:
+    def merge_small_groups(self, *, below: float) -> MergedRelease:
         """Post-processing: all groups whose number is below this as one last group, "(other)"."""
         return fold(self, below=below)
 
@@ -252,13 +256,13 @@ class Release:
         content = {
             "discreet_release": VERSION,
             "title": self.title,
-            "question": self.question,
+            "question": self.query_text,
             "value": self.value,
             "guarantee": json.loads(self.guarantee.to_json()),
             "receipt": receipt_content(self.receipt),
             "mechanism": self.mechanism,
-            "protects": self.protects,
-            "answer": None if self.answer is None else self.answer.content(),
+            "protects": self.privacy_statement,
+            "answer": None if self._noisy is None else self._answer.content(),
         }
         try:
             return json.dumps(content, indent=1)
@@ -276,13 +280,13 @@ class Release:
             answer = None if held is None else NoisyAnswer.read(held)
             made = cls(
                 title=content["title"],
-                question=content["question"],
+                query_text=content["question"],
                 value=content["value"] if answer is None else value_of(answer),
                 guarantee=Guarantee.from_json(json.dumps(content["guarantee"])),
                 receipt=read_receipt(content["receipt"]),
                 mechanism=content["mechanism"],
-                protects=content["protects"],
-                answer=answer,
+                privacy_statement=content["protects"],
+                _noisy=answer,
             )
         stated = content["value"]
         if answer is not None and made.value != (tuple(stated) if answer.names else stated):
@@ -291,11 +295,11 @@ class Release:
 
     def __str__(self) -> str:
         lines = [f"{self.title} ({worth(self.guarantee)}, {self.guarantee.relation.value})"]
-        if self.answer is None:
+        if self._noisy is None:
             return "\n".join([*lines, f"  {self.value}  (mapped: no error bars)"])
         rows = self.rows()
         for row in rows[:_SHOWN]:
-            key = ", ".join(str(row[name]) for name in self.names)
+            key = ", ".join(str(row[name]) for name in self.key_columns)
             bars = "no interval: chosen by rank"
             if row["low"] is not None:
                 bars = f"95% between {_short(row['low'])} and {_short(row['high'])}"
@@ -311,9 +315,9 @@ class Release:
 
     @property
     def _answer(self) -> NoisyAnswer:
-        if self.answer is None:
+        if self._noisy is None:
             raise Unsupported("A mapped release has no error bars: ask the one it came from.")
-        return self.answer
+        return self._noisy
 
     def _shaped(self, numbers: Sequence[float] | Sequence[None]) -> Any:
         return tuple(numbers) if self._answer.names else numbers[0]

@@ -40,20 +40,20 @@ class Stream:
         not return, nothing was counted, or ``last`` has the answers when the stream is opened
         again: ``steps`` tells which.
         """
-        return self._file.feed(counts, bits=system_rng())
+        return self._file.feed(counts, rng=system_rng())
 
     def events(self, steps: Any, *, end: int, keys: Any = None, units: Any = None) -> Counts:
         """Count events into steps, and close the steps up to ``end``.
 
         ``steps`` tells for each event the step in which it happened, ``keys`` the place of its key
         and ``units`` whose it is (if the stream limits units; whole numbers in all feeds, or texts
-        in all): of each unit the first ``rows_per_unit`` events of the whole stream are counted.
+        in all): of each unit the first ``max_rows_per_unit`` events of the whole stream are counted.
         """
-        return self._file.events(steps, end=end, bits=system_rng(), keys=keys, units=units)
+        return self._file.events(steps, end=end, rng=system_rng(), keys=keys, units=units)
 
-    def forecast(self, step: int, *, level: float = 0.95) -> StreamForecast:
+    def forecast(self, step: int, *, confidence: float = 0.95) -> StreamForecast:
         """The error of the answer after a step."""
-        return self.plan.forecast(step, level=level)
+        return self.plan.forecast(step, confidence=confidence)
 
     def close(self) -> None:
         """Let go of the file; it can be opened again."""
@@ -75,8 +75,8 @@ def stream(  # noqa: PLR0913 - each has a name, most a default
     rho: Number | None = None,
     horizon: int | None = None,
     window: int | None = None,
-    rows_per_unit: int = 1,
-    limit_units: bool = False,
+    max_rows_per_unit: int = 1,
+    enforce_limits: bool = False,
     keys: Sequence[str] | None = None,
     label: str = "stream",
 ) -> Stream:
@@ -84,7 +84,7 @@ def stream(  # noqa: PLR0913 - each has a name, most a default
 
     The account is charged once, for the whole stream, before the first event. ``horizon``: how many
     steps there will be; ``window``: publish counts of the last so many steps; neither: totals
-    without end. Of one unit at most ``rows_per_unit`` events; with ``limit_units`` the stream
+    without end. Of one unit at most ``max_rows_per_unit`` events; with ``enforce_limits`` the stream
     itself counts them, else the caller promises it. ``keys`` names counts that run side by side.
 
     Theorem: all that is published, over all crashes and restarts, has the plan's guarantee.
@@ -100,12 +100,12 @@ def stream(  # noqa: PLR0913 - each has a name, most a default
         rho=rho,
         horizon=horizon,
         window=window,
-        rows_per_unit=rows_per_unit,
+        max_rows_per_unit=max_rows_per_unit,
         keys=keys,
         relation=account.relation,
     )
     guarantee = plan.guarantee
-    file = StreamFile(path, plan=plan, units=limit_units, payer=account.name)
+    file = StreamFile(path, plan=plan, units=enforce_limits, payer=account.name)
     try:
         receipt = account.charge(guarantee, label=label, request_id=file.request_id)
     except BaseException:

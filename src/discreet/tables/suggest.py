@@ -47,7 +47,7 @@ class SuggestedBounds:
     column: str
     lower: float
     upper: float
-    grid: float
+    granularity: float
     outside: float
     whole: bool
     guarantee: Guarantee
@@ -59,12 +59,14 @@ class SuggestedBounds:
         if self.whole:
             ends = f"lower = {math.floor(self.lower)}, upper = {math.ceil(self.upper)}"
             return f'{_bare(self.column)} = {{ kind = "integer", {ends} }}'
-        settings = f"lower = {self.lower:.17g}, upper = {self.upper:.17g}, grid = {self.grid:.17g}"
+        settings = (
+            f"lower = {self.lower:.17g}, upper = {self.upper:.17g}, grid = {self.granularity:.17g}"
+        )
         return f'{_bare(self.column)} = {{ kind = "real", {settings} }}'
 
     def __str__(self) -> str:
         return (
-            f"{self.column}: from {self.lower:g} to {self.upper:g} in steps of {self.grid:g}; with "
+            f"{self.column}: from {self.lower:g} to {self.upper:g} in steps of {self.granularity:g}; with "
             f"{100 * _LEVEL:g}% confidence at most {100 * self.outside:.3g}% of the units (one row "
             "of each) lie outside and would be clipped"
         )
@@ -82,21 +84,21 @@ class SuggestedLimits:
     receipt: Receipt
 
     @property
-    def rows_per_unit(self) -> int:
+    def max_rows_per_unit(self) -> int:
         """The limit on rows with the smallest predicted error."""
         return min(self.rows, key=lambda one: one.error).limit
 
     @property
-    def groups_per_unit(self) -> int | None:
+    def max_groups_per_unit(self) -> int | None:
         """The limit on groups with the smallest predicted error, if groups were asked about."""
         return min(self.groups, key=lambda one: one.error).limit if self.groups else None
 
     @property
     def toml(self) -> str:
         """Lines for the table of a release file."""
-        lines = [f"rows_per_unit = {self.rows_per_unit}"]
-        if self.groups_per_unit is not None:
-            lines.append(f"groups_per_unit = {self.groups_per_unit}")
+        lines = [f"max_rows_per_unit = {self.max_rows_per_unit}"]
+        if self.max_groups_per_unit is not None:
+            lines.append(f"max_groups_per_unit = {self.max_groups_per_unit}")
         return "\n".join(lines)
 
     def __str__(self) -> str:
@@ -120,7 +122,7 @@ def suggest_bounds(
     coverage: float,
     outermost: tuple[Numeric, Numeric] | None,
     budget: QueryBudget,
-    bits: RandomSource,
+    rng: RandomSource,
 ) -> SuggestedBounds:
     """Bounds that hold the values of most units, from a noisy histogram over powers of two.
 
@@ -133,7 +135,7 @@ def suggest_bounds(
     from discreet.data.execute import collect  # noqa: PLC0415 - engines are slow to import
     from discreet.data.source import check_source  # noqa: PLC0415
 
-    declared = table.setting.schema.get(column)
+    declared = table.spec.schema.get(column)
     if not isinstance(declared, NumericColumn | None):
         kind = kind_of(declared)
         raise InvalidArgument(f"column must hold numbers; {column!r} is declared as {kind}.")
@@ -145,30 +147,30 @@ def suggest_bounds(
     marks, grid = edges(lower, upper)
     missing = min(max(Fraction(0), lower), upper)
     plan = TableScan(
-        schema={column: real(lower=lower, upper=upper, grid=grid, missing=missing)},
+        schema={column: real(lower=lower, upper=upper, granularity=grid, missing=missing)},
         aggregates={"units": count()},
-        unit=table.setting.unit,
+        unit=table.spec.privacy_unit,
         by={column: col(column).cut(marks)},
         limits=ContributionLimits()
-        if table.setting.unit is None
-        else ContributionLimits(rows_per_unit=1),
+        if table.spec.privacy_unit is None
+        else ContributionLimits(max_rows_per_unit=1),
     )
-    check_source(plan.program(), table.source)
-    mechanism = _noise(budget, table.setting.relation, parts=1)[0]
+    check_source(plan.program(), table._source)
+    mechanism = _noise(budget, table.spec.relation, parts=1)[0]
     label = f"bounds of {column}"
-    with reserved(table.account, mechanism.guarantee, label=label, bits=bits) as held:
-        exact = collect(plan, source=table.source, key=fresh_key(bits)).columns["units"]
-        noisy = mechanism.release(exact, bits=bits).tolist()
+    with reserved(table.account, mechanism.guarantee, label=label, rng=rng) as held:
+        exact = collect(plan, source=table._source, key=fresh_key(rng)).columns["units"]
+        noisy = mechanism.release(exact, rng=rng).tolist()
         del exact
     limits = [lower, *marks, upper]
-    found = covering(noisy, _law(mechanism), coverage=inside, limits=limits, level=_LEVEL)
+    found = covering(noisy, _law(mechanism), coverage=inside, limits=limits, confidence=_LEVEL)
     low, high = limits[found.first], limits[found.last]
-    declared = table.setting.schema.get(column)
+    declared = table.spec.schema.get(column)
     return SuggestedBounds(
         column=column,
         lower=float(low),
         upper=float(high),
-        grid=float(grid_of(low, high)),
+        granularity=float(grid_of(low, high)),
         outside=found.outside,
         whole=isinstance(declared, NumericColumn) and declared.exponent == 0,
         guarantee=mechanism.guarantee,
@@ -177,7 +179,7 @@ def suggest_bounds(
 
 
 def suggest_limits(
-    table: OpenTable, *, by: By, planned_epsilon: Numeric, budget: QueryBudget, bits: RandomSource
+    table: OpenTable, *, by: By, planned_epsilon: Numeric, budget: QueryBudget, rng: RandomSource
 ) -> SuggestedLimits:
     """How much of one unit to use: from noisy histograms of rows and groups per unit.
 
@@ -190,22 +192,25 @@ def suggest_limits(
     from discreet.data.execute import engine_of  # noqa: PLC0415 - engines are slow to import
     from discreet.data.source import check_source  # noqa: PLC0415
 
-    setting = table.setting
-    if setting.unit is None:
+    setting = table.spec
+    if setting.privacy_unit is None:
         raise InvalidArgument("unit must be declared: without one each row is another unit.")
     epsilon = check.positive("planned_epsilon", planned_epsilon)
     groups = ask.count_units(by=by).by
     plan = TableScan(
-        schema=setting.schema, aggregates={"units": units()}, unit=setting.unit, by=groups or None
+        schema=setting.schema,
+        aggregates={"units": units()},
+        unit=setting.privacy_unit,
+        by=groups or None,
     )
     program = plan.program()
-    check_source(program, table.source)
+    check_source(program, table._source)
     mechanisms = _noise(budget, setting.relation, parts=2 if groups else 1)
     guarantee = sum((one.guarantee for one in mechanisms[1:]), start=mechanisms[0].guarantee)
-    with reserved(table.account, guarantee, label="contribution limits", bits=bits) as held:
-        spread = engine_of(table.source).spread(program)
+    with reserved(table.account, guarantee, label="contribution limits", rng=rng) as held:
+        spread = engine_of(table._source).spread(program)
         noisy = [
-            one.release(classes(pairs), bits=bits).tolist()
+            one.release(classes(pairs), rng=rng).tolist()
             for one, pairs in zip(mechanisms, spread, strict=False)
         ]
         del spread
@@ -222,7 +227,7 @@ def _choices(
     counts: Sequence[int], mechanism: AdditiveMechanism, epsilon: Fraction
 ) -> tuple[LimitChoice, ...]:
     noise = math.sqrt(2) / float(epsilon)
-    return tuple(choices(counts, _law(mechanism), noise=noise, level=_LEVEL))
+    return tuple(choices(counts, _law(mechanism), noise=noise, confidence=_LEVEL))
 
 
 def _noise(

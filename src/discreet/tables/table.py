@@ -72,15 +72,15 @@ def amount_of(found: QueryBudget) -> BudgetArgs:
 class OpenTable:
     """A private table without its questions; see `Table`."""
 
-    source: Any = field(repr=False)
-    setting: TableSpec = field(repr=False)
+    _source: Any = field(repr=False)
+    spec: TableSpec = field(repr=False)
     account: Account | None = field(repr=False)
 
-    def discover(
+    def discover_keys(
         self,
         by: By,
         *,
-        groups_per_unit: int | None = None,
+        max_groups_per_unit: int | None = None,
         where: Expression | None = None,
         minimum: int = 1,
         method: Method | None = None,
@@ -89,7 +89,7 @@ class OpenTable:
         """The values of columns that enough units have, with noisy counts of units.
 
         For groups that nobody knows beforehand: columns declared as `text`, or with too many
-        values. Of one unit ``groups_per_unit`` keys count; a key that one unit alone has is shown
+        values. Of one unit ``max_groups_per_unit`` keys count; a key that one unit alone has is shown
         with probability at most ``delta``. Use the result as ``keys`` of other questions.
 
         ``epsilon`` buys Laplace noise; for many groups per unit ``method="gaussian"``, or ``rho``,
@@ -98,12 +98,12 @@ class OpenTable:
         check.known(amount, BudgetArgs.__annotations__)
         mechanism = selection(
             self,
-            groups_per_unit=groups_per_unit,
+            max_groups_per_unit=max_groups_per_unit,
             minimum=minimum,
             method=method,
             amount=amount,
         )
-        return discover(self, by=by, mechanism=mechanism, where=where, bits=system_rng())
+        return discover(self, by=by, mechanism=mechanism, where=where, rng=system_rng())
 
     def join(
         self, public: object, *, on: str | Mapping[str, str], columns: Mapping[str, Plain]
@@ -115,7 +115,7 @@ class OpenTable:
         """
         return join(self, public, on=on, columns=columns)
 
-    def join_units(self, other: OpenTable, *, columns: Iterable[str]) -> Self:
+    def join_by_unit(self, other: OpenTable, *, columns: Iterable[str]) -> Self:
         """This table with columns of each unit's row in another private table.
 
         If a unit has several rows there, one is used; if it has none, the missing values are. Both
@@ -123,22 +123,24 @@ class OpenTable:
         """
         return join_units(self, other, columns=columns)
 
-    def personal(
+    def with_personal_budgets(
         self,
         *,
-        levels: Mapping[Any, Number | Guarantee],
+        privacy_levels: Mapping[Any, Number | Guarantee],
         budget: str | None = None,
-        crowd: PersonalBudgets | None = None,
+        personal_budgets: PersonalBudgets | None = None,
     ) -> PersonalizedTable:
         """Questions in which each person has the budget of the own level.
 
-        ``levels`` maps levels to epsilons (or to ``zcdp`` or ``approx`` limits, all alike): what
+        ``privacy_levels`` maps levels to epsilons (or to ``zcdp`` or ``approx`` limits, all alike): what
         one answer may cost their people. ``budget`` names the column, a declared category, that
-        holds each person's level; the account pays for the most open. Instead of it, a ``crowd``
+        holds each person's level; the account pays for the most open. Instead of it, a ``personal_budgets``
         of the ledger knows the level of each member, pays for each, and leaves out who cannot.
         People of levels that are not listed are left out.
         """
-        return personal_table(self, levels, budget=budget, crowd=crowd)
+        return personal_table(
+            self, privacy_levels, budget=budget, personal_budgets=personal_budgets
+        )
 
     def suggest_bounds(
         self,
@@ -159,10 +161,10 @@ class OpenTable:
             coverage=coverage,
             outermost=outermost,
             budget=budget(**amount),
-            bits=system_rng(),
+            rng=system_rng(),
         )
 
-    def suggest_limits(
+    def suggest_contribution_limits(
         self, *, by: By = None, planned_epsilon: Number = 1, **amount: Unpack[BudgetArgs]
     ) -> SuggestedLimits:
         """How many rows (and groups of ``by``) of a unit to use: charged, like any answer.
@@ -172,7 +174,7 @@ class OpenTable:
         check.known(amount, BudgetArgs.__annotations__)
         amounts = budget(**amount)
         return suggest_limits(
-            self, by=by, planned_epsilon=planned_epsilon, budget=amounts, bits=system_rng()
+            self, by=by, planned_epsilon=planned_epsilon, budget=amounts, rng=system_rng()
         )
 
 
@@ -183,9 +185,9 @@ class OpenTable:
 class QueryLimits(TypedDict, total=False):
     """Limits for one question, in place of the table's."""
 
-    rows_per_unit: int
-    groups_per_unit: int
-    rows_per_unit_and_group: int
+    max_rows_per_unit: int
+    max_groups_per_unit: int
+    max_rows_per_unit_per_group: int
 
 
 class RangeBudget(BudgetArgs, QueryLimits, total=False):
@@ -220,13 +222,13 @@ class RangeTable(OpenTable):
         ``bins`` or at ``edges``. ``workload`` says which ranges matter: "all", "points", "short",
         "long", "prefixes", or pairs of labels. `plan_ranges` shows what is chosen, and why.
 
-        ``rows_per_unit``, ``groups_per_unit`` (a cell is a group) and ``rows_per_unit_and_group``
+        ``max_rows_per_unit``, ``max_groups_per_unit`` (a cell is a group) and ``max_rows_per_unit_per_group``
         are limits for this question alone, in place of the table's.
         """
         own, amount = split(more)
         query = ranges(value, workload=workload, bins=bins, edges=edges, where=where, limits=own)
-        found = planned_ranges(query, setting=self.setting, budget=amount)
-        return cast("ChargedRangeRelease", self.run_all(ReleaseBatch(ranges=(found,)))[1][0])
+        found = planned_ranges(query, setting=self.spec, budget=amount)
+        return cast("ChargedRangeRelease", self._run_all(ReleaseBatch(ranges=(found,)))[1][0])
 
     def plan_ranges(
         self,
@@ -236,18 +238,20 @@ class RangeTable(OpenTable):
         bins: int | None = None,
         edges: Iterable[Number] | None = None,
         where: Expression | None = None,
-        rows: int | None = None,
+        expected_rows: int | None = None,
         **more: Unpack[RangeBudget],
     ) -> RangePlan:
         """Every structure for `ranges` with its exact error, best first; nothing is read or spent.
 
-        ``rows`` is a guess of how many there are, to show errors as a share of them.
+        ``expected_rows`` is a guess of how many there are, to show errors as a share of them.
         """
         own, amount = split(more)
         query = ranges(value, workload=workload, bins=bins, edges=edges, where=where, limits=own)
-        return planned_ranges(query, setting=self.setting, budget=amount, rows=rows).ranked
+        return planned_ranges(
+            query, setting=self.spec, budget=amount, expected_rows=expected_rows
+        ).ranked
 
-    def amount_for_ranges(  # noqa: PLR0913 - each has a name, most a default
+    def budget_for_ranges(  # noqa: PLR0913 - each has a name, most a default
         self,
         value: Value,
         *,
@@ -256,8 +260,8 @@ class RangeTable(OpenTable):
         bins: int | None = None,
         edges: Iterable[Number] | None = None,
         where: Expression | None = None,
-        level: float = LEVEL,
-        currency: Currency = "epsilon",
+        confidence: float = LEVEL,
+        measure: Currency = "epsilon",
         delta: Number | None = None,
         **own: Unpack[QueryLimits],
     ) -> BudgetArgs:
@@ -270,18 +274,18 @@ class RangeTable(OpenTable):
         query = ranges(value, workload=workload, bins=bins, edges=edges, where=where, limits=limits)
         found = range_amount_for(
             query,
-            setting=self.setting,
+            setting=self.spec,
             within=within,
-            level=level,
-            currency=currency,
+            confidence=confidence,
+            measure=measure,
             delta=delta,
         )
         return amount_of(found)
 
-    def fine_quantiles(
+    def large_domain_quantiles(
         self,
         value: Value,
-        levels: Iterable[Number],
+        q: Iterable[Number],
         *,
         where: Expression | None = None,
         **more: Unpack[RangeBudget],
@@ -291,21 +295,21 @@ class RangeTable(OpenTable):
         Unlike `quantiles` there are no bins: the data are read a few times, each time closer to the
         quantiles. All answers share one budget, and their ranks one bound that is known before.
         """
-        found = self.plan_fine_quantiles(value, levels, where=where, **more)
-        return descend(self, found, bits=system_rng())
+        found = self.plan_large_domain_quantiles(value, q, where=where, **more)
+        return descend(self, found, rng=system_rng())
 
-    def plan_fine_quantiles(
+    def plan_large_domain_quantiles(
         self,
         value: Value,
-        levels: Iterable[Number],
+        q: Iterable[Number],
         *,
         where: Expression | None = None,
         **more: Unpack[RangeBudget],
     ) -> HierarchicalSearch:
         """How `fine_quantiles` goes: its ``rank_width`` in rows; nothing is read or spent."""
         own, amount = split(more)
-        query = descent(value, levels, where=where, limits=own)
-        return planned_descent(query, setting=self.setting, budget=amount)
+        query = descent(value, q, where=where, limits=own)
+        return planned_descent(query, setting=self.spec, budget=amount)
 
     def grid(
         self,
@@ -322,8 +326,8 @@ class RangeTable(OpenTable):
         """
         own, amount = split(more)
         query = rectangles(values, workload=workload, bins=bins, where=where, limits=own)
-        found = planned_grid(query, setting=self.setting, budget=amount)
-        return cast("ChargedGridRelease", self.run_all(ReleaseBatch(ranges=(found,)))[1][0])
+        found = planned_grid(query, setting=self.spec, budget=amount)
+        return cast("ChargedGridRelease", self._run_all(ReleaseBatch(ranges=(found,)))[1][0])
 
     def plan_grid(
         self,
@@ -332,15 +336,17 @@ class RangeTable(OpenTable):
         workload: AskedGrid = "all",
         bins: Mapping[str, int] | None = None,
         where: Expression | None = None,
-        rows: int | None = None,
+        expected_rows: int | None = None,
         **more: Unpack[RangeBudget],
     ) -> GridPlan:
         """Every structure for `grid` with its exact error, best first; nothing is read or spent."""
         own, amount = split(more)
         query = rectangles(values, workload=workload, bins=bins, where=where, limits=own)
-        return planned_grid(query, setting=self.setting, budget=amount, rows=rows).ranked
+        return planned_grid(
+            query, setting=self.spec, budget=amount, expected_rows=expected_rows
+        ).ranked
 
-    def run_all(
+    def _run_all(
         self,
         work: ReleaseBatch,
         *,
@@ -348,7 +354,7 @@ class RangeTable(OpenTable):
         progress: Callable[[str], None] = lambda _: None,
     ) -> tuple[tuple[Release, ...], tuple[AnyRanges, ...]]:
         """Carry out questions and ranges that are planned: reserved together, or not at all."""
-        return carry_out(self, work, label=label, bits=system_rng(), progress=progress)
+        return carry_out(self, work, label=label, rng=system_rng(), progress=progress)
 
 
 # ── Table ────────────────────────────────────────────────────────────────────────────────────────
@@ -373,7 +379,7 @@ class Table(RangeTable):
         """How many rows there are."""
         return self._one(ask.count(where=where, by=by, keys=keys), amount)
 
-    def units(
+    def count_units(
         self,
         *,
         where: Expression | None = None,
@@ -451,7 +457,7 @@ class Table(RangeTable):
     def quantiles(
         self,
         value: Value,
-        levels: Iterable[Number],
+        q: Iterable[Number],
         *,
         where: Expression | None = None,
         by: By = None,
@@ -464,9 +470,7 @@ class Table(RangeTable):
 
         ``method="tree"`` has intervals, ``"exponential"`` has not; see `ask.quantiles`.
         """
-        query = ask.quantiles(
-            value, levels, where=where, by=by, keys=keys, bins=bins, method=method
-        )
+        query = ask.quantiles(value, q, where=where, by=by, keys=keys, bins=bins, method=method)
         return self._one(query, amount)
 
     def histogram(
@@ -489,24 +493,24 @@ class Table(RangeTable):
         epsilon: Number | None = None,
         delta: Number | None = None,
         rho: Number | None = None,
-        rows: int | None = None,
-        level: float = _LEVEL,
+        expected_rows: int | None = None,
+        confidence: float = _LEVEL,
     ) -> ErrorForecast:
         """The error of an answer from public numbers alone; nothing is read or spent.
 
-        Means and variances need ``rows``, a stated or guessed number of rows in a group.
+        Means and variances need ``expected_rows``, a stated or guessed number of rows in a group.
         """
         planned = self._design([single(query)], None, epsilon=epsilon, delta=delta, rho=rho)
-        return forecast(planned.questions[0], rows=rows, level=level)
+        return forecast(planned.questions[0], expected_rows=expected_rows, confidence=confidence)
 
-    def amount_for(
+    def budget_for(
         self,
         query: Query,
         *,
         within: Number,
-        rows: int | None = None,
-        level: float = _LEVEL,
-        currency: Currency = "epsilon",
+        expected_rows: int | None = None,
+        confidence: float = _LEVEL,
+        measure: Currency = "epsilon",
         delta: Number | None = None,
     ) -> BudgetArgs:
         """The smallest amount at which the error of an answer stays within a half-width.
@@ -516,11 +520,11 @@ class Table(RangeTable):
         """
         found = amount_for(
             query,
-            setting=self.setting,
+            setting=self.spec,
             within=within,
-            rows=rows,
-            level=level,
-            currency=currency,
+            expected_rows=expected_rows,
+            confidence=confidence,
+            measure=measure,
             delta=delta,
         )
         return amount_of(found)
@@ -545,9 +549,9 @@ class Table(RangeTable):
         Needs: an account; columns of the source as declared.
         """
         planned = self._design(queries, weights, epsilon=epsilon, delta=delta, rho=rho)
-        return self.run(planned, label=label)
+        return self._release_planned(planned, label=label)
 
-    def run(
+    def _release_planned(
         self,
         planned: ReleasePlan,
         *,
@@ -555,13 +559,13 @@ class Table(RangeTable):
         progress: Callable[[str], None] = lambda _: None,
     ) -> tuple[Release, ...]:
         """Carry out a design: reserve the cost of all of it, then read, add noise and answer."""
-        return self._run(planned, label=label, bits=system_rng(), progress=progress)
+        return self._run(planned, label=label, rng=system_rng(), progress=progress)
 
     def __repr__(self) -> str:
-        unit = "each row" if self.setting.unit is None else repr(self.setting.unit)
+        unit = "each row" if self.spec.privacy_unit is None else repr(self.spec.privacy_unit)
         return (
-            f"Table(columns={sorted(self.setting.schema)}, unit={unit}, "
-            f"relation={self.setting.relation!r}, account={self.account!r})"
+            f"Table(columns={sorted(self.spec.schema)}, unit={unit}, "
+            f"relation={self.spec.relation!r}, account={self.account!r})"
         )
 
     def _one(self, query: Query, amount: BudgetArgs) -> Release:
@@ -574,29 +578,29 @@ class Table(RangeTable):
         weights: Sequence[Number] | None,
         **amount: Number | None,
     ) -> ReleasePlan:
-        return design(queries, setting=self.setting, budget=budget(**amount), weights=weights)
+        return design(queries, setting=self.spec, budget=budget(**amount), weights=weights)
 
     def _run(
         self,
         planned: ReleasePlan,
         *,
         label: str | None,
-        bits: RandomSource,
+        rng: RandomSource,
         progress: Callable[[str], None] = lambda _: None,
     ) -> tuple[Release, ...]:
         """The answers to a design, with randomness that is not always the system's."""
         work = ReleaseBatch(design=planned)
-        return carry_out(self, work, label=label, bits=bits, progress=progress)[0]
+        return carry_out(self, work, label=label, rng=rng, progress=progress)[0]
 
 
 def table(  # noqa: PLR0913 - each has a name, most a default
     source: object,
     *,
     columns: Mapping[str, ColumnSpec],
-    unit: str | None = None,
-    rows_per_unit: int | None = None,
-    groups_per_unit: int | None = None,
-    rows_per_unit_and_group: int | None = None,
+    privacy_unit: str | None = None,
+    max_rows_per_unit: int | None = None,
+    max_groups_per_unit: int | None = None,
+    max_rows_per_unit_per_group: int | None = None,
     account: Account | None = None,
     relation: NeighboringRelation = NeighboringRelation.ADD_REMOVE,
     delimiter: str = ",",
@@ -606,7 +610,7 @@ def table(  # noqa: PLR0913 - each has a name, most a default
     """Open a private table: a file or folder, a PostgreSQL table, a DuckDB relation, or a frame.
 
     ``columns`` declares what may be asked about (`integer`, `real`, `category`, `date`,
-    `boolean`); nothing is inferred from the rows. ``unit`` names the column that says whose a row
+    `boolean`); nothing is inferred from the rows. ``privacy_unit`` names the column that says whose a row
     is, and the limits say how much of one unit is used; without it each row is another unit.
 
     Files are CSV, Parquet or Arrow; with ``engine="spark"`` Spark reads them, in the active session
@@ -615,22 +619,26 @@ def table(  # noqa: PLR0913 - each has a name, most a default
     from discreet.data.source import open_source  # noqa: PLC0415 - engines are slow to import
 
     limits = ContributionLimits(
-        rows_per_unit=rows_per_unit,
-        groups_per_unit=groups_per_unit,
-        rows_per_unit_and_group=rows_per_unit_and_group,
+        max_rows_per_unit=max_rows_per_unit,
+        max_groups_per_unit=max_groups_per_unit,
+        max_rows_per_unit_per_group=max_rows_per_unit_per_group,
     )
     trusted(relation)
     _check_account(account, relation)
     _check_columns(columns)
-    if unit is not None and not isinstance(unit, str):
-        raise InvalidArgument(f"unit must be one column's name, got {type(unit).__name__}.")
-    if unit is None and limits != ContributionLimits():
+    if privacy_unit is not None and not isinstance(privacy_unit, str):
         raise InvalidArgument(
-            "unit must name the column that says whose a row is: limits per unit were given."
+            f"privacy_unit must be one column's name, got {type(privacy_unit).__name__}."
         )
-    setting = TableSpec(schema=dict(columns), unit=unit, limits=limits, relation=relation)
+    if privacy_unit is None and limits != ContributionLimits():
+        raise InvalidArgument(
+            "privacy_unit must name the column that says whose a row is: limits per unit were given."
+        )
+    setting = TableSpec(
+        schema=dict(columns), privacy_unit=privacy_unit, limits=limits, relation=relation
+    )
     opened = open_source(source, delimiter=delimiter, engine=engine, spark=spark)
-    return Table(source=opened, setting=setting, account=account)
+    return Table(_source=opened, spec=setting, account=account)
 
 
 def _check_account(account: Account | None, relation: NeighboringRelation) -> None:

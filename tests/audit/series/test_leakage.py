@@ -67,7 +67,7 @@ def random_model(seed):
 )
 def test_vectors(secret, known, expected):
     for times, value in zip(N.values(), expected, strict=True):
-        found = series.leakage(PAIR, releases=means(times), secret=secret, known=known)
+        found = series.leakage(PAIR, releases=means(times), secret=secret, attacker_knows=known)
         assert found.model == pytest.approx(value, abs=1e-5)
         assert found.exact
 
@@ -78,13 +78,18 @@ def test_epsilons():
         (series.secret_value(0, time=1), (0.7864, 1.5276, 1.7664)),
     ]:
         for times, value in zip(N.values(), expected, strict=True):
-            found = series.leakage(PAIR, releases=means(times), secret=secret, known="time")
+            found = series.leakage(
+                PAIR, releases=means(times), secret=secret, attacker_knows="time"
+            )
             assert found.epsilon(1e-5) == pytest.approx(value, abs=1e-4)
 
 
 def test_unknown_others_add_to_the_leakage_of_a_row():
     found = series.leakage(
-        PAIR, releases=means([0, 1]), secret=series.secret_person(0, times=[0, 1]), known="none"
+        PAIR,
+        releases=means([0, 1]),
+        secret=series.secret_person(0, times=[0, 1]),
+        attacker_knows="none",
     )
     assert found.model == pytest.approx(0.677833, abs=1e-5)
     assert found.free.direct == pytest.approx(0.556687, abs=1e-5)
@@ -94,11 +99,11 @@ def test_unknown_others_add_to_the_leakage_of_a_row():
 @pytest.mark.parametrize("seed", range(40))
 def test_fast_equals_brute_force(seed, known):
     model, published, times = random_model(seed)
-    fast = series.cells(model, releases=published, known=known, times=times).model
+    fast = series.cells(model, releases=published, attacker_knows=known, times=times).model
     for i, j in itertools.product(range(model.people), range(times)):
         secret = series.secret_value(i, time=j)
         slow = np.linalg.norm(
-            brute.brute_factor(model, releases=published, secret=secret, known=known)
+            brute.brute_factor(model, releases=published, secret=secret, attacker_knows=known)
         )
         assert fast[i, j] == pytest.approx(slow, abs=1e-10, rel=1e-10)
 
@@ -131,8 +136,10 @@ def test_other_secrets_equal_brute_force(seed):
     ]
     for secret in [*rows, *(series.secret_time(time=t) for t in range(times))]:
         for known in ("time", "none", "all"):
-            found = series.leakage(model, releases=published, secret=secret, known=known)
-            factor = brute.brute_factor(model, releases=published, secret=secret, known=known)
+            found = series.leakage(model, releases=published, secret=secret, attacker_knows=known)
+            factor = brute.brute_factor(
+                model, releases=published, secret=secret, attacker_knows=known
+            )
             corners = np.array(list(itertools.product((1, -1), repeat=factor.shape[1]))).T
             top = np.sqrt(((factor @ corners) ** 2).sum(axis=0).max())
             assert found.model == pytest.approx(top, rel=1e-9, abs=1e-9)
@@ -146,7 +153,10 @@ def test_the_past_and_the_future_are_independent_given_the_present():
     assert np.abs(left).max() < 1e-14
     squares = [
         series.leakage(
-            model, releases=means(times), secret=series.secret_value(0, time=1), known="time"
+            model,
+            releases=means(times),
+            secret=series.secret_value(0, time=1),
+            attacker_knows="time",
         ).model
         ** 2
         for times in ([0], [1], [2], [0, 1, 2])
@@ -158,12 +168,15 @@ def test_no_model_free_number_bounds_the_leakage():
     """The counter-examples to reporting the smaller number (C29)."""
     twins = series.VAR(lags=np.zeros((2, 2)), noise=[[1, 0.99], [0.99, 1]])
     found = series.leakage(
-        twins, releases=means([0, 1]), secret=series.secret_value(0, time=0), known="none"
+        twins, releases=means([0, 1]), secret=series.secret_value(0, time=0), attacker_knows="none"
     )
     assert found.free.user < found.model == pytest.approx(0.782, abs=1e-3)
     growing = series.VAR(lags=np.diag([3, 0.1]), noise=0.01 * np.eye(2), start=np.eye(2))
     found = series.leakage(
-        growing, releases=means([0, 1]), secret=series.secret_value(0, time=0), known="time"
+        growing,
+        releases=means([0, 1]),
+        secret=series.secret_value(0, time=0),
+        attacker_knows="time",
     )
     assert found.free.everything < found.model == pytest.approx(1.243, abs=1e-3)
     assert found.mu == found.model
@@ -173,17 +186,17 @@ def test_the_noise_alone_counts_where_the_model_hides_more():
     """With negative dependence a stranger's mu is below what differential privacy counts."""
     against = series.VAR(lags=np.zeros((2, 2)), noise=[[1, -0.9], [-0.9, 1]])
     found = series.leakage(
-        against, releases=means([0]), secret=series.secret_value(0, time=0), known="none"
+        against, releases=means([0]), secret=series.secret_value(0, time=0), attacker_knows="none"
     )
     assert found.model < found.free.direct == found.mu == pytest.approx(0.5 / STD)
-    everybody = series.cells(against, releases=means([0]), known="none")
+    everybody = series.cells(against, releases=means([0]), attacker_knows="none")
     assert everybody.mu[0, 0] == found.mu
 
 
 def test_the_answer_states_its_assumptions_and_what_needs_none():
     text = str(
         series.leakage(
-            PAIR, releases=means([0]), secret=series.secret_value(0, time=1), known="time"
+            PAIR, releases=means([0]), secret=series.secret_value(0, time=1), attacker_knows="time"
         )
     )
     assert "without a model" in text
@@ -196,7 +209,7 @@ def test_weak_dependence_leaks_in_proportion():
     for a, expected in [(0.5, 0.166), (0.2, 0.0665), (0.1, 0.0332), (0.01, 0.0033)]:
         model = series.VAR(lags=a * np.eye(2), noise=PAIR.noise)
         found = series.leakage(
-            model, releases=means([0]), secret=series.secret_value(0, time=1), known="time"
+            model, releases=means([0]), secret=series.secret_value(0, time=1), attacker_knows="time"
         )
         assert found.model == pytest.approx(expected, abs=6e-4)
 
@@ -206,7 +219,7 @@ def test_the_model_is_what_simulations_follow():
     lags = [[[0.4, 0.1], [0, 0.3]], [[0.2, 0], [0.1, -0.3]]]
     model = series.VAR(lags=lags, noise=PAIR.noise)
     runs, times = 40_000, 4
-    panel = model.simulate(times=times, bits=seeded_rng(1), runs=runs)
+    panel = model.simulate(times=times, rng=seeded_rng(1), runs=runs)
     flat = panel.transpose(0, 2, 1).reshape(runs, -1)
     exact = brute.stacked(model, times=times)
     found = flat.T @ flat / runs
@@ -215,7 +228,7 @@ def test_the_model_is_what_simulations_follow():
     assert (np.abs(found - exact) <= z * np.sqrt(variance / runs)).all()
     wrong = brute.stacked(series.VAR(lags=lags[:1], noise=PAIR.noise), times=times)
     assert (np.abs(found - wrong) > z * np.sqrt(variance / runs)).any()
-    assert np.array_equal(panel, model.simulate(times=times, bits=seeded_rng(1), runs=runs))
+    assert np.array_equal(panel, model.simulate(times=times, rng=seeded_rng(1), runs=runs))
 
 
 def test_the_stationary_law_does_not_move():
@@ -271,13 +284,19 @@ def test_signs():
         (lambda: series.secret_value(-1, time=0), "person"),
         (
             lambda: series.leakage(
-                PAIR, releases=means([0]), secret=series.secret_value(2, time=0), known="time"
+                PAIR,
+                releases=means([0]),
+                secret=series.secret_value(2, time=0),
+                attacker_knows="time",
             ),
             "person must be below 2",
         ),
         (
             lambda: series.leakage(
-                PAIR, releases=means([0]), secret=series.secret_value(0, time=0), known="some"
+                PAIR,
+                releases=means([0]),
+                secret=series.secret_value(0, time=0),
+                attacker_knows="some",
             ),
             "known must be one of",
         ),
@@ -299,7 +318,7 @@ def test_noise_belongs_to_the_time_it_was_given_for():
     given = np.array([[9.0, 0.5, 0.2], [0.5, 1.0, 0.1], [0.2, 0.1, 4.0]])
     full = series.releases(times=[2, 0, 1], width=1, people=2, covariance=given)
     assert full.covariance.tolist() == [[1, 0.1, 0.5], [0.1, 4, 0.2], [0.5, 0.2, 9]]
-    found = series.cells(PAIR, releases=means([1, 0], std=[0.1, 10]), known="all")
+    found = series.cells(PAIR, releases=means([1, 0], std=[0.1, 10]), attacker_knows="all")
     assert found.model[0] == pytest.approx([0.05, 5])
 
 
@@ -326,7 +345,7 @@ def test_what_cannot_be_computed_is_refused():
             many,
             releases=means(range(80), people=60),
             secret=series.secret_person(0, times=[0, 1]),
-            known="time",
+            attacker_knows="time",
         )
 
 

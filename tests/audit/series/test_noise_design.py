@@ -28,14 +28,14 @@ SIX = series.releases(times=range(6), width=4, people=5, std=1)
 @pytest.mark.parametrize("known", ["time", "none", "all"])
 @pytest.mark.parametrize("shape", ["equal", "independent", "stationary", "correlated"])
 def test_designed_noise_meets_the_target_and_is_the_least(known, shape):
-    found = series.design(FIVE, releases=SIX, mu=0.5, known=known, shape=shape)
-    again = series.cells(FIVE, releases=found.releases, known=known)
+    found = series.design(FIVE, releases=SIX, mu=0.5, attacker_knows=known, shape=shape)
+    again = series.cells(FIVE, releases=found.releases, attacker_knows=known)
     assert again.worst == found.reached <= 0.5 * (1 + 1e-9)
     assert found.least <= found.total <= found.equal
     assert found.gap <= 1e-3
     assert found.total == pytest.approx(np.trace(found.releases.covariance))
     less = found.releases.with_noise(found.releases.covariance * 0.99)
-    assert series.cells(FIVE, releases=less, known=known).worst > 0.5
+    assert series.cells(FIVE, releases=less, attacker_knows=known).worst > 0.5
 
 
 def test_correlated_noise_saves_more_than_a_third():
@@ -131,7 +131,7 @@ def test_refused_designs():
     with pytest.raises(InvalidArgument, match="times must be above the last release"):
         series.design(FIVE, releases=SIX, mu=1, times=3)
     with pytest.raises(InvalidArgument, match="known must be"):
-        series.design(FIVE, releases=SIX, mu=1, known="some")
+        series.design(FIVE, releases=SIX, mu=1, attacker_knows="some")
     with pytest.raises(InvalidArgument, match="5 people, got 3"):
         series.design(
             FIVE, releases=series.releases(times=range(6), width=1, people=3, std=1), mu=1
@@ -195,7 +195,7 @@ def test_fit_finds_the_model(dynamics):
     model = series.VAR(lags=lags, noise=PAIR.noise)
     times = 20_000
     found = series.fit(
-        model.simulate(times=times, bits=seeded_rng(2))[0], order=2, dynamics=dynamics
+        model.simulate(times=times, rng=seeded_rng(2))[0], order=2, dynamics=dynamics
     )
     # Least squares: the coefficients' variance is at most noise variance / smallest eigenvalue.
     smallest = np.linalg.eigvalsh(model.initial)[0]
@@ -207,7 +207,7 @@ def test_fit_finds_the_model(dynamics):
 
 def test_fit_takes_more_people_than_times():
     model = series.VAR(lags=0.5 * np.eye(60), noise=0.8 * np.eye(60) + 0.2)
-    found = series.fit(model.simulate(times=30, bits=seeded_rng(3))[0])
+    found = series.fit(model.simulate(times=30, rng=seeded_rng(3))[0])
     assert np.linalg.eigvalsh(found.innovation)[0] > 0
     off = found.innovation[~np.eye(60, dtype=bool)]
     assert 0.05 < off.mean() < 0.3
@@ -232,7 +232,7 @@ def test_refused_panels(panel, text):
 
 
 def test_full_dynamics_need_many_times():
-    panel = FIVE.simulate(times=6, bits=seeded_rng(1))[0]
+    panel = FIVE.simulate(times=6, rng=seeded_rng(1))[0]
     with pytest.raises(OutOfDomain, match="at least 8 times"):
         series.fit(panel, dynamics="full")
     with pytest.raises(InvalidArgument, match="dynamics"):
@@ -243,7 +243,7 @@ def test_full_dynamics_need_many_times():
 
 
 def test_report_of_a_panel():
-    panel = FIVE.simulate(times=6, bits=seeded_rng(4))[0]
+    panel = FIVE.simulate(times=6, rng=seeded_rng(4))[0]
     found = series.report(panel, bounds=(-2, 2), std=2.0, model=FIVE, delta=1e-5)
     cells = series.cells(FIVE, releases=series.releases(times=range(6), width=4, people=5, std=2.0))
     assert np.array_equal(found.cells.mu, cells.mu)
@@ -262,7 +262,7 @@ def test_report_of_a_panel():
 
 
 def test_report_fits_and_keeps_a_target():
-    panel = FIVE.simulate(times=60, bits=seeded_rng(5))[0]
+    panel = FIVE.simulate(times=60, rng=seeded_rng(5))[0]
     found = series.report(panel, bounds=(-3, 3), std=1.0, target=1.0, released=range(0, 60, 10))
     assert found.target == pytest.approx(1.0, rel=1e-9)
     mu = gaussian_mu(1.0, delta=1e-6)
@@ -329,7 +329,7 @@ def test_corrected_formulas_agree_with_the_engine(scenario, secret, times):
     std = published.noise_std(1, delta=0.05, sensitivity=0.5)
     assert std == pytest.approx(1.270205, abs=1e-6)
     releases = series.releases(times=times, width=1, people=2, std=std)
-    found = series.leakage(PAIR, releases=releases, secret=secret, known="time")
+    found = series.leakage(PAIR, releases=releases, secret=secret, attacker_knows="time")
     assert claim(PAIR, scenario).mu == pytest.approx(found.model, rel=1e-12)
 
 

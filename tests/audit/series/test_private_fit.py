@@ -96,7 +96,7 @@ def test_no_fit_without_a_budget():
 
 
 def test_the_account_is_charged_before_the_values_are_read(tmp_path):
-    panel = HABIT.simulate(people=400, times=12, bits=seeded_rng(1))
+    panel = HABIT.simulate(people=400, times=12, rng=seeded_rng(1))
     with discreet.Ledger(f"sqlite:///{tmp_path}/budget.db") as ledger:
         limit = discreet.approx_dp(10, 1e-6, relation=NeighboringRelation.REPLACE_ONE)
         account = ledger.account("panel", limit=limit)
@@ -107,7 +107,7 @@ def test_the_account_is_charged_before_the_values_are_read(tmp_path):
         with pytest.raises(BudgetExceeded):
             series.private_fit(panel, **paid)
         with pytest.raises(NotCertified, match="seeded"):
-            series.private_fit(panel, **paid, bits=seeded_rng(1))
+            series.private_fit(panel, **paid, rng=seeded_rng(1))
         panel[3, 3] = math.nan
         with pytest.raises(OutOfDomain, match="missing"):
             series.private_fit(panel, **{**paid, "epsilon": 1})
@@ -132,9 +132,9 @@ def test_refused_panels(panel, text):
 
 
 def test_a_fit_that_drowns_in_noise_is_refused():
-    panel = HABIT.simulate(people=20, times=12, bits=seeded_rng(1))
+    panel = HABIT.simulate(people=20, times=12, rng=seeded_rng(1))
     with pytest.raises(NotCertified, match="noise at this budget"):
-        series.private_fit(panel, bounds=BOUNDS, epsilon=0.1, bits=seeded_rng(2))
+        series.private_fit(panel, bounds=BOUNDS, epsilon=0.1, rng=seeded_rng(2))
 
 
 # ── from moments to a model ──────────────────────────────────────────────────
@@ -179,11 +179,11 @@ def test_impossible_moments_give_the_nearest_model():
 
 def test_the_bias_vanishes_as_the_budget_grows():
     panel = (
-        HABIT.simulate(people=2000, times=6, bits=seeded_rng(1)) + np.linspace(-2, 2, 2000)[:, None]
+        HABIT.simulate(people=2000, times=6, rng=seeded_rng(1)) + np.linspace(-2, 2, 2000)[:, None]
     )
     errors = []
     for epsilon in (1, 10, 1e3, 1e6):
-        found = series.private_fit(panel, bounds=BOUNDS, epsilon=epsilon, bits=seeded_rng(5))
+        found = series.private_fit(panel, bounds=BOUNDS, epsilon=epsilon, rng=seeded_rng(5))
         errors.append(abs(found.alike.habits[0] - 0.7))
     # What is left is sampling: 2000 independent series, but for a common shock.
     limit = stats.norm.isf(ALPHA / 2) * math.sqrt((1 - 0.7**2) / (2000 * 3))
@@ -197,7 +197,7 @@ def test_simulated_panels_follow_the_model():
     wide = series.ExchangeableVAR(habits=(0.5, 0.2), variance=2.0, correlation=0.3)
     runs, times = 3000, 4
     bits = seeded_rng(3)
-    pairs = np.array([wide.simulate(people=2, times=times, bits=bits) for _ in range(runs)])
+    pairs = np.array([wide.simulate(people=2, times=times, rng=bits) for _ in range(runs)])
     flat = pairs.transpose(0, 2, 1).reshape(runs, -1)
     exact = brute.stacked(wide.model(2), times=times)
     variance = exact**2 + np.outer(np.diag(exact), np.diag(exact))
@@ -217,28 +217,28 @@ def test_a_person_and_the_mean_of_the_others_stand_for_everybody(known, habits):
     all_of_them = series.cells(
         truth.model(n),
         releases=series.releases(times=range(times), width=4, people=n, std=std),
-        known=known,
+        attacker_knows=known,
     )
     pair, weights = truth.pair(n)
     small = series.cells(
         pair,
         releases=series.releases(times=range(times), width=4, people=2, std=std, weights=weights),
-        known=known,
+        attacker_knows=known,
     )
     for i in range(n):
         assert small.mu[0] == pytest.approx(all_of_them.mu[i], rel=1e-10)
 
 
 def test_plausible_models_surround_the_fit():
-    panel = HABIT.simulate(people=500, times=20, bits=seeded_rng(1))
+    panel = HABIT.simulate(people=500, times=20, rng=seeded_rng(1))
     found = series.private_fit(
-        panel, bounds=BOUNDS, epsilon=4, delta=1e-6, spread=2, bits=seeded_rng(2)
+        panel, bounds=BOUNDS, epsilon=4, delta=1e-6, spread=2, rng=seeded_rng(2)
     )
-    habits = [one.habits[0] for one in found.plausible(40, bits=seeded_rng(3))]
+    habits = [one.habits[0] for one in found.plausible(40, rng=seeded_rng(3))]
     assert min(habits) < found.alike.habits[0] < max(habits)
     assert min(habits) < 0.7 < max(habits)
-    rich = series.private_fit(panel, bounds=BOUNDS, epsilon=1e4, spread=2, bits=seeded_rng(2))
-    closer = [one.habits[0] for one in rich.plausible(40, bits=seeded_rng(3))]
+    rich = series.private_fit(panel, bounds=BOUNDS, epsilon=1e4, spread=2, rng=seeded_rng(2))
+    closer = [one.habits[0] for one in rich.plausible(40, rng=seeded_rng(3))]
     assert np.std(closer) < np.std(habits)
     assert rich.model.people == 500
     assert not rich.private
@@ -277,10 +277,10 @@ def test_no_value_moves_the_products_further_than_the_noise_is_for(people, times
 
 
 def test_who_depends_on_whom_is_found_as_the_budget_grows():
-    panel = TRIO.simulate(times=4000, bits=seeded_rng(4))[0] + np.array([[1.0], [0.0], [-1.0]])
+    panel = TRIO.simulate(times=4000, rng=seeded_rng(4))[0] + np.array([[1.0], [0.0], [-1.0]])
     found = {
         epsilon: series.private_full_fit(
-            panel, bounds=(-7, 7), epsilon=epsilon, order=2, bits=seeded_rng(5)
+            panel, bounds=(-7, 7), epsilon=epsilon, order=2, rng=seeded_rng(5)
         )
         for epsilon in (1, 30, 1e3, 1e6)
     }
@@ -298,11 +298,11 @@ def test_who_depends_on_whom_is_found_as_the_budget_grows():
 
 
 def test_products_that_are_spoilt_by_noise():
-    panel = TRIO.simulate(times=60, bits=seeded_rng(4))[0]
-    found = series.private_full_fit(panel, bounds=(-7, 7), epsilon=400, bits=seeded_rng(5))
+    panel = TRIO.simulate(times=60, rng=seeded_rng(4))[0]
+    found = series.private_full_fit(panel, bounds=(-7, 7), epsilon=400, rng=seeded_rng(5))
     assert found.model.radius <= 0.98 + 1e-9
     with pytest.raises(NotCertified, match="noise at this budget"):
-        series.private_full_fit(panel, bounds=(-7, 7), epsilon=0.1, bits=seeded_rng(5))
+        series.private_full_fit(panel, bounds=(-7, 7), epsilon=0.1, rng=seeded_rng(5))
     with pytest.raises(InvalidArgument, match="Give epsilon"):
         series.private_full_fit(panel, bounds=(-7, 7))
     with pytest.raises(OutOfDomain, match="at least 3 times"):
@@ -396,8 +396,8 @@ def test_windows_need_no_model():
 
 
 def test_a_report_of_a_private_fit_may_be_published():
-    panel = HABIT.simulate(people=800, times=8, bits=seeded_rng(1))
-    fit = series.private_fit(panel, bounds=BOUNDS, epsilon=4, spread=2, bits=seeded_rng(2))
+    panel = HABIT.simulate(people=800, times=8, rng=seeded_rng(1))
+    fit = series.private_fit(panel, bounds=BOUNDS, epsilon=4, spread=2, rng=seeded_rng(2))
     told = series.assess(
         fit.alike,
         people=800,
@@ -406,7 +406,7 @@ def test_a_report_of_a_private_fit_may_be_published():
         std=0.05,
         target=1.0,
         guarantee=fit.guarantee,
-        plausible=fit.plausible(5, bits=seeded_rng(3)),
+        plausible=fit.plausible(5, rng=seeded_rng(3)),
     )
     assert told.alike
     assert told.clipped is None
@@ -441,7 +441,7 @@ def test_a_model_of_other_people_is_refused():
 
 def test_a_report_of_a_model_that_knows_private_values_is_not_for_publication():
     shape = {"people": 3, "times": 4, "bounds": (-1, 1), "std": 1.0}
-    fitted = series.fit(HABIT.simulate(people=3, times=30, bits=seeded_rng(1)))
+    fitted = series.fit(HABIT.simulate(people=3, times=30, rng=seeded_rng(1)))
     told = series.assess(fitted, **shape)
     assert told.origin == "fitted"
     assert "not for publication" in str(told).lower()

@@ -20,7 +20,7 @@ from tests.distributions import ALPHA
 
 SHAPE = np.array([[1.0, 0.6, 0.3], [0.6, 1.2, 0.6], [0.3, 0.6, 0.9]])
 PANEL = series.ExchangeableVAR(habits=(0.8,), variance=1.0, correlation=0.1).simulate(
-    people=20, times=4, bits=seeded_rng(1)
+    people=20, times=4, rng=seeded_rng(1)
 )
 
 
@@ -51,14 +51,14 @@ def test_no_row_moves_the_whitened_totals_further(span):
 
 def test_the_noise_is_the_one_that_was_asked_for():
     asked = releases(0.25)
-    found = series.publish(PANEL, releases=asked, bounds=(-4, 4), bits=seeded_rng(2))
+    found = series.publish(PANEL, releases=asked, bounds=(-4, 4), rng=seeded_rng(2))
     assert found.covariance == pytest.approx(asked.covariance, rel=1e-6)
     truth = np.clip(PANEL, -4, 4).mean(axis=0)[[0, 1, 3]]
     runs = 2000
     bits = seeded_rng(3)
     errors = np.array(
         [
-            series.publish(PANEL, releases=asked, bounds=(-4, 4), bits=bits).values - truth
+            series.publish(PANEL, releases=asked, bounds=(-4, 4), rng=bits).values - truth
             for _ in range(runs)
         ]
     )
@@ -71,21 +71,19 @@ def test_the_noise_is_the_one_that_was_asked_for():
 
 
 def test_without_noise_it_is_the_mean():
-    found = series.publish(PANEL, releases=releases(1e-8), bounds=(-4, 4), bits=seeded_rng(2))
+    found = series.publish(PANEL, releases=releases(1e-8), bounds=(-4, 4), rng=seeded_rng(2))
     truth = np.clip(PANEL, -4, 4).mean(axis=0)[[0, 1, 3]]
     assert found.values == pytest.approx(truth, abs=2e-3)
     far = np.where(PANEL > 1, 1e300, PANEL)  # clipped without a word
-    again = series.publish(
-        far, releases=releases(1e-8, width=5), bounds=(-4, 1), bits=seeded_rng(2)
-    )
+    again = series.publish(far, releases=releases(1e-8, width=5), bounds=(-4, 1), rng=seeded_rng(2))
     assert again.values == pytest.approx(np.clip(PANEL, -4, 1).mean(axis=0)[[0, 1, 3]], abs=2e-3)
 
 
 def test_the_guarantees_are_those_of_the_noise_alone():
     asked = releases(0.25)
-    found = series.publish(PANEL, releases=asked, bounds=(-4, 4), bits=seeded_rng(2))
+    found = series.publish(PANEL, releases=asked, bounds=(-4, 4), rng=seeded_rng(2))
     cells = series.cells(
-        series.VAR(lags=np.zeros((20, 20)), noise=np.eye(20)), releases=asked, known="all"
+        series.VAR(lags=np.zeros((20, 20)), noise=np.eye(20)), releases=asked, attacker_knows="all"
     )
     for guarantee, mu in ((found.one_value, cells.worst), (found.guarantee, cells.user.max())):
         assert guarantee.relation is NeighboringRelation.REPLACE_ONE
@@ -111,7 +109,7 @@ def test_a_design_is_published(tmp_path):
 def test_noise_that_knows_the_panel_is_not_published():
     """Its covariance is a function of private values, and is published with the means."""
     alike = series.ExchangeableVAR(habits=(0.5,), variance=1.0, correlation=0.1)
-    private = alike.simulate(people=5, times=40, bits=seeded_rng(2))
+    private = alike.simulate(people=5, times=40, rng=seeded_rng(2))
     fitted = series.fit(private)
     given = series.VAR(lags=fitted.lags, noise=fitted.noise)
     asked = series.releases(times=(0, 1, 2), width=8, people=5, std=1)
@@ -140,4 +138,4 @@ def test_noise_that_knows_the_panel_is_not_published():
 def test_refused(change, error, text):
     given = {"panel": PANEL, "releases": releases(), "bounds": (-4, 4), **change}
     with pytest.raises(error, match=text):
-        series.publish(**given, bits=seeded_rng(1))
+        series.publish(**given, rng=seeded_rng(1))

@@ -28,7 +28,7 @@ ORACLES = [
 
 
 def reports(oracle, n=101):
-    return oracle.encode(np.arange(n) % 11, bits=seeded_rng(90))
+    return oracle.randomize(np.arange(n) % 11, rng=seeded_rng(90))
 
 
 @pytest.fixture(params=ORACLES, ids=lambda oracle: oracle.kind)
@@ -93,7 +93,7 @@ def test_no_string_of_bytes_moves_an_estimate_further_than_a_client_can(build):
     """All 256 reports of one byte, added to ten honest ones: n times the share moves by
     (support - other) / (keep - other), support zero or one, or by nothing at all."""
     survey = build(categories=5, epsilon=1)
-    honest = Aggregator(survey).add(survey.encode([0, 1, 2, 3, 4] * 2, bits=seeded_rng(92)))
+    honest = Aggregator(survey).add(survey.randomize([0, 1, 2, 3, 4] * 2, rng=seeded_rng(92)))
     before = honest.estimate().counts
     gap = survey.keep - survey.other
     for byte in range(256):

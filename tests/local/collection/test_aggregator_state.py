@@ -34,7 +34,7 @@ OUE = CollectionSpec(randomiser=oue(categories=20, epsilon=2))
 
 def reports(collection, many, seed=1):
     codes = np.arange(many) % collection.randomiser.categories
-    return collection.randomiser.encode(codes, bits=seeded_rng(seed))
+    return collection.randomiser.randomize(codes, rng=seeded_rng(seed))
 
 
 def write(path, collection, rows):

@@ -49,7 +49,7 @@ class Trickle(io.RawIOBase):
 
 def reports(collection, many, seed=1):
     codes = np.arange(many) % collection.randomiser.categories
-    return collection.randomiser.encode(codes, bits=seeded_rng(seed))
+    return collection.randomiser.randomize(codes, rng=seeded_rng(seed))
 
 
 def read(path, **options):

@@ -116,7 +116,7 @@ EVERY = [
 
 
 def sample(randomiser, many=500):
-    return randomiser.encode(np.arange(many) % randomiser.categories, bits=seeded_rng(3))
+    return randomiser.randomize(np.arange(many) % randomiser.categories, rng=seeded_rng(3))
 
 
 @pytest.fixture(params=RANDOMISERS, ids=lambda r: r.kind)

@@ -45,7 +45,7 @@ def randomiser(request):
 
 
 def sample(randomiser, many):
-    return randomiser.encode(np.arange(many) % randomiser.categories, bits=seeded_rng(3))
+    return randomiser.randomize(np.arange(many) % randomiser.categories, rng=seeded_rng(3))
 
 
 def test_the_same_integers_as_everywhere_else(workers, randomiser, tmp_path):

@@ -262,7 +262,7 @@ def test_estimates_follow_their_law(make):
     variance = randomiser.variance(numbers).mean()
     made = []
     for seed in range(8):
-        reports = randomiser.encode(numbers, bits=seeded_rng(seed))
+        reports = randomiser.randomize(numbers, rng=seeded_rng(seed))
         assert reports.shape == (len(numbers), randomiser.width)
         aggregate = Aggregator(randomiser).add(reports[:5000]).add(reports[5000:])
         estimate = aggregate.estimate()
@@ -280,9 +280,9 @@ def test_estimates_follow_their_law(make):
         assert not mean_of(np.array([shrunk]), inside.mean(), variance / len(numbers))
 
 
-def draw_from_all(channel, points, bits):
+def draw_from_all(channel, points, rng):
     """A wrong window: what is not near is drawn from all symbols."""
-    generator = np.random.default_rng(int(bits.words(1)[0]))
+    generator = np.random.default_rng(int(rng.words(1)[0]))
     near = generator.random(len(points)) < channel.width * channel.near / channel.total
     inside = points + generator.integers(channel.width, size=len(points))
     return np.where(near, inside, generator.integers(channel.symbols, size=len(points)))
@@ -309,7 +309,7 @@ def mixed(randomiser, place):
 def test_reports_follow_the_exact_law_of_their_symbols(kind):
     randomiser, n = SMALL[kind](1), 200_000
     seen = (
-        Aggregator(randomiser).add(randomiser.encode(np.full(n, 0.34), bits=seeded_rng(9))).counts
+        Aggregator(randomiser).add(randomiser.randomize(np.full(n, 0.34), rng=seeded_rng(9))).counts
     )
 
     def fits(p):
@@ -321,7 +321,7 @@ def test_reports_follow_the_exact_law_of_their_symbols(kind):
 
 def test_laplace_reports_follow_the_exact_law():
     made, n = local_laplace(epsilon=2, lower=0, upper=1, steps=2), 200_000
-    seen = Aggregator(made).add(made.encode(np.full(n, 0.25), bits=seeded_rng(10))).counts
+    seen = Aggregator(made).add(made.randomize(np.full(n, 0.25), rng=seeded_rng(10))).counts
     k = np.arange(made.size) - made.reach
     p = (np.exp(-np.abs(k)) + np.exp(-np.abs(k - 1))) / 2 * math.tanh(0.5)
     assert all(frequency(a, n, b) for a, b in zip(seen, p, strict=True) if b > 1e-4)
@@ -346,7 +346,7 @@ def test_every_string_of_bytes_is_counted_and_moves_no_more_than_a_client(make):
     assert aggregate.refused == len(strings) - randomiser.size
     assert (aggregate.counts == 1).all()
     span = np.ptp(randomiser.levels)
-    n, base = 1000, randomiser.encode(np.full(1000, 0.3), bits=seeded_rng(1))
+    n, base = 1000, randomiser.randomize(np.full(1000, 0.3), rng=seeded_rng(1))
     before = Aggregator(randomiser).add(base).estimate().value
     for row in strings[:: max(1, len(strings) // 100)]:
         moved = Aggregator(randomiser).add(base).add(row[None]).estimate().value
@@ -415,8 +415,8 @@ def test_what_is_no_number_is_refused():
     made = duchi(epsilon=1, lower=0, upper=1)
     for bad in (math.nan, math.inf, [0.1, math.nan], "0.5", None):
         with pytest.raises(OutOfDomain, match="finite numbers"):
-            made.encode(bad)
-    assert made.encode([]).shape == (0, 1)
+            made.randomize(bad)
+    assert made.randomize([]).shape == (0, 1)
     with pytest.raises(InvalidArgument, match="lower must be below upper"):
         duchi(epsilon=1, lower=1, upper=1)
     for lower, upper in ((-1e308, 1e308), (0, 10**400), (-(10**301), 0)):
@@ -451,21 +451,22 @@ def test_the_work_and_the_size_of_a_report_do_not_depend_on_the_number(make):
     seen = set()
     for number in (0, 0.25, 1 / 3, 0.999, 1, -5, 1e9):
         bits = CountedBits(11)
-        shape = made.encode(np.full(3000, number), bits=bits).shape
+        shape = made.randomize(np.full(3000, number), rng=bits).shape
         seen.add((bits.drawn, shape))
     assert len(seen) == 1
 
 
 def test_numbers_outside_count_as_the_bound():
     made = hybrid_mean(epsilon=2, lower=-1, upper=1)
-    far = made.encode(np.full(1000, 1e300), bits=seeded_rng(5))
-    assert (far == made.encode(np.full(1000, 1.0), bits=seeded_rng(5))).all()
+    far = made.randomize(np.full(1000, 1e300), rng=seeded_rng(5))
+    assert (far == made.randomize(np.full(1000, 1.0), rng=seeded_rng(5))).all()
     small = duchi(epsilon=2, lower=0, upper=1e-299)
     assert (
-        small.encode([1e308] * 9, bits=seeded_rng(6)) == small.encode([1] * 9, bits=seeded_rng(6))
+        small.randomize([1e308] * 9, rng=seeded_rng(6))
+        == small.randomize([1] * 9, rng=seeded_rng(6))
     ).all()
     wave = square_wave(cells=4, epsilon=45, lower=0, upper=1e-299)
-    assert wave.encode([1e308, 0], bits=seeded_rng(6)).ravel().tolist() == [3, 0]
+    assert wave.randomize([1e308, 0], rng=seeded_rng(6)).ravel().tolist() == [3, 0]
 
 
 def test_symbols_of_several_bytes_come_back():

@@ -86,7 +86,7 @@ def test_estimates_follow_their_law(sampled):
     values = {name: [] for name in COLUMNS}
     spread = {}
     for seed in range(6):
-        reports = randomiser.encode(data, bits=seeded_rng(seed))
+        reports = randomiser.randomize(data, rng=seeded_rng(seed))
         assert reports.shape == (n, sampled * 2)
         aggregate = Aggregator(randomiser).add(reports)
         assert (aggregate.reports, aggregate.refused) == (n, 0)
@@ -109,7 +109,7 @@ def test_a_matrix_is_read_in_the_order_of_the_names():
     randomiser = multidimensional_mean(columns=COLUMNS, epsilon=2)
     table = {name: np.linspace(low, high, 100) for name, (low, high) in COLUMNS.items()}
     matrix = np.stack([table[name] for name in randomiser.names], axis=1)
-    one, other = (randomiser.encode(x, bits=seeded_rng(3)) for x in (table, matrix))
+    one, other = (randomiser.randomize(x, rng=seeded_rng(3)) for x in (table, matrix))
     assert (one == other).all()
 
 
@@ -165,7 +165,7 @@ def test_what_does_not_fit_is_refused():
         np.zeros(3),
     ):
         with pytest.raises(OutOfDomain):
-            made.encode(bad)
+            made.randomize(bad)
     for columns in ({}, {"a": (1, 1)}, {"a": (1,)}, {str(i): (0, 1) for i in range(256)}):
         with pytest.raises(InvalidArgument):
             multidimensional_mean(columns=columns, epsilon=1)

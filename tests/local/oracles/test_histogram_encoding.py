@@ -71,7 +71,7 @@ def test_mean_and_variance_of_the_law(epsilon):
 def test_reports_follow_the_law():
     oracle = summation_histogram_encoding(categories=5, epsilon=1)
     truth = np.repeat(np.arange(5), [8000, 4000, 2000, 1000, 1000])
-    rows = oracle.encode(truth, bits=seeded_rng(80))
+    rows = oracle.randomize(truth, rng=seeded_rng(80))
     assert rows.shape == (16_000, 10)
     entries = rows.view("<i2")
     assert follows(entries[:8000, 0] - oracle.steps, oracle.noise.cdf)
@@ -98,7 +98,9 @@ def test_entries_are_clamped_by_the_client():
         def noise(self):
             return type(super().noise)(super().noise.scale * 1000)
 
-    rows = Loud(categories=3, epsilon=Fraction(1), steps=256).encode([0] * 50, bits=seeded_rng(81))
+    rows = Loud(categories=3, epsilon=Fraction(1), steps=256).randomize(
+        [0] * 50, rng=seeded_rng(81)
+    )
     entries = rows.view("<i2")
     assert entries.min() == -LIMIT
     assert entries.max() == LIMIT
@@ -125,7 +127,7 @@ def test_clients_draw_as_many_words_whatever_they_have():
     drawn = []
     for value in (0, 5):
         bits = CountedBits(seeded_rng(82))
-        oracle.encode(np.full(300, value), bits=bits)
+        oracle.randomize(np.full(300, value), rng=bits)
         drawn.append(bits.drawn)
     assert drawn[0] == drawn[1]
 
@@ -137,7 +139,7 @@ def test_bad_parameters():
         summation_histogram_encoding(categories=4, epsilon=1, steps=1000)
     with pytest.raises(InvalidArgument, match="categories"):
         summation_histogram_encoding(categories=1, epsilon=1)
-    assert summation_histogram_encoding(categories=2, epsilon=1).encode([]).shape == (0, 4)
+    assert summation_histogram_encoding(categories=2, epsilon=1).randomize([]).shape == (0, 4)
     assert (
         summation_histogram_encoding(categories=2, epsilon=1)
         .tally(np.empty((0, 4), dtype=np.uint8))

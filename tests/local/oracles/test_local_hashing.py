@@ -60,7 +60,7 @@ def test_sampler_by_enumeration(value):
     """Every string of short words, through the client's own code, gives the stated law."""
     oracle = olh(categories=4, epsilon=1, hashes=2)
     found = enumerate_sampler(
-        lambda bits: oracle.encode([value], bits=bits).tobytes(), width=2, depth=7
+        lambda bits: oracle.randomize([value], rng=bits).tobytes(), width=2, depth=7
     )
     assert found.unresolved < Fraction(1, 50)
     assert len(found.masses) == 6  # three forms, two signs each
@@ -78,7 +78,7 @@ def matrices(oracle):
 
 
 def reports_follow(oracle, value, n=60_000):
-    rows = oracle.encode(np.full(n, value), bits=seeded_rng(11))
+    rows = oracle.randomize(np.full(n, value), rng=seeded_rng(11))
     number = matrices(oracle) * math.comb(1 << oracle.hash_digits, oracle.kept)
     return follow(oracle, rows, value, number=number)
 
@@ -86,9 +86,9 @@ def reports_follow(oracle, value, n=60_000):
 class LiesToo(LocalHashing):
     """The published mistake: a lie is drawn from all hash values, the truth among them."""
 
-    def _response(self, size, bits):
-        lies = bernoulli_real(self._lie, size, bits)
-        return np.where(lies, below(1 << self.hash_digits, size, bits), 0)
+    def _response(self, size, rng):
+        lies = bernoulli_real(self._lie, size, rng)
+        return np.where(lies, below(1 << self.hash_digits, size, rng), 0)
 
 
 def test_reports_follow_their_law():
@@ -107,7 +107,7 @@ def test_estimates_within_their_error(epsilon):
     """The whole way of 200,000 reports, with chunks, merging and categories short of a power."""
     oracle = olh(categories=100, epsilon=epsilon)
     values = np.minimum(np.arange(200_000) % 150, 99)
-    rows = oracle.encode(values, bits=seeded_rng(5))
+    rows = oracle.randomize(values, rng=seeded_rng(5))
     first, second = Aggregator(oracle).add(rows[:70_001]), Aggregator(oracle).add(rows[70_001:])
     found = first.merge(second).estimate()
     truth = np.bincount(values, minlength=100) / len(values)
@@ -123,7 +123,7 @@ def test_estimates_within_their_error(epsilon):
 def test_supports_are_counted_exactly(kept):
     """Against the definition: a report supports what hashes into its set."""
     oracle = olh(categories=21, epsilon=1, hashes=8, kept=kept)
-    rows = oracle.encode(np.arange(300) % 21, bits=seeded_rng(3))
+    rows = oracle.randomize(np.arange(300) % 21, rng=seeded_rng(3))
     fields = unpack(rows, oracle._fields)
     expected = np.zeros(21)
     sets = list(itertools.combinations(range(8), kept))
@@ -214,7 +214,7 @@ def test_hadamard_response_is_hashing_to_two_values():
     oracle = hadamard_response(categories=8, epsilon=1)
     assert oracle == olh(categories=8, epsilon=1, hashes=2)
     values = np.arange(5000) % 5
-    rows = oracle.encode(values, bits=seeded_rng(8))
+    rows = oracle.randomize(values, rng=seeded_rng(8))
     index, sign = rows[:, 0] & 7, 1 - 2 * (rows[:, 0].astype(int) >> 3)
     assert index.min() == 1
     c = (math.e + 1) / (math.e - 1)
@@ -257,7 +257,7 @@ def test_padding_and_dependent_forms_are_refused():
 @pytest.mark.parametrize("hashes", [2, 64])
 def test_no_reports(hashes):
     oracle = olh(categories=100, epsilon=1, hashes=hashes)
-    assert oracle.encode([], bits=seeded_rng(1)).shape == (0, oracle.width)
+    assert oracle.randomize([], rng=seeded_rng(1)).shape == (0, oracle.width)
     estimate = Aggregator(oracle).add(np.empty((0, oracle.width), dtype=np.uint8)).estimate()
     assert np.isinf(estimate.variance).all()
 
@@ -274,7 +274,7 @@ def test_large_domains_have_small_reports():
 def test_short_words_serve_too():
     oracle = olh(categories=8, epsilon=1)
     values = np.arange(4000) % 8
-    rows = oracle.encode(values, bits=SeededRandomSource(4, width=5))
+    rows = oracle.randomize(values, rng=SeededRandomSource(4, width=5))
     found = Aggregator(oracle).add(rows).estimate()
     assert np.abs(found.shares - 1 / 8).max() < 7 * math.sqrt(oracle.variance(0) / 4000)
 
@@ -287,7 +287,7 @@ def test_what_is_refused():
     with pytest.raises(InvalidArgument, match="categories must be at most"):
         olh(categories=(1 << 24) + 1, epsilon=1)
     with pytest.raises(OutOfDomain, match="whole numbers from 0 to 7"):
-        olh(categories=8, epsilon=1).encode([8])
+        olh(categories=8, epsilon=1).randomize([8])
 
 
 def test_a_description_is_read_back():

@@ -75,15 +75,15 @@ def test_published_numbers():
 class FromAll(RandomizedResponse):
     """The mistake of the thesis's oracle (M3): a lie is drawn from all values, truth included."""
 
-    def _answers(self, own, bits):
-        lies = bernoulli_real(self._lie, own.size, bits)
-        return np.where(lies, below(self.categories, own.size, bits), own)
+    def _answers(self, own, rng):
+        lies = bernoulli_real(self._lie, own.size, rng)
+        return np.where(lies, below(self.categories, own.size, rng), own)
 
 
 def consistent(oracle, n=60_000):
     """The real path from value to estimate, against the stated law."""
     truth = np.repeat(np.arange(4), [n // 2, n // 4, n // 8, n // 8])
-    counted = Aggregator(oracle).add(oracle.encode(truth, bits=seeded_rng(60)))
+    counted = Aggregator(oracle).add(oracle.randomize(truth, rng=seeded_rng(60)))
     assert (counted.reports, counted.refused) == (n, 0)
     assert counted.counts.sum() == n
     own = np.bincount(truth)
@@ -112,7 +112,7 @@ def test_drawing_from_all_values_is_not_epsilon():
 def test_the_wire_is_the_code_lowest_byte_first(categories, width):
     oracle = grr(categories=categories, epsilon=60)
     last = categories - 1
-    rows = oracle.encode([last, 0], bits=seeded_rng(61))
+    rows = oracle.randomize([last, 0], rng=seeded_rng(61))
     assert rows.shape == (2, width)
     assert rows[0].tobytes() == last.to_bytes(width, "little")
     tally = oracle.tally(rows)
@@ -133,7 +133,7 @@ def test_clients_draw_as_many_words_whatever_they_have():
     drawn = []
     for value in range(7):
         bits = CountedBits(seeded_rng(62))
-        oracle.encode(np.full(100, value), bits=bits)
+        oracle.randomize(np.full(100, value), rng=bits)
         drawn.append(bits.drawn)
     assert drawn == [drawn[0]] * 7
 
@@ -144,7 +144,7 @@ def test_the_estimate_is_unbiased_over_replicates():
     bits = seeded_rng(63)
     means = []
     for _ in range(4000):
-        tally = oracle.tally(oracle.encode(truth, bits=bits))
+        tally = oracle.tally(oracle.randomize(truth, rng=bits))
         means.append(oracle.estimate(tally.counts, 50).shares)
     for category, share in enumerate((0.6, 0.3, 0.1)):
         variance = float(oracle.variance(share)) / 50
@@ -161,9 +161,9 @@ def test_bad_parameters_and_values():
             grr(**{"categories": 4, "epsilon": 1, **bad})
     for value in (4, -1, 0.5, [[1], [9]]):
         with pytest.raises(OutOfDomain, match="0 to 3"):
-            grr(categories=4, epsilon=1).encode(value)
-    assert grr(categories=4, epsilon=1).encode([]).shape == (0, 1)
-    assert grr(categories=4, epsilon=1).encode(2).shape == (1, 1)
+            grr(categories=4, epsilon=1).randomize(value)
+    assert grr(categories=4, epsilon=1).randomize([]).shape == (0, 1)
+    assert grr(categories=4, epsilon=1).randomize(2).shape == (1, 1)
     huge = grr(categories=4, epsilon=5000)
     assert huge.certify().holds
-    assert frequency(huge.encode(np.full(1000, 2), bits=seeded_rng(64)).sum(), 2000, 1)
+    assert frequency(huge.randomize(np.full(1000, 2), rng=seeded_rng(64)).sum(), 2000, 1)

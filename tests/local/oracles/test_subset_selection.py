@@ -63,8 +63,8 @@ def test_epsilon_is_exact():
     assert oracle.certify().holds
 
 
-def reports_follow(oracle, value, *, n=40_000, bits=None):
-    rows = oracle.encode(np.full(n, value), bits=bits or seeded_rng(21))
+def reports_follow(oracle, value, *, n=40_000, rng=None):
+    rows = oracle.randomize(np.full(n, value), rng=rng or seeded_rng(21))
     return follow(oracle, rows, value, number=math.comb(oracle.categories, oracle.chosen))
 
 
@@ -78,7 +78,7 @@ def test_reports_follow_their_law(categories, chosen, value):
 
 def test_short_words_serve_too():
     oracle = subset_selection(categories=5, epsilon=1, chosen=2)
-    assert reports_follow(oracle, 3, n=3000, bits=SeededRandomSource(2, width=9))
+    assert reports_follow(oracle, 3, n=3000, rng=SeededRandomSource(2, width=9))
 
 
 def test_a_lie_that_may_tell_the_truth_is_seen(monkeypatch):
@@ -91,7 +91,7 @@ def test_a_lie_that_may_tell_the_truth_is_seen(monkeypatch):
 def test_sets_that_are_not_uniform_are_seen(monkeypatch):
     """Others join from the lowest number on, instead of at random."""
 
-    def lowest(maps, times, categories, bits, *, joining):
+    def lowest(maps, times, categories, rng, *, joining):
         left = times.copy()
         for client, i in itertools.product(range(len(maps)), range(1, categories)):
             if left[client] > 0 and (maps[client, 0] >> i & 1 == 0) == joining:
@@ -106,7 +106,7 @@ def test_sets_that_are_not_uniform_are_seen(monkeypatch):
 def test_every_draft_ends_with_the_right_size(categories, chosen):
     """Also where the first draft is far off, and where numbers do not fill the last byte."""
     oracle = subset_selection(categories=categories, epsilon=1, chosen=chosen)
-    rows = oracle.encode(np.arange(5000) % categories, bits=seeded_rng(3))
+    rows = oracle.randomize(np.arange(5000) % categories, rng=seeded_rng(3))
     tally = oracle.tally(rows)
     assert (tally.accepted, tally.refused) == (5000, 0)
     assert tally.counts.sum() == 5000 * chosen
@@ -117,7 +117,7 @@ def test_estimates_within_their_error(epsilon):
     oracle = subset_selection(categories=100, epsilon=epsilon)
     assert oracle.listed == (epsilon == 4)
     values = np.minimum(np.arange(100_000) % 150, 99)
-    rows = oracle.encode(values, bits=seeded_rng(6))
+    rows = oracle.randomize(values, rng=seeded_rng(6))
     first, second = Aggregator(oracle).add(rows[:30_001]), Aggregator(oracle).add(rows[30_001:])
     found = first.merge(second).estimate()
     truth = np.bincount(values, minlength=100) / len(values)
@@ -158,7 +158,7 @@ def test_no_other_size_is_better(epsilon):
 def test_a_list_is_sorted_and_packed():
     oracle = subset_selection(categories=1024, epsilon=5.7)
     assert (oracle.chosen, oracle.width, oracle.listed) == (3, 4, True)
-    rows = oracle.encode(np.arange(2000) % 1024, bits=seeded_rng(9))
+    rows = oracle.randomize(np.arange(2000) % 1024, rng=seeded_rng(9))
     members = unpack(rows, [10] * 3)
     assert (np.diff(members, axis=0) > 0).all()
     twice = rows[:1].copy()
@@ -182,12 +182,12 @@ def test_what_is_refused():
     with pytest.raises(InvalidArgument, match="use olh"):
         subset_selection(categories=(1 << 24) + 1, epsilon=1)
     with pytest.raises(OutOfDomain, match="whole numbers from 0 to 3"):
-        subset_selection(categories=4, epsilon=1).encode([4])
+        subset_selection(categories=4, epsilon=1).randomize([4])
 
 
 def test_no_reports():
     for oracle in (subset_selection(categories=9, epsilon=1), listed(9, 2)):
-        assert oracle.encode([], bits=seeded_rng(1)).shape == (0, oracle.width)
+        assert oracle.randomize([], rng=seeded_rng(1)).shape == (0, oracle.width)
         assert oracle.tally(np.empty((0, oracle.width), dtype=np.uint8)).accepted == 0
 
 

@@ -136,7 +136,7 @@ def test_a_report_is_coins_with_the_own_bit_thrown_anew(monkeypatch):
         monkeypatch.setattr(unary, "packed_bernoulli", lambda *_, **__: patterns.copy())
         monkeypatch.setattr(unary, "bernoulli", lambda _p, n, _b, c=coin: np.full(n, c))
         for value in range(10):
-            rows = oracle.encode(np.full(len(patterns), value), bits=seeded_rng(1))
+            rows = oracle.randomize(np.full(len(patterns), value), rng=seeded_rng(1))
             sent = np.unpackbits(rows, axis=1, bitorder="little")
             expected = np.unpackbits(patterns, axis=1, bitorder="little")
             expected[:, value] = coin
@@ -146,14 +146,14 @@ def test_a_report_is_coins_with_the_own_bit_thrown_anew(monkeypatch):
 class Swapped(OptimizedUnary):
     """Throws the coins for each other."""
 
-    def encode(self, value, *, bits=None):
-        return ~super().encode(value, bits=bits) & np.array([255, 15], dtype=np.uint8)
+    def randomize(self, value, *, rng=None):
+        return ~super().randomize(value, rng=rng) & np.array([255, 15], dtype=np.uint8)
 
 
 def consistent(oracle, n=40_000):
     """From values to counts: T ~ Bin(x, keep) + Bin(n - x, other) in each category."""
     truth = np.repeat(np.arange(12), np.r_[n // 2, np.full(10, n // 25), n // 10])
-    counted = Aggregator(oracle).add(oracle.encode(truth, bits=seeded_rng(71)))
+    counted = Aggregator(oracle).add(oracle.randomize(truth, rng=seeded_rng(71)))
     assert counted.reports == n
     x, p, q = np.bincount(truth), oracle.keep, oracle.other
     variance = x * p * (1 - p) + (n - x) * q * (1 - q)
@@ -174,7 +174,7 @@ def test_variance_of_ranges_over_replicates(build):
     """3,000 collections of 20 clients: the variance of three ranges against the law of sums."""
     oracle = build(categories=9, epsilon=1)
     truth = np.tile(np.repeat(np.arange(9), [6, 5, 4, 3, 2, 0, 0, 0, 0]), 3000)
-    rows = oracle.encode(truth, bits=seeded_rng(74))
+    rows = oracle.randomize(truth, rng=seeded_rng(74))
     ones = np.unpackbits(rows, axis=1, bitorder="little", count=9).reshape(3000, 20, 9)
     shares = (ones.mean(axis=1) - oracle.other) / (oracle.keep - oracle.other)
     for high, share in ((0, 0.3), (3, 0.9), (8, 1.0)):
@@ -223,7 +223,7 @@ def test_clients_draw_as_many_words_whatever_they_have():
     drawn = []
     for value in (0, 7, 19):
         bits = CountedBits(seeded_rng(73))
-        oracle.encode(np.full(500, value), bits=bits)
+        oracle.randomize(np.full(500, value), rng=bits)
         drawn.append(bits.drawn)
     assert drawn == [drawn[0]] * 3
 

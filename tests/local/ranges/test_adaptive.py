@@ -14,9 +14,9 @@ from discreet.ranges.domain import IntegerDomain
 DAYS = IntegerDomain(lower=0, upper=255)
 
 
-def collect(state, values, bits):
+def collect(state, values, rng):
     for part in np.array_split(values, state.rounds):
-        reports = state.randomiser.encode(part, bits=bits)
+        reports = state.randomiser.randomize(part, rng=rng)
         state = state.learn(Aggregator(state.randomiser).add(reports))
     return state
 
@@ -83,7 +83,7 @@ def test_a_round_is_private_and_described():
     assert randomiser.guarantee.epsilon(0) == 1
     assert randomizer_from_json(randomiser.describe()) == randomiser
     with pytest.raises(OutOfDomain):
-        randomiser.encode([256])
+        randomiser.randomize([256])
     wrong = randomiser.describe() | {"starts": [0, 300]}
     with pytest.raises(InvalidArgument, match="starts"):
         randomizer_from_json(wrong)
@@ -93,7 +93,7 @@ def test_reports_count_for_their_own_round():
     """Also if nothing stood out, so that the next round asks about the same blocks."""
     state = adaptive_hierarchy(domain=DAYS, epsilon=0.1)
     counted = Aggregator(state.randomiser).add(
-        state.randomiser.encode([0] * 30, bits=seeded_rng(2))
+        state.randomiser.randomize([0] * 30, rng=seeded_rng(2))
     )
     after = state.learn(counted)
     assert after.randomiser.starts == state.randomiser.starts
@@ -149,7 +149,7 @@ def test_rounds_are_kept_apart():
         state.learn(Aggregator(state.randomiser))
     other = PartitionOracle(epsilon=state.epsilon, domain=DAYS, starts=(0, 7))
     with pytest.raises(InvalidArgument, match="this round"):
-        state.learn(Aggregator(other).add(other.encode([1, 2], bits=seeded_rng(1))))
+        state.learn(Aggregator(other).add(other.randomize([1, 2], rng=seeded_rng(1))))
     done = collect(state, np.arange(256).repeat(10), seeded_rng(1))
     assert done.finished
     with pytest.raises(InvalidArgument, match="rounds are over"):

@@ -60,8 +60,8 @@ def test_the_group_does_not_depend_on_the_values():
     grid = hybrid_grid(DOMAINS, epsilon=1, fine=16, coarse=4)
     ones = {"age": np.zeros(2000, int), "day": np.ones(2000, int), "sex": np.zeros(2000, int)}
     others = {"age": np.full(2000, 63), "day": np.full(2000, 31), "sex": np.ones(2000, int)}
-    first = grid.encode(ones, bits=seeded_rng(1))[:, 0]
-    assert (first == grid.encode(others, bits=seeded_rng(1))[:, 0]).all()
+    first = grid.randomize(ones, rng=seeded_rng(1))[:, 0]
+    assert (first == grid.randomize(others, rng=seeded_rng(1))[:, 0]).all()
     assert stats.chisquare(np.bincount(first, minlength=len(grid.groups))).pvalue > ALPHA
 
 
@@ -90,7 +90,7 @@ def test_without_noise_aligned_ranges_are_exact():
 def test_each_group_is_unbiased_with_its_stated_error():
     grid = hybrid_grid(DOMAINS, epsilon=2, fine=8, coarse=4)
     people = population(60_000, 2)
-    found = Aggregator(grid).add(grid.encode(people, bits=seeded_rng(7))).estimate()
+    found = Aggregator(grid).add(grid.randomize(people, rng=seeded_rng(7))).estimate()
     truth = exact(grid, people)
     z = stats.norm.isf(ALPHA / 2)
     for group, one in found.measured.items():
@@ -105,9 +105,9 @@ def test_each_group_is_unbiased_with_its_stated_error():
 
 
 def test_answers_know_that_attributes_depend():
-    grid = hybrid_grid(DOMAINS, epsilon=2, clients=60_000)
+    grid = hybrid_grid(DOMAINS, epsilon=2, expected_clients=60_000)
     people = population(60_000, 3)
-    found = Aggregator(grid).add(grid.encode(people, bits=seeded_rng(9))).estimate()
+    found = Aggregator(grid).add(grid.randomize(people, rng=seeded_rng(9))).estimate()
     young = (people["age"] >= 16) & (people["age"] <= 31)
     early = (people["day"] >= 8) & (people["day"] <= 15)
     truth = np.mean(young & early)
@@ -128,9 +128,9 @@ def test_hostile_reports_are_counted():
 def test_errors_name_what_to_do():
     grid = hybrid_grid(DOMAINS, epsilon=1, fine=8, coarse=4)
     with pytest.raises(OutOfDomain, match="age, day, sex"):
-        grid.encode({"age": [1]})
+        grid.randomize({"age": [1]})
     with pytest.raises(OutOfDomain, match="equally many"):
-        grid.encode({"age": [1, 2], "day": [1], "sex": [0]})
+        grid.randomize({"age": [1, 2], "day": [1], "sex": [0]})
     with pytest.raises(InvalidArgument, match="multiple"):
         hybrid_grid(DOMAINS, epsilon=1, fine=10, coarse=4)
     with pytest.raises(InvalidArgument, match="expected number"):

@@ -35,12 +35,12 @@ DOMAIN = integers(0, SIZE - 1)
 
 @pytest.fixture(scope="module", name="plan")
 def fixture_plan():
-    return plan_collection(DOMAIN, ALL, epsilon=1, clients=CLIENTS)
+    return plan_collection(DOMAIN, ALL, epsilon=1, expected_clients=CLIENTS)
 
 
 @pytest.fixture(scope="module", name="ladder")
 def fixture_ladder():
-    return compare_trust_models(DOMAIN, ALL, epsilon=1, delta=1e-6, clients=CLIENTS)
+    return compare_trust_models(DOMAIN, ALL, epsilon=1, delta=1e-6, expected_clients=CLIENTS)
 
 
 def test_candidates_are_ranked_by_their_law(plan):
@@ -62,18 +62,18 @@ def test_the_choice_is_short_and_within_a_percent(plan):
 
 
 def test_short_reports_are_respected():
-    plan = plan_collection(DOMAIN, ALL, epsilon=1, clients=CLIENTS, report_bits=24)
+    plan = plan_collection(DOMAIN, ALL, epsilon=1, expected_clients=CLIENTS, max_report_bits=24)
     assert {one.bits for one in plan.candidates} <= {8, 16, 24}
     assert plan.chosen.mean < haar_wavelet(domain=DOMAIN, epsilon=1).law.mean(ALL)
-    plan = plan_collection(DOMAIN, ALL, epsilon=1, clients=CLIENTS, report_bits=16)
+    plan = plan_collection(DOMAIN, ALL, epsilon=1, expected_clients=CLIENTS, max_report_bits=16)
     assert {one.bits for one in plan.candidates} == {16}  # too short for most trees
     with pytest.raises(InvalidArgument, match="report_bits must be more than 3"):
-        plan_collection(DOMAIN, ALL, epsilon=1, clients=CLIENTS, report_bits=3)
+        plan_collection(DOMAIN, ALL, epsilon=1, expected_clients=CLIENTS, max_report_bits=3)
 
 
 def test_single_cells_are_left_flat():
     assert plan_collection(
-        integers(0, 255), w.points(), epsilon=1, clients=1000
+        integers(0, 255), w.points(), epsilon=1, expected_clients=1000
     ).chosen.name.startswith("flat")
 
 
@@ -92,7 +92,7 @@ def test_malformed_questions_are_refused():
         with pytest.raises(InvalidArgument, match=next(iter(wrong))):
             plan_collection(**given)
     with pytest.raises(InvalidArgument, match="two cells"):
-        plan_collection(integers(1, 1), ALL, epsilon=1, clients=10)
+        plan_collection(integers(1, 1), ALL, epsilon=1, expected_clients=10)
 
 
 @pytest.mark.parametrize("pairs", [1, 2, 4])
@@ -162,11 +162,11 @@ def test_no_shuffle_of_few_reports_is_worse_than_stated(randomiser):
 
 @pytest.mark.parametrize(("epsilon", "n"), [(1, 10_000), (3, 500), (1e-5, 3)])
 def test_shuffled_reports_keep_the_target(epsilon, n):
-    found = shuffled_ranges(integers(0, 15), ALL, epsilon=epsilon, delta=1e-6, clients=n)
+    found = shuffled_ranges(integers(0, 15), ALL, epsilon=epsilon, delta=1e-6, expected_clients=n)
     assert found.guarantee.relation is NeighboringRelation.REPLACE_ONE or n == 500
     assert 0.98 * epsilon < found.guarantee.epsilon(delta=1e-6) <= epsilon
     assert found.randomiser.epsilon >= epsilon * Fraction(99, 100)
-    alone = plan_collection(integers(0, 15), ALL, epsilon=epsilon, clients=n).chosen
+    alone = plan_collection(integers(0, 15), ALL, epsilon=epsilon, expected_clients=n).chosen
     assert found.mean <= n * alone.mean * 1.02
 
 
@@ -182,9 +182,11 @@ def test_the_ladder(ladder):
 
 
 def test_fewer_honest_clients_hide_less():
-    whole = compare_trust_models(integers(0, 15), ALL, epsilon=1, delta=1e-6, clients=10_000)
+    whole = compare_trust_models(
+        integers(0, 15), ALL, epsilon=1, delta=1e-6, expected_clients=10_000
+    )
     half = compare_trust_models(
-        integers(0, 15), ALL, epsilon=1, delta=1e-6, clients=10_000, honest=0.5
+        integers(0, 15), ALL, epsilon=1, delta=1e-6, expected_clients=10_000, honest_share=0.5
     )
     assert half["secure sum"].mean == pytest.approx(2 * whole["central"].mean)
     assert half["shuffle"].local_epsilon < whole["shuffle"].local_epsilon
@@ -192,7 +194,9 @@ def test_fewer_honest_clients_hide_less():
     assert half["local"].mean == whole["local"].mean
     assert half["central"].mean == whole["central"].mean
     with pytest.raises(InvalidArgument, match="honest"):
-        compare_trust_models(integers(0, 15), ALL, epsilon=1, delta=1e-6, clients=10_000, honest=0)
+        compare_trust_models(
+            integers(0, 15), ALL, epsilon=1, delta=1e-6, expected_clients=10_000, honest_share=0
+        )
 
 
 def test_the_published_ladder():
@@ -214,7 +218,7 @@ def test_the_published_ladder():
     )
     assert math.sqrt(central.mean_variance(ALL)) == pytest.approx(24.9, rel=0.03)
     assert closed_form(5.7, delta=1e-6, reports=CLIENTS) == pytest.approx(1, abs=1e-3)
-    shuffle = plan_collection(DOMAIN, ALL, epsilon=5.7, clients=CLIENTS)
+    shuffle = plan_collection(DOMAIN, ALL, epsilon=5.7, expected_clients=CLIENTS)
     assert shuffle.candidates[0].mean == pytest.approx(0.273, abs=5e-4)
     assert shuffle.chosen.rmse == pytest.approx(165, abs=1)
     oue = optimal_hierarchical_histogram(domain=DOMAIN, epsilon=5.7, workload=ALL, oracle="oue")
@@ -254,7 +258,7 @@ def test_the_ladder_is_as_high_as_simulated(ladder, model):
     bits = seeded_rng(32)
     squares = []
     for _ in range(rounds):
-        release = Aggregator(randomiser).add(randomiser.encode(values, bits=bits)).estimate()
+        release = Aggregator(randomiser).add(randomiser.randomize(values, rng=bits)).estimate()
         error = release.cells - counts
         squares.append(error @ gram @ error)
     spread = CLIENTS * covariance(randomiser.law, counts / CLIENTS) @ gram
@@ -274,9 +278,7 @@ def test_the_central_rung_is_as_high_as_simulated(ladder):
     counts = np.random.default_rng(33).multinomial(CLIENTS, np.full(SIZE, 1 / SIZE))
     gram = w.gram(ALL, SIZE)
     bits = seeded_rng(34)
-    errors = np.array(
-        [rung.design.release(counts, bits=bits).cells - counts for _ in range(rounds)]
-    )
+    errors = np.array([rung.design.release(counts, rng=bits).cells - counts for _ in range(rounds)])
     squares = np.einsum("ri,ij,rj->r", errors, gram, errors, optimize=True)
     # A quadratic form of a noise vector varies by at most twice its squared mean, were it normal;
     # Laplace noise has heavier tails: twice that again.

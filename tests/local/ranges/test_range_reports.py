@@ -88,7 +88,7 @@ def test_a_message_costs_epsilon_and_is_drawn_so(randomiser):
     trials = 20_000
     for cell, law in enumerate(laws):
         assert sum(law.values()) == pytest.approx(1)
-        rows = randomiser.encode(np.full(trials, cell), bits=seeded_rng(cell))
+        rows = randomiser.randomize(np.full(trials, cell), rng=seeded_rng(cell))
         sent = [tuple(row) for row in rows[:, :2].tolist()]
         for message, chance in law.items():
             assert frequency(sent.count(message), trials, chance)
@@ -127,15 +127,15 @@ def test_hostile_bytes_are_refused_or_are_a_report(name):
     honest = randomiser.tally(np.array(sent, dtype=np.uint8))
     assert (honest.accepted, honest.refused) == (len(sent), 0)
     assert np.array_equal(tally.counts, honest.counts)
-    drawn = randomiser.encode(
-        np.repeat(np.arange(randomiser.domain.size), 3000), bits=seeded_rng(5)
+    drawn = randomiser.randomize(
+        np.repeat(np.arange(randomiser.domain.size), 3000), rng=seeded_rng(5)
     )
     assert {tuple(row) for row in drawn.tolist()} <= {tuple(row) for row in sent}
 
 
 def test_what_stands_behind_a_report_must_be_zero():
     randomiser = blocks(domain=integers(0, 31), epsilon=1, sizes=(1, 8), oracle="oue")
-    rows = randomiser.encode(np.zeros(2000, dtype=int), bits=seeded_rng(1))
+    rows = randomiser.randomize(np.zeros(2000, dtype=int), rng=seeded_rng(1))
     upper = rows[rows[:, 0] == 1]
     assert upper[:, 2:].max() == 0
     assert randomiser.tally(upper).accepted == len(upper)
@@ -147,7 +147,7 @@ def test_what_stands_behind_a_report_must_be_zero():
 
 def test_aggregates_merge_and_come_back(made):
     values = lower(made) + np.random.default_rng(3).integers(0, made.domain.size, 5000)
-    rows = made.encode(values, bits=seeded_rng(4))
+    rows = made.randomize(values, rng=seeded_rng(4))
     whole = Aggregator(made).add(rows)
     split = Aggregator(made).add(rows[:1234]) + Aggregator(made).add(rows[1234:])
     assert whole == split
@@ -159,7 +159,7 @@ def test_aggregates_merge_and_come_back(made):
 
 def test_a_release_stands_alone(made):
     values = lower(made) + np.random.default_rng(3).integers(0, made.domain.size, 5000)
-    release = Aggregator(made).add(made.encode(values, bits=seeded_rng(4))).estimate()
+    release = Aggregator(made).add(made.randomize(values, rng=seeded_rng(4))).estimate()
     again = LocalRanges.from_json(release.to_json())
     assert np.array_equal(again.cells, release.cells)
     ends = lower(made) + np.array([0, 2, 5]), lower(made) + np.array([3, 2, 11])
@@ -199,7 +199,9 @@ def test_a_release_stands_alone(made):
 def test_a_damaged_release_is_refused(change):
     randomiser = MADE["tree, oue"]
     release = (
-        Aggregator(randomiser).add(randomiser.encode(np.arange(16), bits=seeded_rng(1))).estimate()
+        Aggregator(randomiser)
+        .add(randomiser.randomize(np.arange(16), rng=seeded_rng(1)))
+        .estimate()
     )
     content = json.loads(release.to_json())
     change(content)
@@ -213,7 +215,7 @@ def test_no_report_says_nothing(made):
     assert np.isfinite(release.cells).all()
     assert release.std(lower(made), lower(made) + 1) == math.inf
     # One report, on one level: the others are unknown, and nothing breaks.
-    one = Aggregator(made).add(made.encode([lower(made)], bits=seeded_rng(2))).estimate()
+    one = Aggregator(made).add(made.randomize([lower(made)], rng=seeded_rng(2))).estimate()
     assert one.answer() == pytest.approx(1)
     assert np.isfinite(one.cells).all()
     if len(made.shares) > 1:
@@ -231,7 +233,7 @@ def test_no_report_says_nothing(made):
 )
 def test_labels_find_their_cells(domain, value, cells):
     assert place(domain, value).tolist() == cells
-    assert len(flat_histogram(domain=domain, epsilon=1).encode(value)) == len(value)
+    assert len(flat_histogram(domain=domain, epsilon=1).randomize(value)) == len(value)
 
 
 @pytest.mark.parametrize(
@@ -253,7 +255,7 @@ def test_labels_find_their_cells(domain, value, cells):
 )
 def test_other_values_are_refused_and_not_shown(domain, value):
     with pytest.raises(OutOfDomain) as refusal:
-        flat_histogram(domain=domain, epsilon=1).encode(value)
+        flat_histogram(domain=domain, epsilon=1).randomize(value)
     assert str(value[0]) not in str(refusal.value)
 
 
@@ -289,7 +291,7 @@ def test_malformed_structures_are_refused():
     with pytest.raises(InvalidArgument, match="halved"):
         LocalHaar(domain=SIXTEEN, epsilon=Fraction(1), shares=(Fraction(1),))
     with pytest.raises(InvalidArgument, match="bits"):
-        flat_histogram(domain=SIXTEEN, epsilon=1, oracle="oue", report_bits=8)
+        flat_histogram(domain=SIXTEEN, epsilon=1, oracle="oue", max_report_bits=8)
 
 
 ROUNDS, CLIENTS = 150, 3000
@@ -309,9 +311,7 @@ def whitened(randomiser, laws, client=None):
     bits = seeded_rng(12)
     sums = np.zeros(len(laws))
     for _ in range(ROUNDS):
-        sent = (client or type(randomiser).encode)(
-            randomiser, lower(randomiser) + values, bits=bits
-        )
+        sent = (client or type(randomiser).encode)(randomiser, lower(randomiser) + values, rng=bits)
         release = Aggregator(randomiser).add(sent).estimate()
         error = np.cumsum(release.cells - truth)[:-1]
         for place_, law in enumerate(laws):
@@ -336,11 +336,11 @@ def independent(release, a, b, truth):
     return right(release, a, b, truth) + CLIENTS * inside * (1 - inside)
 
 
-def lying_about_all(randomiser, values, *, bits):
+def lying_about_all(randomiser, values, *, rng):
     """Randomised response that lies with any value, its own among them."""
-    rows = randomiser.encode(values, bits=bits)
-    lies = below(20, len(rows), bits) == 0
-    rows[lies & (rows[:, 0] == 0), 1] = below(randomiser.domain.size, len(rows), bits)[
+    rows = randomiser.randomize(values, rng=rng)
+    lies = below(20, len(rows), rng) == 0
+    rows[lies & (rows[:, 0] == 0), 1] = below(randomiser.domain.size, len(rows), rng)[
         lies & (rows[:, 0] == 0)
     ]
     return rows
@@ -374,12 +374,12 @@ def test_intervals_hold_as_often_as_they_say(name):
     bits = seeded_rng(22)
     held = np.zeros(3, dtype=int)
     for _ in range(150):
-        release = Aggregator(randomiser).add(randomiser.encode(values, bits=bits)).estimate()
-        low, high = release.interval(3, 9, level=0.9)
+        release = Aggregator(randomiser).add(randomiser.randomize(values, rng=bits)).estimate()
+        low, high = release.interval(3, 9, confidence=0.9)
         held[0] += low <= truth[10] - truth[3] <= high
-        curve = release.cdf(level=0.9)
+        curve = release.cdf(confidence=0.9)
         held[1] += ((curve.low <= truth[1:] + 1e-9) & (truth[1:] <= curve.high + 1e-9)).all()
-        found = release.quantile(0.5, level=0.9)
+        found = release.quantile(0.5, confidence=0.9)
         held[2] += found.low <= median <= found.high
     assert frequency(held[0], 150, 0.9)
     assert stats.binomtest(int(held[1]), 150, 0.9, alternative="less").pvalue >= ALPHA

@@ -34,12 +34,12 @@ def test_the_simulation_agrees_with_real_reports():
     shares = np.linspace(1, 3, 24) / 48
     for smooth in (True, False):
         expected = simulate_square_wave_error(
-            made, reports=4000, shares=shares, smooth=smooth, runs=20, bits=seeded_rng(1)
+            made, reports=4000, shares=shares, smooth=smooth, runs=20, rng=seeded_rng(1)
         )
         rng, errors = np.random.default_rng(2), []
         for run in range(20):
             clients = rng.choice(24, size=4000, p=shares)
-            reports = made.encode(clients, bits=seeded_rng(100 + run))
+            reports = made.randomize(clients, rng=seeded_rng(100 + run))
             told = made.estimate(Aggregator(made).add(reports).counts, 4000, smooth=smooth).shares
             gap = np.concatenate(([0], np.cumsum(told - np.bincount(clients, minlength=24) / 4000)))
             errors.append(np.mean([(y - x) ** 2 for x, y in itertools.combinations(gap, 2)]))
@@ -54,7 +54,7 @@ def test_estimates_beat_what_is_unbiased_by_far():
     bound = unbiased_variance(made, a, b).mean() / 20_000
     for smooth in (True, False):
         seen = simulate_square_wave_error(
-            made, reports=20_000, smooth=smooth, runs=5, bits=seeded_rng(3)
+            made, reports=20_000, smooth=smooth, runs=5, rng=seeded_rng(3)
         )
         assert seen.error < bound / 3
 

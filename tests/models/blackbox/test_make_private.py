@@ -92,22 +92,22 @@ def test_a50_what_is_and_is_not_protected_is_said(mean) -> None:
 
 def test_the_error_on_private_inputs_is_as_expected(mean) -> None:
     bits = seeded_rng(1)
-    errors = [abs(mean.release(x, bits=bits) - x.mean()) for x in PRIVATE for _ in range(10)]
+    errors = [abs(mean.release(x, rng=bits) - x.mean()) for x in PRIVATE for _ in range(10)]
     assert np.mean(errors) == pytest.approx(mean.expected.error, rel=0.25)
     assert mean.expected.error < 0.6 * mean.expected.constant
 
 
 def test_a47_the_estimate_is_better_than_the_noisy_number_and_costs_nothing(mean) -> None:
     bits = seeded_rng(2)
-    answers = [(mean.answer(x, bits=bits), x.mean()) for x in PRIVATE for _ in range(10)]
+    answers = [(mean.answer(x, rng=bits), x.mean()) for x in PRIVATE for _ in range(10)]
     raw = np.mean([abs(found.noisy - said) for found, said in answers])
     refined = np.mean([abs(found.value - said) for found, said in answers])
     assert refined < raw
     plain = replace(mean, posterior=None)
     assert plain.guarantee == mean.guarantee
     assert (
-        plain.release(PRIVATE[0], bits=seeded_rng(3))
-        == mean.answer(PRIVATE[0], bits=seeded_rng(3)).noisy
+        plain.release(PRIVATE[0], rng=seeded_rng(3))
+        == mean.answer(PRIVATE[0], rng=seeded_rng(3)).noisy
     )
     said = [x.mean() for x in PUBLIC]
     assert all(min(said) - 1 <= found.value <= max(said) + 1 for found, _ in answers)
@@ -187,7 +187,7 @@ def test_intervals_hold_the_clipped_answer(mean) -> None:
         inside = (
             np.clip(np.floor((x.mean() - mean.origin) / step), low[0], high[0]) * step + mean.origin
         )
-        lower, upper = mean.answer(x, bits=bits).interval(0.9)
+        lower, upper = mean.answer(x, rng=bits).interval(0.9)
         held += lower - 1e-9 <= inside <= upper + 1e-9
     assert held >= 45  # binomial(60, 0.9): below 45 with probability under 1e-4; the seed is fixed
     with pytest.raises(InvalidArgument):
@@ -228,7 +228,7 @@ def test_each_answer_is_charged_before_the_function_is_asked(mean, account) -> N
 def test_seeded_bits_are_refused_with_an_account(mean, account) -> None:
     charged = mean.charged_to(account)
     with pytest.raises(NotCertified):
-        charged.release(PRIVATE[0], bits=seeded_rng(1))
+        charged.release(PRIVATE[0], rng=seeded_rng(1))
     with pytest.raises(OutOfDomain):
         charged.release(PRIVATE[0][:3])
     assert account.remaining == 2
@@ -297,7 +297,7 @@ def test_far_from_zero_is_as_good(offset: float) -> None:
         lambda x: float(x.mean()) + offset, public_inputs=PUBLIC[:50], metric="record", epsilon=1
     )
     assert made.expected.error < 0.6 * made.expected.constant
-    assert abs(made.release(PRIVATE[0], bits=seeded_rng(1)) - offset) < 20
+    assert abs(made.release(PRIVATE[0], rng=seeded_rng(1)) - offset) < 20
 
 
 def test_a37_attributes_counts_and_runs_have_their_own_words_and_pass_their_certificates() -> None:
@@ -358,8 +358,10 @@ def test_delta_is_passed_on() -> None:
     "noise",
     [
         None,
-        laplace(sensitivity=1, epsilon=1, on="integers", relation=NeighboringRelation.REPLACE_ONE),
-        gaussian(sensitivity=1, rho=1, on="integers", relation=NeighboringRelation.REPLACE_ONE),
+        laplace(
+            sensitivity=1, epsilon=1, domain="integers", relation=NeighboringRelation.REPLACE_ONE
+        ),
+        gaussian(sensitivity=1, rho=1, domain="integers", relation=NeighboringRelation.REPLACE_ONE),
         make_noise(1, epsilon=1),
     ],
     ids=["none", "laplace", "gaussian", "best"],
@@ -403,7 +405,7 @@ class TestAlternatives:
         class Cheat(type(noise)):
             """Says the truth: what it promises is its own business."""
 
-            def release(self, value, *, bits=None):
+            def release(self, value, *, rng=None):
                 return float(np.median(value))
 
         cheat = Cheat(**{name: getattr(noise, name) for name in noise.__dataclass_fields__})

@@ -22,7 +22,7 @@ def test_a50_one_example_moves_one_count_by_one_and_one_sum_by_half_the_steps(mo
     class Silent:
         guarantee = pure_dp(1)
 
-        def release(self, value, *, bits):
+        def release(self, value, *, rng):
             seen.append(np.array(value))
             return value
 

@@ -77,7 +77,7 @@ def test_a46_the_whole_stream_is_paid_for_before_the_first_reading(single, tmp_p
         assert [found is None for found in answers] == [True] * 3 + [False] * 9
         assert account.remaining == 2, "paid at the start"
         with pytest.raises(NotCertified):
-            stream.feed(1.0, bits=seeded_rng(1))
+            stream.feed(1.0, rng=seeded_rng(1))
         with pytest.raises(BudgetExceeded):
             plan.start(account=account)
         disjoint = WindowPlan(mechanism=single, stride=N).start(account=account)

@@ -39,7 +39,7 @@ def plan(
         clip=0.75,
         smoothness=0.56,
         radius=5.0,
-        rows=rows,
+        public_rows=rows,
     )
 
 
@@ -99,16 +99,16 @@ def test_people_with_several_rows_are_groups() -> None:
     """On all rows exactly: k rows move a sum by k times as much."""
     for relation, factor in ((ADD, 3), (REPLACE, 6)):
         several = cost(
-            relation=relation, rate=Fraction(1), steps=9, noise=Fraction(18), rows_per_unit=3
+            relation=relation, rate=Fraction(1), steps=9, noise=Fraction(18), max_rows_per_unit=3
         )
         one = cost(relation=ADD, rate=Fraction(1), steps=9, noise=Fraction(18, factor))
         assert several.epsilon(1e-6) == pytest.approx(one.epsilon(1e-6), rel=1e-9)
         spend = TrainingBudget.of(
-            relation=relation, epsilon=1, delta=1e-6, rho=None, mu=None, rows_per_unit=3
+            relation=relation, epsilon=1, delta=1e-6, rho=None, mu=None, max_rows_per_unit=3
         )
         noise = noise_for(spend, rate=Fraction(1, 16), steps=100)
         sampled = cost(
-            relation=relation, rate=Fraction(1, 16), steps=100, noise=noise, rows_per_unit=3
+            relation=relation, rate=Fraction(1, 16), steps=100, noise=noise, max_rows_per_unit=3
         )
         assert 0.95e-6 < sampled.delta(1.0) <= 1e-6
         # Never less than without sampling, which is exact; and not much more.

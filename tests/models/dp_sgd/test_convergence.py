@@ -59,7 +59,7 @@ def test_gradient_descent_reaches_the_closed_form():
     assert np.linalg.norm(RIDGE.mean_gradient(minimiser(RIDGE, X, Y), X, Y)) < 1e-12
 
 
-@pytest.mark.parametrize("objective", [Logistic(l2=0.01), Huber(l2=0.01, knee=0.3)])
+@pytest.mark.parametrize("objective", [Logistic(l2=0.01), Huber(l2=0.01, huber_threshold=0.3)])
 def test_the_minimiser_has_no_gradient_left(objective):
     targets = (Y > 0.5).astype(float) if isinstance(objective, Logistic) else Y
     best = minimiser(objective, X, targets)

@@ -225,9 +225,9 @@ def test_rows_are_counted_with_noise_unless_they_are_known() -> None:
 
 
 def test_several_rows_a_person_cost_more_and_hide_their_number() -> None:
-    several = classifier(relation=NeighboringRelation.REPLACE_ONE, rows_per_unit=4, steps=50).fit(
-        X, LABELS
-    )
+    several = classifier(
+        relation=NeighboringRelation.REPLACE_ONE, max_rows_per_unit=4, steps=50
+    ).fit(X, LABELS)
     assert several.plan_.counting is not None
     assert several.guarantee_.delta(1.0) <= 1e-6
     one = classifier(relation=NeighboringRelation.REPLACE_ONE, steps=50).fit(X, LABELS)
@@ -332,7 +332,7 @@ def test_a_fit_that_fails_leaves_no_model() -> None:
         (regressor(steps=3), {"target_bounds": (0, 1000)}, Y),
         (
             OutputPerturbationLogisticRegression(
-                bounds=(-1, 1), classes=(0, 1), rows=3000, steps=3, bits=seeded_rng(1)
+                bounds=(-1, 1), classes=(0, 1), public_rows=3000, steps=3, rng=seeded_rng(1)
             ),
             {"classes": (7, 8)},
             LABELS,

@@ -67,7 +67,7 @@ def excess(runs: int, *, pace: float, times: int = 1, average: float = 0.0) -> F
     rows = mapped.steps(x)
     return np.array(
         [
-            loss.mean_loss(descend(rows, y, run=run, bits=seeded_rng(seed)), x, y) - best
+            loss.mean_loss(descend(rows, y, run=run, rng=seeded_rng(seed)), x, y) - best
             for seed in range(runs)
         ]
     )
@@ -94,7 +94,7 @@ def test_without_any_choice_it_is_as_good() -> None:
                 classes=(0, 1),
                 l2=1e-3,
                 fit_intercept=False,
-                bits=seeded_rng(seed),
+                rng=seeded_rng(seed),
             )
             .fit(x, y)
             .theta_,
@@ -126,17 +126,19 @@ def audited(run: TrainingRun) -> Finding:
     bits = seeded_rng(7)
 
     def draw(data: tuple[Steps, Floats], n: int) -> Any:
-        return np.array([descend(*data, run=run, bits=bits)[0] for _ in range(n)])
+        return np.array([descend(*data, run=run, rng=bits)[0] for _ in range(n)])
 
     claim = cost(
         relation=NeighboringRelation.ADD_REMOVE, rate=run.rate, steps=run.steps, noise=run.noise
     )
-    return attack(draw, (ROW, np.ones(1)), NONE, claimed=claim, samples=700, failure=1e-9)
+    return attack(
+        draw, (ROW, np.ones(1)), NONE, claimed=claim, samples=700, failure_probability=1e-9
+    )
 
 
 def half_the_noise(run: TrainingRun) -> Any:
     return gaussian(
-        sensitivity=SlopeGrid(clip=run.clip).sensitivity, mu=2 / run.noise, on="integers"
+        sensitivity=SlopeGrid(clip=run.clip).sensitivity, mu=2 / run.noise, domain="integers"
     )
 
 

@@ -95,7 +95,7 @@ def test_released_parameters_have_the_stated_spread():
     # Beyond the knee gradients are constant: the noise of all steps adds up.
     mechanism = descent(Huber(), epsilon=3, features=1)
     x, y = np.ones((3, 1)), np.full(3, 100.0)
-    drawn = np.array([mechanism.release(x, y, bits=seeded_rng(i))[0] for i in range(400)])
+    drawn = np.array([mechanism.release(x, y, rng=seeded_rng(i))[0] for i in range(400)])
     assert laws.mean_of(drawn, 3.0, mechanism.std**2)
     assert not laws.mean_of(drawn, 3.0 + mechanism.std, mechanism.std**2)
     squares = ((drawn - 3.0) / mechanism.std) ** 2
@@ -107,31 +107,31 @@ def test_released_parameters_have_the_stated_spread():
 def test_the_average_is_one_of_the_iterates_functions():
     mechanism = descent(average=True)
     x, y = np.array([r for r, _ in RECORDS[:3]]), np.array([t for _, t in RECORDS[:3]])
-    seen = list(mechanism.iterates(x, y, bits=seeded_rng(5)))
+    seen = list(mechanism.iterates(x, y, rng=seeded_rng(5)))
     path = [np.zeros(2), *(theta for theta, _ in seen[:-1])]
-    assert mechanism.release(x, y, bits=seeded_rng(5)) == pytest.approx(np.mean(path, axis=0))
+    assert mechanism.release(x, y, rng=seeded_rng(5)) == pytest.approx(np.mean(path, axis=0))
     last = replace(mechanism, average=False)
-    assert last.release(x, y, bits=seeded_rng(5)) == pytest.approx(seen[-1][0])
+    assert last.release(x, y, rng=seeded_rng(5)) == pytest.approx(seen[-1][0])
 
 
 def test_no_warning_tells_of_a_huge_target():
     x, y = np.array([[0.5, 0.5], [1.0, 0.0], [0.0, -1.0]]), np.array([1.0, 1.7e308, -1.7e308])
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        descent(Huber(knee=0.5)).release(x, y, bits=seeded_rng(1))
+        descent(Huber(huber_threshold=0.5)).release(x, y, rng=seeded_rng(1))
 
 
 def test_hardly_any_noise_is_fine():
     x, y = np.zeros((3, 2)), np.zeros(3)
     mechanism = descent(epsilon=1000, steps=2, relation=NeighboringRelation.REPLACE_ONE, batch=2)
-    assert np.abs(mechanism.release(x, y, bits=seeded_rng(1))).max() < 0.1
+    assert np.abs(mechanism.release(x, y, rng=seeded_rng(1))).max() < 0.1
     assert mechanism.guarantee.epsilon() <= 1000
 
 
 def test_nothing_stops_a_run_early():
     # At the minimum from the start, and all steps are taken all the same.
     mechanism = descent(Huber(), steps=7)
-    assert len(list(mechanism.iterates(np.zeros((3, 2)), np.zeros(3), bits=seeded_rng(1)))) == 7
+    assert len(list(mechanism.iterates(np.zeros((3, 2)), np.zeros(3), rng=seeded_rng(1)))) == 7
 
 
 @pytest.mark.parametrize(
@@ -153,9 +153,9 @@ def test_contradictions_are_refused(objective, changes, error):
 def test_the_number_of_rows_is_checked_where_it_is_public():
     x, y = np.zeros((2, 2)), np.zeros(2)
     with pytest.raises(OutOfDomain):
-        descent(relation=NeighboringRelation.REPLACE_ONE).release(x, y, bits=seeded_rng(1))
-    assert descent().release(x, y, bits=seeded_rng(1)).shape == (2,)
-    assert descent().release(np.empty((0, 2)), np.empty(0), bits=seeded_rng(1)).shape == (2,)
+        descent(relation=NeighboringRelation.REPLACE_ONE).release(x, y, rng=seeded_rng(1))
+    assert descent().release(x, y, rng=seeded_rng(1)).shape == (2,)
+    assert descent().release(np.empty((0, 2)), np.empty(0), rng=seeded_rng(1)).shape == (2,)
 
 
 def outputs(mechanism):
@@ -164,7 +164,7 @@ def outputs(mechanism):
         outputs.seed += size
         x, y = np.ones((1, 1)), np.array([target])
         return np.array(
-            [mechanism.release(x, y, bits=seeded_rng(start + i))[0] for i in range(size)]
+            [mechanism.release(x, y, rng=seeded_rng(start + i))[0] for i in range(size)]
         )
 
     return run
@@ -186,7 +186,7 @@ def test_an_audit_finds_missing_noise_and_nothing_else():
     asked = {"claimed": (1.5, 0.0), "samples": 1500, "failure": 1e-9}
     assert not attack(outputs(sound), -100.0, 100.0, **asked).broken
     scale = sound.steps[0].integers.noise.scale / 2
-    halved = laplace(sensitivity=2 * sound.longest, scale=scale, on="integers")
+    halved = laplace(sensitivity=2 * sound.longest, scale=scale, domain="integers")
     broken = replace(sound, steps=(halved,))
     assert attack(outputs(broken), -100.0, 100.0, **asked).broken
 

@@ -163,7 +163,7 @@ def test_the_release_has_the_law_of_a_quadratic():
     assert abs(mean[0] - mean[1]) / math.sqrt(variance) == pytest.approx(mechanism.mu, rel=1e-6)
     assert mechanism.std == pytest.approx(math.sqrt(variance))
     for targets, centre in ((up, mean[0]), (down, mean[1])):
-        drawn = np.array([mechanism.release(x, targets, bits=seeded_rng(i))[0] for i in range(300)])
+        drawn = np.array([mechanism.release(x, targets, rng=seeded_rng(i))[0] for i in range(300)])
         assert laws.mean_of(drawn, centre, variance)
         assert not laws.mean_of(drawn, centre + 0.5 * math.sqrt(variance), variance)
         squares = (drawn - centre) ** 2 / variance
@@ -178,9 +178,15 @@ def test_it_beats_noise_at_the_end_where_the_loss_is_curved():
     x /= np.linalg.norm(x, axis=1)[:, None]
     y = (rng.random(400) < expit(x @ [4.0, -2.0, 1.0])).astype(float)
     mechanism = noisy_descent(
-        Logistic(l2=0.01), features=3, rows=400, row_norm=1.0, epsilon=2, delta=1e-5, steps=100
+        Logistic(l2=0.01),
+        features=3,
+        public_rows=400,
+        row_norm=1.0,
+        epsilon=2,
+        delta=1e-5,
+        steps=100,
     )
-    drawn = np.array([mechanism.release(x, y, bits=seeded_rng(i)) for i in range(40)])
+    drawn = np.array([mechanism.release(x, y, rng=seeded_rng(i)) for i in range(40)])
     # The noise of output perturbation is `mechanism.std` in every direction.
     assert drawn.std(axis=0).max() < 0.7 * mechanism.std
 
@@ -204,7 +210,7 @@ def test_contradictions_are_refused(objective, changes, error):
 
 def test_the_number_of_rows_is_public_and_checked():
     with pytest.raises(OutOfDomain):
-        descent().release(np.ones((5, 1)), np.zeros(5), bits=seeded_rng(1))
+        descent().release(np.ones((5, 1)), np.zeros(5), rng=seeded_rng(1))
 
 
 def test_steps_are_chosen_from_public_numbers():

@@ -26,7 +26,7 @@ CLASSES = RNG.integers(0, 3, 40).astype(float)
 OBJECTIVES = [
     (Logistic(l2=0.01), LABELS),
     (Logistic(l2=0.3, intercept=True), LABELS),
-    (Huber(l2=0.1, knee=0.7), Y),
+    (Huber(l2=0.1, huber_threshold=0.7), Y),
     (Squared(l2=0.1, intercept=True), Y),
     (Squared(weight=2.0), Y),
     (Softmax(classes=3, l2=0.05, intercept=True), CLASSES),
@@ -138,7 +138,7 @@ def test_bad_parameters_are_refused() -> None:
     with pytest.raises(InvalidArgument, match="l2"):
         Logistic(l2=-1.0)
     with pytest.raises(InvalidArgument, match="knee"):
-        Huber(knee=0.0)
+        Huber(huber_threshold=0.0)
     with pytest.raises(InvalidArgument, match="classes"):
         Softmax(classes=1)
     with pytest.raises(InvalidArgument, match="points"):

@@ -231,7 +231,7 @@ def test_released_parameters_are_the_minimiser_with_noise():
     x, y = sample()
     mechanism = perturbed(epsilon=20)
     best = brute_minimiser(Logistic(l2=0.1), x, y, 50)
-    drawn = np.array([mechanism.release(x, y, bits=seeded_rng(i)) for i in range(400)])
+    drawn = np.array([mechanism.release(x, y, rng=seeded_rng(i)) for i in range(400)])
     # Scale b: variance 2 b^2, and the solver stops within a hundredth of the noise.
     for column, middle in zip(drawn.T, best, strict=True):
         room = 0.01 * mechanism.std
@@ -247,20 +247,20 @@ def test_far_more_records_than_declared_are_solved_within_the_ball():
     # The slow solver: the minimiser lies outside of the ball, and the best point on it is known.
     x, y = np.tile([[1.0, 0.0]], (4000, 1)), np.full(4000, 1e6)
     mechanism = perturbed(Huber(l2=0.1), rows=50, epsilon=1000)
-    released = mechanism.release(x, y, bits=seeded_rng(1))
+    released = mechanism.release(x, y, rng=seeded_rng(1))
     assert released == pytest.approx([mechanism.radius, 0], abs=20 * mechanism.std)
 
 
 def test_rows_are_shrunk_and_the_order_is_forgotten():
     x, y = sample()
     mechanism = perturbed(epsilon=1000)
-    short = mechanism.release(x, y, bits=seeded_rng(1))
+    short = mechanism.release(x, y, rng=seeded_rng(1))
     order = np.random.default_rng(1).permutation(50)
-    assert mechanism.release(x[order], y[order], bits=seeded_rng(1)) == pytest.approx(
+    assert mechanism.release(x[order], y[order], rng=seeded_rng(1)) == pytest.approx(
         short, abs=1e-3 * mechanism.std + 2 * mechanism.noise.grid.step
     )
     long = np.where(np.linalg.norm(x, axis=1, keepdims=True) > 0.999, 1e200 * x, x)
-    assert mechanism.release(long, y, bits=seeded_rng(1)) == pytest.approx(short, abs=1e-2)
+    assert mechanism.release(long, y, rng=seeded_rng(1)) == pytest.approx(short, abs=1e-2)
 
 
 @pytest.mark.parametrize(
@@ -284,12 +284,12 @@ def test_losses_without_a_bound_are_refused(objective):
 )
 def test_bad_records_are_refused_without_a_word_of_them(x, y, error):
     with pytest.raises(error):
-        perturbed().release(x, y, bits=seeded_rng(1))
+        perturbed().release(x, y, rng=seeded_rng(1))
 
 
 def test_no_records_are_fine_where_their_number_is_secret():
-    assert perturbed().release(np.empty((0, 2)), np.empty(0), bits=seeded_rng(1)).shape == (2,)
+    assert perturbed().release(np.empty((0, 2)), np.empty(0), rng=seeded_rng(1)).shape == (2,)
     with pytest.raises(OutOfDomain):
         perturbed(relation=NeighboringRelation.REPLACE_ONE).release(
-            np.empty((0, 2)), np.empty(0), bits=seeded_rng(1)
+            np.empty((0, 2)), np.empty(0), rng=seeded_rng(1)
         )

@@ -65,11 +65,11 @@ def test_a_record_moves_the_sum_by_no_more_than_its_level_may(plan):
     )
     grid = SlopeGrid(clip=calm.run.clip)
     # The slope at zero is a half: long rows are cut, by more where the level is stricter.
-    whole = descend_personal(steps, y, levels, plan=calm, bits=seeded_rng(1))
+    whole = descend_personal(steps, y, levels, plan=calm, rng=seeded_rng(1))
     longest = dict.fromkeys(plan.rates, 0.0)
     for i in range(40):
         kept = np.arange(40) != i
-        left = descend_personal(steps[kept], y[kept], levels[kept], plan=calm, bits=seeded_rng(1))
+        left = descend_personal(steps[kept], y[kept], levels[kept], plan=calm, rng=seeded_rng(1))
         moved = float(np.linalg.norm((whole - left) / grid.unit))
         longest[levels[i]] = max(longest[levels[i]], moved)
     for name, length in longest.items():
@@ -86,11 +86,11 @@ def test_levels_take_part_at_their_rates(plan):
     for name in plan.rates:
         calm = replace(plan, run=run)
         theta = descend_personal(
-            steps, np.zeros(20_000), np.full(20_000, name), plan=calm, bits=seeded_rng(3)
+            steps, np.zeros(20_000), np.full(20_000, name), plan=calm, rng=seeded_rng(3)
         )
         every = replace(calm, rates=dict.fromkeys(plan.rates, Fraction(1)))
         most = descend_personal(
-            steps, np.zeros(20_000), np.full(20_000, name), plan=every, bits=seeded_rng(3)
+            steps, np.zeros(20_000), np.full(20_000, name), plan=every, rng=seeded_rng(3)
         )
         share = float(theta[0] / most[0])
         rate = float(plan.rates[name])
@@ -99,24 +99,24 @@ def test_levels_take_part_at_their_rates(plan):
 
 def test_it_learns_and_with_one_level_it_is_plain_descent(plan):
     steps, y, levels = data()
-    theta = descend_personal(steps, y, levels, plan=plan, bits=seeded_rng(2))
+    theta = descend_personal(steps, y, levels, plan=plan, rng=seeded_rng(2))
     margins = steps @ theta
     assert ((margins > 0) == y).mean() > 0.8
     alone = personal_descent(
         replace(RUN, rate=Fraction(1)), {"all": LIMITS["open"]}, {"all": 4000}, method="sampling"
     )
     tame = replace(alone, run=replace(alone.run, noise=Fraction(1, 1 << 24)))
-    same = descend(steps, y, run=tame.run, bits=seeded_rng(5))
-    found = descend_personal(steps, y, np.full(4000, "all"), plan=tame, bits=seeded_rng(5))
+    same = descend(steps, y, run=tame.run, rng=seeded_rng(5))
+    found = descend_personal(steps, y, np.full(4000, "all"), plan=tame, rng=seeded_rng(5))
     assert found == pytest.approx(same, abs=1e-4)
 
 
 def test_bad_input_is_named(plan):
     steps, y, levels = data(10)
     with pytest.raises(InvalidArgument, match="levels"):
-        descend_personal(steps, y, levels[1:], plan=plan, bits=seeded_rng(1))
+        descend_personal(steps, y, levels[1:], plan=plan, rng=seeded_rng(1))
     with pytest.raises(InvalidArgument, match="levels"):
-        descend_personal(steps, y, np.full(10, "other"), plan=plan, bits=seeded_rng(1))
+        descend_personal(steps, y, np.full(10, "other"), plan=plan, rng=seeded_rng(1))
     with pytest.raises(InvalidArgument, match="same levels"):
         personal_descent(RUN, LIMITS, {"open": 1}, method="sampling")
     with pytest.raises(InvalidArgument, match="method"):

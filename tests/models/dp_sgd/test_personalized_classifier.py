@@ -56,9 +56,9 @@ def test_personal_budgets_beat_the_strictest_for_all():
             delta=1e-6,
             bounds=(-1, 1),
             classes=(0, 1),
-            rows=2000,
+            public_rows=2000,
             steps=40,
-            bits=seeded_rng(seed),
+            rng=seeded_rng(seed),
         )
         strictest.append(plain.fit(x, y).score(x, y))
     assert np.mean(own) > np.mean(strictest) + 0.01
@@ -91,8 +91,8 @@ def test_what_is_refused():
         model(people={"open": 3}).fit(x, y, levels=levels)
     with pytest.raises(InvalidArgument, match="epsilon must stay unset"):
         model(epsilon=1).fit(x, y, levels=levels)
-    with pytest.raises(InvalidArgument, match="rows_per_unit"):
-        model(rows_per_unit=2).fit(x, y, levels=levels)
+    with pytest.raises(InvalidArgument, match="max_rows_per_unit"):
+        model(max_rows_per_unit=2).fit(x, y, levels=levels)
     with pytest.raises(RelationMismatch):
         model(relation=NeighboringRelation.REPLACE_ONE).fit(x, y, levels=levels)
 

@@ -54,7 +54,7 @@ def refuted(draw, claimed, *, samples=400_000, **run):
         1.0,
         claimed=(claimed, 0.0),
         samples=samples,
-        failure=1e-9,
+        failure_probability=1e-9,
     ).broken
 
 

@@ -176,7 +176,7 @@ def test_secret_records_make_a_fixed_budget_go_further():
     schedule = PowerSchedule(start=0.03)
     asked = {"schedule": schedule, "sensitivity": 2, "epsilon": 1, "budget": "run"}
     open_run = analyze_schedule(FACTS, **asked, steps=3000)
-    secret = analyze_schedule(FACTS, **asked, steps=3000, rows=5000)
+    secret = analyze_schedule(FACTS, **asked, steps=3000, public_rows=5000)
     assert secret.best.bound.total < open_run.best.bound.total / 4
     assert secret.best.steps > open_run.best.steps
     # What a step may spend is what amplification gives back.

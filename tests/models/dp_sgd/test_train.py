@@ -27,7 +27,7 @@ from tests.models.dp_sgd.test_losses import Wavy
 
 OBJECTIVES = [
     Logistic(l2=0.1),
-    Huber(knee=0.5),
+    Huber(huber_threshold=0.5),
     Squared(weight=2.0),
     Softmax(classes=3, intercept=True),
 ]
@@ -182,7 +182,7 @@ def one_step(run: TrainingRun, rows: Steps, targets: Floats, seeds: range) -> Fl
     """Noisy sums in steps, recovered from the parameters after one step."""
     unit = SlopeGrid(clip=run.clip).unit / float(run.rate)
     return np.concatenate(
-        [-descend(rows, targets, run=run, bits=seeded_rng(seed)) / unit for seed in seeds]
+        [-descend(rows, targets, run=run, rng=seeded_rng(seed)) / unit for seed in seeds]
     )
 
 
@@ -236,9 +236,9 @@ def test_steps_follow_momentum_penalty_and_average() -> None:
         velocity = 0.5 * velocity + objective.mean_gradient(theta, rows / 2**FEATURE_BITS, targets)
         theta = theta - 0.3 * velocity
         seen.append(theta)
-    ours = descend(rows, targets, run=run, bits=seeded_rng(1))
+    ours = descend(rows, targets, run=run, rng=seeded_rng(1))
     assert np.allclose(ours, np.mean(seen[15:], axis=0), atol=1e-3)
-    last = descend(rows, targets, run=replace(run, average=0.0), bits=seeded_rng(1))
+    last = descend(rows, targets, run=replace(run, average=0.0), rng=seeded_rng(1))
     assert np.allclose(last, seen[-1], atol=1e-3)
     assert not np.allclose(last, ours, atol=1e-3)
 
@@ -246,7 +246,9 @@ def test_steps_follow_momentum_penalty_and_average() -> None:
 def test_mean_of_sampled_gradients_is_the_full_gradient() -> None:
     """C35: a step on a sample is unbiased, within 4.7 standard errors at this level."""
     rows, targets = data(50)
-    run = run_of(Huber(knee=0.3), rate=Fraction(1, 4), clip=2.0, noise=Fraction(1, 2**10))
+    run = run_of(
+        Huber(huber_threshold=0.3), rate=Fraction(1, 4), clip=2.0, noise=Fraction(1, 2**10)
+    )
     held = batch(rows, targets, run)
     theta = np.full(5, 0.3)
     shares = np.array([held.sum(theta, np.array([i])) for i in range(50)]) * 1.0
@@ -269,7 +271,7 @@ def test_a_run_that_diverges_is_an_error() -> None:
     rows, targets = data(60)
     run = run_of(Squared(), steps=200, rows=0.01, clip=8.0, learning_rate=2.0**30)
     with pytest.raises(NotCertified, match="learning_rate"):
-        descend(rows, targets, run=run, bits=seeded_rng(1))
+        descend(rows, targets, run=run, rng=seeded_rng(1))
 
 
 @pytest.mark.parametrize("rows", [100, 101])
@@ -280,5 +282,5 @@ def test_noise_that_leaves_64_bits_shows_nothing_of_the_sum(
     monkeypatch.setattr("discreet.mechanisms.additive.LARGEST_SQUARE", 1 << 130)
     run = run_of(Logistic(), clip=1.0, noise=Fraction(1 << 31))
     steps = np.full((rows, 64), 1 << (FEATURE_BITS - 3), dtype=np.int16)
-    found = descend(steps, np.zeros(rows), run=run, bits=seeded_rng(5))
+    found = descend(steps, np.zeros(rows), run=run, rng=seeded_rng(5))
     assert np.abs(found).max() == 2.0**31

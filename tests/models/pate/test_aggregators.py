@@ -70,7 +70,7 @@ def test_laplace_costs_hold_in_both_directions():
 def test_laplace_answers():
     rule = laplace.LNMax(scale=20)
     counts = np.tile([[55 * UNITS, 25 * UNITS]], (20_000, 1))
-    lost = (rule.answers(counts, bits=seeded_rng(1)) == 1).mean()
+    lost = (rule.answers(counts, rng=seeded_rng(1)) == 1).mean()
     assert lost == pytest.approx(0.195239, abs=5 * math.sqrt(0.16 / 20_000))
     cost = rule.answer(MADE)
     assert cost["b"].epsilon() == pytest.approx(2 * MADE.shares["b"] / UNITS / 20, rel=1e-6)
@@ -93,14 +93,14 @@ def test_a_student_is_corrected_where_wrong():
     known[:20, 1] = 1  # right, and sure
     known[20:40, 2] = 1  # wrong, and sure
     known[40:] = [0.2, 0.7, 0.1]  # right, and not sure
-    found = reinforced(counts, known, plan=plan(), sure=0.9, bits=seeded_rng(1))
+    found = reinforced(counts, known, plan=plan(), sure=0.9, rng=seeded_rng(1))
     assert (found.labels[:40] == 1).all()
     assert (found.labels[40:] == UNANSWERED).all()
     # Right labels of a sure student came without votes: nobody was asked more than for the wrong.
-    few = reinforced(counts, known, plan=plan(answers=5), sure=0.9, bits=seeded_rng(1))
+    few = reinforced(counts, known, plan=plan(answers=5), sure=0.9, rng=seeded_rng(1))
     assert few.asked == 25
     assert found.guarantee == plan().guarantee
-    short = reinforced(counts, known, plan=plan(questions=10), sure=0.9, bits=seeded_rng(1))
+    short = reinforced(counts, known, plan=plan(questions=10), sure=0.9, rng=seeded_rng(1))
     assert short.asked == 10
 
 
@@ -127,7 +127,7 @@ def test_an_auditor_with_a_teacher_of_each_level():
         claim = rule.answer(MADE, classes=2)[level].epsilon(1e-5)
         wins = []
         for votes in ([5 * UNITS + share, 5 * UNITS], [5 * UNITS, 5 * UNITS + share]):
-            labels = rule.answers(np.tile([votes], (trials, 1)), bits=seeded_rng(len(wins)))
+            labels = rule.answers(np.tile([votes], (trials, 1)), rng=seeded_rng(len(wins)))
             wins.append(int((labels == 0).sum()))
         # Six standard deviations on each side: lower and upper rates of the two worlds.
         rates = np.array(wins) / trials

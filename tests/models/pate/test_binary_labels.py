@@ -50,8 +50,8 @@ def test_costs_hold_for_every_pair_of_counts(share):
 def test_bits_follow_their_law():
     rule = BinaryLabels(rule=RULE)
     counts = np.tile([[140 * UNITS, 110 * UNITS]], (40_000, 1))
-    told = rule.ask(counts, bits=seeded_rng(1)).mean()
-    first = (rule.answers(counts, bits=seeded_rng(2)) == 0).mean()
+    told = rule.ask(counts, rng=seeded_rng(1)).mean()
+    first = (rule.answers(counts, rng=seeded_rng(2)) == 0).mean()
     slack = 5 * math.sqrt(0.25 / 40_000)
     assert told == pytest.approx(norm.cdf(-20 / 80), abs=slack)
     assert first == pytest.approx(norm.cdf(30 / (40 * math.sqrt(2))), abs=slack)
@@ -59,8 +59,8 @@ def test_bits_follow_their_law():
 
 def test_more_labels_for_the_same_promise():
     """About a third more than the exact Gaussian plan, which sees noisy numbers."""
-    bits = plan_bits(MADE, RULE, LIMITS, answered=0.6)
-    plain = plan_labels(MADE, RULE, LIMITS, classes=2, answered=0.6)
+    bits = plan_bits(MADE, RULE, LIMITS, answered_share=0.6)
+    plain = plan_labels(MADE, RULE, LIMITS, classes=2, answered_share=0.6)
     assert 1.25 * plain.answers < bits.answers < 1.45 * plain.answers
     spent = bits.guarantee
     assert float(spent["low"].event.epsilon) <= 1
@@ -79,7 +79,7 @@ def test_more_labels_for_the_same_promise():
 def test_the_promise_is_finite_at_the_delta_that_was_asked(tmp_path, delta):
     """1e-5 is 1/100000, which is below its nearest double: a claim at the double would not do."""
     limits = {"low": discreet.approx_dp(1, delta), "high": discreet.approx_dp(2, delta)}
-    plan = plan_bits(MADE, RULE, limits, answered=0.8, items=60)
+    plan = plan_bits(MADE, RULE, limits, answered_share=0.8, items=60)
     for name, limit in limits.items():
         spent = plan.guarantee[name]
         assert spent.event.delta == limit.event.delta
@@ -92,28 +92,28 @@ def test_the_promise_is_finite_at_the_delta_that_was_asked(tmp_path, delta):
 
 
 def test_a_run_of_bits(tmp_path):
-    plan = plan_bits(MADE, RULE, LIMITS, answered=0.8, items=60)
+    plan = plan_bits(MADE, RULE, LIMITS, answered_share=0.8, items=60)
     assert plan.questions <= 60
     counts = np.tile([[0, 250 * UNITS]], (60, 1))
-    found = published(counts, plan, bits=seeded_rng(1))
+    found = published(counts, plan, rng=seeded_rng(1))
     assert len(found.answered) <= plan.answers
     assert (found.labels[found.answered] == 1).mean() > 0.9
     assert found.guarantee == plan.guarantee
     # A crowd keeps zCDP, which bits do not have a better one of than the plain plan.
-    crowd = discreet.Ledger(f"sqlite:///{tmp_path}/b.db").crowd(
-        "data", limits=LIMITS, members=[1, 2], levels=["low", "high"]
+    crowd = discreet.Ledger(f"sqlite:///{tmp_path}/b.db").personal_budgets(
+        "data", limits=LIMITS, members=[1, 2], privacy_levels=["low", "high"]
     )
     with pytest.raises(Unsupported):
-        crowd.charge(plan.guarantee, label="labels")
+        crowd.charge_all(plan.guarantee, label="labels")
 
 
 @pytest.mark.parametrize("items", [-3, 0, 2.5, True])
 def test_a_plan_has_whole_numbers_of_items(items):
     """Fewer than no questions would be paid for with what they cost, and asked all the same."""
     with pytest.raises(InvalidArgument, match="items"):
-        plan_bits(MADE, RULE, LIMITS, answered=0.5, items=items)
+        plan_bits(MADE, RULE, LIMITS, answered_share=0.5, items=items)
     with pytest.raises(InvalidArgument, match="items"):
-        plan_labels(MADE, RULE, LIMITS, classes=2, answered=0.5, items=items)
+        plan_labels(MADE, RULE, LIMITS, classes=2, answered_share=0.5, items=items)
 
 
 @pytest.mark.parametrize(("name", "number"), [("questions", -3), ("answers", 0), ("answers", 1.5)])
@@ -130,10 +130,10 @@ def test_bad_input_is_named():
     with pytest.raises(OutOfDomain, match="two columns"):
         BinaryLabels(rule=RULE).ask([[1, 2, 3]])
     with pytest.raises(InvalidArgument, match="answered"):
-        plan_bits(MADE, RULE, LIMITS, answered=0)
+        plan_bits(MADE, RULE, LIMITS, answered_share=0)
     with pytest.raises(InvalidArgument, match="levels"):
-        plan_bits(MADE, RULE, {"low": LIMITS["low"]}, answered=1)
+        plan_bits(MADE, RULE, {"low": LIMITS["low"]}, answered_share=1)
     tiny = {name: discreet.approx_dp(1e-6, 1e-9) for name in LIMITS}
     with pytest.raises(BudgetExceeded):
-        plan_bits(MADE, RULE, tiny, answered=1)
+        plan_bits(MADE, RULE, tiny, answered_share=1)
     assert (BinaryLabels(rule=RULE).costs(0)[0] == 0).all()

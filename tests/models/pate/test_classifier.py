@@ -47,7 +47,9 @@ def test_every_record_has_an_owner(named):
     ensemble = PATEClassifier(GaussianNB(), assignment=even(8), classes=2)
     owners, levels = [f"p{i}" for i in range(named)], ["open"] * named
     with pytest.raises(InvalidArgument, match="every record"):
-        ensemble.fit(np.zeros((10, 1)), np.zeros(10, dtype=int), owners=owners, levels=levels)
+        ensemble.fit(
+            np.zeros((10, 1)), np.zeros(10, dtype=int), owners=owners, privacy_levels=levels
+        )
 
 
 @pytest.mark.parametrize("missing", [math.nan, None, 2.5])
@@ -171,7 +173,7 @@ def simulated(rng, items, teachers):
 
 def test_a_plan_is_as_long_as_the_limits_allow():
     made = even()
-    plan = plan_labels(made, RULE, LIMITS, classes=5, answered=0.7)
+    plan = plan_labels(made, RULE, LIMITS, classes=5, answered_share=0.7)
     spent = plan.guarantee.epsilons(1e-5)
     assert spent["strict"] <= 1
     assert spent["open"] <= 3
@@ -192,23 +194,25 @@ def test_the_accounting_is_that_of_gaussian_privacy():
     """The filter of M26 (D): 55 answered queries at epsilon 1, where loose Rényi allows 32."""
     alone = assign_weighting(250, people={"all": 1}, sensitivities={"all": 1})
     rule = ConfidentGNMax(threshold=200, sigma_threshold=150, sigma_votes=40)
-    plan = plan_labels(alone, rule, {"all": discreet.approx_dp(1, 1e-5)}, classes=10, answered=1)
+    plan = plan_labels(
+        alone, rule, {"all": discreet.approx_dp(1, 1e-5)}, classes=10, answered_share=1
+    )
     assert plan.answers == plan.questions == 55
 
 
 def test_a_run_ends_with_its_plan():
     made = even()
-    plan = plan_labels(made, RULE, LIMITS, classes=5, answered=0.7)
+    plan = plan_labels(made, RULE, LIMITS, classes=5, answered_share=0.7)
     votes, truth = simulated(np.random.default_rng(2), 4000, 200)
     counts = count_votes(votes, made, classes=5)
-    found = published(counts, plan, bits=seeded_rng(5))
+    found = published(counts, plan, rng=seeded_rng(5))
     assert len(found.answered) == plan.answers
     assert found.asked <= plan.questions
     assert found.labels[-1] >= 0  # nothing is asked after the last answer
     assert (found.labels[found.answered] == truth[found.answered]).mean() > 0.9
     stingy = LabelPlan(assignment=made, rule=RULE, classes=5, questions=10, answers=1000)
-    assert published(counts, stingy, bits=seeded_rng(5)).asked == 10
-    assert published(counts[:7], stingy, bits=seeded_rng(5)).asked == 7
+    assert published(counts, stingy, rng=seeded_rng(5)).asked == 10
+    assert published(counts[:7], stingy, rng=seeded_rng(5)).asked == 7
     assert found.guarantee == plan.guarantee
 
 
@@ -217,7 +221,7 @@ def test_when_a_run_ends_is_a_function_of_its_outputs():
     made = even()
     plan = LabelPlan(assignment=made, rule=RULE, classes=2, questions=50, answers=20)
     clear, close = (np.tile([[n * UNITS, 0]], (80, 1)) for n in (100_000, 10_000))
-    first, second = (published(c, plan, bits=seeded_rng(1)) for c in (clear, close))
+    first, second = (published(c, plan, rng=seeded_rng(1)) for c in (clear, close))
     assert (first.labels == second.labels).all()
     assert first.asked == second.asked == 20
 
@@ -234,19 +238,19 @@ def test_labels_from_real_teachers(tmp_path):
     owners = np.arange(3000)
     levels = np.where(owners % 2, "open", "strict")
     ensemble = PATEClassifier(GaussianNB(), assignment=even(), classes=3)
-    ensemble.fit(X, y, owners=owners, levels=levels)
-    crowd = discreet.Ledger(f"sqlite:///{tmp_path}/b.db").crowd(
-        "data", limits=LIMITS, members=owners, levels=levels
+    ensemble.fit(X, y, owners=owners, privacy_levels=levels)
+    crowd = discreet.Ledger(f"sqlite:///{tmp_path}/b.db").personal_budgets(
+        "data", limits=LIMITS, members=owners, privacy_levels=levels
     )
-    plan = plan_labels(ensemble.assignment, RULE, SMALLER, classes=3, answered=0.8)
-    found = ensemble.label(items, plan=plan, crowd=crowd)
+    plan = plan_labels(ensemble.assignment, RULE, SMALLER, classes=3, answered_share=0.8)
+    found = ensemble.label(items, plan=plan, personal_budgets=crowd)
     right = found.labels[found.answered] == truth[found.answered]
     assert len(right) > 15
     assert right.mean() > 0.8
     with pytest.raises(BudgetExceeded):
-        ensemble.label(items, plan=plan, crowd=crowd)
+        ensemble.label(items, plan=plan, personal_budgets=crowd)
     with pytest.raises(NotCertified):
-        ensemble.label(items, plan=plan, crowd=crowd, bits=seeded_rng(1))
+        ensemble.label(items, plan=plan, personal_budgets=crowd, rng=seeded_rng(1))
     with pytest.raises(InvalidArgument, match="plan"):
         PATEClassifier(GaussianNB(), assignment=even(), classes=3).label(items, plan=plan)
 
@@ -254,7 +258,7 @@ def test_labels_from_real_teachers(tmp_path):
 def test_a_teacher_without_records_still_votes():
     made = assign_upsampling(6, copies={"all": 1})
     ensemble = PATEClassifier(GaussianNB(), assignment=made, classes=2)
-    ensemble.fit(np.zeros((1, 2)), np.array([1]), owners=["a"], levels=["all"])
+    ensemble.fit(np.zeros((1, 2)), np.array([1]), owners=["a"], privacy_levels=["all"])
     assert sorted(ensemble.votes(np.zeros((1, 2)))[0].tolist()) == [0, 0, 0, 0, 0, 1]
 
 
@@ -293,19 +297,19 @@ def test_a_teacher_without_records_still_votes():
                 RULE,
                 {**LIMITS, "open": discreet.approx_dp(1e-6, 1e-9)},
                 classes=2,
-                answered=1,
+                answered_share=1,
             ),
             BudgetExceeded,
             "open does not pay",
         ),
         (
-            lambda: plan_labels(even(4), RULE, LIMITS, classes=2, answered=0),
+            lambda: plan_labels(even(4), RULE, LIMITS, classes=2, answered_share=0),
             InvalidArgument,
             "answered",
         ),
         (
             lambda: plan_labels(
-                even(4), RULE, {"open": discreet.approx_dp(1, 1e-6)}, classes=2, answered=1
+                even(4), RULE, {"open": discreet.approx_dp(1, 1e-6)}, classes=2, answered_share=1
             ),
             InvalidArgument,
             "levels open, strict",

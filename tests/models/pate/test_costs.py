@@ -332,11 +332,11 @@ def test_many_rows_are_rounded_up_a_little():
 def test_a_diagnosis_cannot_be_charged_or_printed(tmp_path):
     found = costs.data_dependent_cost(VOTES * UNITS, [True] * 4, rule=RULE, shares={"all": UNITS})
     assert not any(ch.isdigit() for ch in repr(found))
-    crowd = discreet.Ledger(f"sqlite:///{tmp_path}/b.db").crowd(
-        "data", limits={"all": discreet.approx_dp(1, 1e-6)}, members=[1], levels=["all"]
+    crowd = discreet.Ledger(f"sqlite:///{tmp_path}/b.db").personal_budgets(
+        "data", limits={"all": discreet.approx_dp(1, 1e-6)}, members=[1], privacy_levels=["all"]
     )
     with pytest.raises(PrivacyError):
-        crowd.charge(found, label="labels")
+        crowd.charge_all(found, label="labels")
     with pytest.raises(InvalidArgument, match="answered"):
         costs.data_dependent_cost(VOTES * UNITS, [True], rule=RULE, shares={"all": UNITS})
     with pytest.raises(InvalidArgument, match="sigma"):

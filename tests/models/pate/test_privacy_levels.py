@@ -50,7 +50,7 @@ def test_gaussian_weights_end_together():
     made = assign_weighting(
         250, people={"low": 1, "high": 1}, sensitivities=calibrate.vote_weights(limits)
     )
-    plan = plan_labels(made, RULE, limits, classes=10, answered=1)
+    plan = plan_labels(made, RULE, limits, classes=10, answered_share=1)
     spent = plan.guarantee.epsilons(1e-5)
     one = {name: spent[name] / plan.answers for name in spent}  # a label's worth, about
     assert 1 - spent["low"] < 2 * one["low"]
@@ -96,8 +96,8 @@ def test_the_label_law_of_three_levels_and_of_the_plan():
     law = calibrate.expected_label_ratio(people, limits, against=strict, method="gaussian")
     made = assign_weighting(250, people=people, sensitivities=calibrate.vote_weights(limits))
     plain = assign_weighting(250, people={"all": 1}, sensitivities={"all": 1})
-    many = plan_labels(made, RULE, limits, classes=10, answered=1).answers
-    few = plan_labels(plain, RULE, {"all": strict}, classes=10, answered=1).answers
+    many = plan_labels(made, RULE, limits, classes=10, answered_share=1).answers
+    few = plan_labels(plain, RULE, {"all": strict}, classes=10, answered_share=1).answers
     assert many / few == pytest.approx(law, rel=0.05)
 
 
@@ -167,7 +167,7 @@ def test_going_on_without_a_level():
     assert left.shares == {"a": 0, "b": made.shares["b"]}
     votes = np.zeros((1, 20), dtype=int)
     assert count_votes(votes, left, classes=2)[0, 0] == made.weights[made.weights > UNITS].sum()
-    rest = plan_labels(left, RULE, menu(a=1e-9, b=1), classes=2, answered=1)
+    rest = plan_labels(left, RULE, menu(a=1e-9, b=1), classes=2, answered_share=1)
     assert rest.guarantee.epsilons(1e-5)["a"] == 0
     with pytest.raises(InvalidArgument, match="no teacher"):
         without(made, ["a", "b"])

@@ -42,8 +42,8 @@ def within(plan, limits=LIMITS):
 
 
 def test_rule_b_goes_on_without_the_strict():
-    first = plan_labels(even(), RULE, LIMITS, classes=10, answered=0.58)
-    plan = plan_stages(even(), RULE, LIMITS, classes=10, answered=0.58)
+    first = plan_labels(even(), RULE, LIMITS, classes=10, answered_share=0.58)
+    plan = plan_stages(even(), RULE, LIMITS, classes=10, answered_share=0.58)
     assert plan.stages[0].answers == first.answers == 53
     assert [stage.answers for stage in plan.stages] == [53, 33]
     assert within(plan)
@@ -67,18 +67,20 @@ def test_rule_b_goes_on_without_the_strict():
 
 def test_rule_b_has_nothing_to_add_where_all_end_together():
     together = even(**vote_weights(LIMITS))
-    plan = plan_stages(together, RULE, LIMITS, classes=10, answered=0.58)
+    plan = plan_stages(together, RULE, LIMITS, classes=10, answered_share=0.58)
     assert len(plan.stages) == 1
-    assert plan.answers == plan_labels(together, RULE, LIMITS, classes=10, answered=0.58).answers
+    assert (
+        plan.answers == plan_labels(together, RULE, LIMITS, classes=10, answered_share=0.58).answers
+    )
 
 
 def test_rule_b_ends_with_upsampling_and_with_the_items():
     """Every teacher learns from the strict: nobody is left without them."""
     copied = assign_upsampling(250, copies={"open": 1, "strict": 1})
-    assert len(plan_stages(copied, RULE, LIMITS, classes=10, answered=0.58).stages) == 1
-    few = plan_stages(even(), RULE, LIMITS, classes=10, answered=0.58, items=30)
+    assert len(plan_stages(copied, RULE, LIMITS, classes=10, answered_share=0.58).stages) == 1
+    few = plan_stages(even(), RULE, LIMITS, classes=10, answered_share=0.58, items=30)
     assert sum(stage.questions for stage in few.stages) <= 30
-    wide = plan_stages(even(), RULE, LIMITS, classes=10, answered=0.58, least=0.6)
+    wide = plan_stages(even(), RULE, LIMITS, classes=10, answered_share=0.58, least=0.6)
     assert len(wide.stages) == 1
 
 
@@ -97,7 +99,7 @@ def test_a_staged_run_goes_on_where_the_last_stage_ended():
     votes = np.zeros((12, 4), dtype=np.int64)
     votes[1] = votes[3:] = 1
     votes[0] = [0, 0, 1, 1]  # no clear winner: 2 votes, at the threshold
-    found = plan.publish(votes, bits=seeded_rng(2))
+    found = plan.publish(votes, rng=seeded_rng(2))
     # Three answers end the first stage; then four questions.
     assert 3 <= found.asked - 4 <= 4
     told = found.labels[1:]
@@ -106,12 +108,12 @@ def test_a_staged_run_goes_on_where_the_last_stage_ended():
 
 def test_turns_keep_every_limit_and_are_the_longest():
     schedule = vanishing(250, people=PEOPLE, turns={"open": 4, "strict": 1})
-    plan = plan_turns(schedule, RULE, LIMITS, classes=10, answered=0.58)
+    plan = plan_turns(schedule, RULE, LIMITS, classes=10, answered_share=0.58)
     assert within(plan)
     assert plan.answers * 4 == 72
     # Weighting is better, and doing without personal budgets worse (M21).
     weighted = plan_labels(
-        even(**vote_weights(LIMITS)), RULE, LIMITS, classes=10, answered=0.58
+        even(**vote_weights(LIMITS)), RULE, LIMITS, classes=10, answered_share=0.58
     ).answers
     assert 53 < plan.answers * 4 < weighted
     longer = TurnPlan(
@@ -146,7 +148,7 @@ def test_turns_publish_by_slot():
     )
     plan = TurnPlan(schedule=schedule, rule=calm, classes=2, questions=3, answers=2)
     votes = np.arange(10)[:, None] // 2 % 2 * np.ones(6, dtype=np.int64)
-    found = plan.publish(votes, bits=seeded_rng(1)).labels
+    found = plan.publish(votes, rng=seeded_rng(1)).labels
     # Two answers a slot, then nothing more is asked there.
     assert found.tolist() == [0, 0, 1, 1, UNANSWERED, UNANSWERED]
 
@@ -158,7 +160,7 @@ def ensemble():
     y = (x[:, 0] > 0).astype(int)
     assignment = assign_weighting(20, people=PEOPLE, sensitivities={"open": 2, "strict": 1})
     made = PATEClassifier(GaussianNB(), assignment=assignment, classes=2)
-    return made.fit(x, y, owners=np.arange(OWNERS), levels=CHOSEN)
+    return made.fit(x, y, owners=np.arange(OWNERS), privacy_levels=CHOSEN)
 
 
 OWNERS = 400
@@ -181,8 +183,8 @@ def plans(ensemble):
         releases=dict.fromkeys(names, release),
         delta=1e-6,
     )
-    bits = plan_bits(assignment, SMALL, LIMITS, answered=0.5, items=30)
-    staged = plan_stages(assignment, SMALL, LIMITS, classes=2, answered=0.5, items=30)
+    bits = plan_bits(assignment, SMALL, LIMITS, answered_share=0.5, items=30)
+    staged = plan_stages(assignment, SMALL, LIMITS, classes=2, answered_share=0.5, items=30)
     return {"tested": tested, "bits": bits, "staged": staged}
 
 
@@ -195,7 +197,7 @@ def test_an_account_pays_for_any_plan_before_a_vote(ensemble, kind, tmp_path, mo
         assert found.guarantee == plan.guarantee
         assert account.spent.epsilon(1e-4) > 0
         with pytest.raises(NotCertified):
-            ensemble.label(ITEMS, plan=plan, account=account, bits=seeded_rng(1))
+            ensemble.label(ITEMS, plan=plan, account=account, rng=seeded_rng(1))
         poor = ledger.account("poor", limit=discreet.approx_dp(0.01, 1e-9))
         monkeypatch.setattr(ensemble, "votes", lambda _: pytest.fail("votes were counted"))
         with pytest.raises(BudgetExceeded):
@@ -218,7 +220,9 @@ def test_a_crowd_refuses_costs_with_a_delta_and_says_what_to_do(ensemble, tmp_pa
     made = plans(ensemble)
     limits = {"open": discreet.zcdp(100), "strict": discreet.zcdp(100)}
     with discreet.Ledger(f"sqlite:///{tmp_path}/b.db") as ledger:
-        crowd = ledger.crowd("all", limits=limits, members=np.arange(OWNERS), levels=CHOSEN)
+        crowd = ledger.personal_budgets(
+            "all", limits=limits, members=np.arange(OWNERS), privacy_levels=CHOSEN
+        )
         for kind in ("tested", "bits"):
             with pytest.raises(Unsupported, match="account"):
                 ensemble.label(ITEMS, plan=made[kind], crowd=crowd)
@@ -234,7 +238,9 @@ def test_owners_whom_a_crowd_would_not_charge_are_refused(ensemble, tmp_path):
     one_other = np.arange(OWNERS), np.where(np.arange(OWNERS) == 3, CHOSEN[2], CHOSEN)
     with discreet.Ledger(f"sqlite:///{tmp_path}/b.db") as ledger:
         for name, (members, levels) in {"less": one_less, "other": one_other}.items():
-            crowd = ledger.crowd(name, limits=limits, members=members, levels=levels)
+            crowd = ledger.personal_budgets(
+                name, limits=limits, members=members, privacy_levels=levels
+            )
             with pytest.raises(InvalidArgument, match="Every owner"):
                 ensemble.label(ITEMS, plan=plan, crowd=crowd)
             assert not crowd.spent().any()
@@ -243,12 +249,12 @@ def test_owners_whom_a_crowd_would_not_charge_are_refused(ensemble, tmp_path):
 def test_what_is_refused():
     schedule = vanishing(6, people={"open": 3, "strict": 3}, turns={"open": 2, "strict": 1})
     with pytest.raises(InvalidArgument, match="answered"):
-        plan_turns(schedule, RULE, LIMITS, classes=2, answered=0)
+        plan_turns(schedule, RULE, LIMITS, classes=2, answered_share=0)
     with pytest.raises(InvalidArgument, match="levels"):
-        plan_turns(schedule, RULE, {"open": LIMITS["open"]}, classes=2, answered=1)
+        plan_turns(schedule, RULE, {"open": LIMITS["open"]}, classes=2, answered_share=1)
     loud = ConfidentGNMax(threshold=1, sigma_threshold=Fraction(1, 10), sigma_votes=Fraction(1, 10))
     with pytest.raises(BudgetExceeded):
-        plan_turns(schedule, loud, LIMITS, classes=2, answered=1)
+        plan_turns(schedule, loud, LIMITS, classes=2, answered_share=1)
 
 
 def test_who_has_several_teachers_pays_for_all_of_them():

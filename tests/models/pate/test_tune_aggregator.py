@@ -45,8 +45,8 @@ def test_expectations_are_those_of_runs(simulated):
     counts, truth = simulated
     share, quality = expected_label_quality(counts, truth, THESIS)
     many, right = np.tile(counts, (40, 1)), np.tile(truth, 40)
-    told = np.flatnonzero(THESIS.ask(many, bits=seeded_rng(1)))
-    labels = THESIS.answers(many[told], bits=seeded_rng(2))
+    told = np.flatnonzero(THESIS.ask(many, rng=seeded_rng(1)))
+    labels = THESIS.answers(many[told], rng=seeded_rng(2))
     assert len(told) / len(many) == pytest.approx(share, abs=0.015)
     assert (labels == right[told]).mean() == pytest.approx(quality, abs=0.01)
 
@@ -55,7 +55,7 @@ def test_the_search_beats_the_rule_of_the_thesis(simulated):
     """Both honestly accounted, at the same budgets and at least the same quality of labels."""
     counts, truth = simulated
     share, quality = expected_label_quality(counts, truth, THESIS)
-    plain = plan_labels(MADE, THESIS, LIMITS, classes=10, answered=share)
+    plain = plan_labels(MADE, THESIS, LIMITS, classes=10, answered_share=share)
     found = tune_aggregator(
         counts, truth, assignment=MADE, limits=LIMITS, accuracy=quality, items=9000
     )
@@ -65,7 +65,7 @@ def test_the_search_beats_the_rule_of_the_thesis(simulated):
     assert spent["low"] <= 1
     assert spent["high"] <= 2
     # What the search says of the labels is what happens to them.
-    run = published(np.tile(counts, (30, 1)), found.plan, bits=seeded_rng(3))
+    run = published(np.tile(counts, (30, 1)), found.plan, rng=seeded_rng(3))
     right = run.labels[run.answered] == np.tile(truth, 30)[run.answered]
     assert len(right) == found.plan.answers
     assert right.mean() == pytest.approx(found.accuracy, abs=0.05)
@@ -106,7 +106,7 @@ def labelled(told, guarantee):
 
 
 def test_a_student_learns_from_labels_alone():
-    plan = plan_labels(MADE, THESIS, LIMITS, classes=2, answered=1)
+    plan = plan_labels(MADE, THESIS, LIMITS, classes=2, answered_share=1)
     items, truth, labels = labelled([0, 3, 5, 8, 13, 21], plan.guarantee)
     plain = train_student(LogisticRegression(), items, labels)
     wider = train_student(LogisticRegression(), items, labels, semi_supervised=True)
@@ -120,7 +120,7 @@ def test_a_student_learns_from_labels_alone():
 
 
 def test_students_that_cannot_learn_are_refused():
-    plan = plan_labels(MADE, THESIS, LIMITS, classes=2, answered=1)
+    plan = plan_labels(MADE, THESIS, LIMITS, classes=2, answered_share=1)
     items, _, labels = labelled([0, 3], plan.guarantee)
     with pytest.raises(InvalidArgument, match="predict_proba"):
         train_student(LinearSVC(), items, labels, semi_supervised=True)

@@ -44,7 +44,7 @@ METHODS = {
     "row norm": {"mapping": "row", "scaling": ColumnScaling(), "bounds": None},
     "box": {"mapping": "box"},
     "rho": {"epsilon": None, "delta": None, "rho": 0.02},
-    "three rows each": {"rows_per_unit": 3},
+    "three rows each": {"max_rows_per_unit": 3},
 }
 
 
@@ -89,7 +89,7 @@ def released(parts, n, seed):
     bits = seeded_rng(seed)
     return np.column_stack(
         [
-            np.asarray(noise.release(np.tile(value, (n, 1)), bits=bits), dtype=np.float64)
+            np.asarray(noise.release(np.tile(value, (n, 1)), rng=bits), dtype=np.float64)
             / noise.std
             for noise, value in parts
         ]
@@ -131,7 +131,7 @@ def pair(name):
     plan = regression.plan(features=2)
     mapped = row_map(regression, plan)
     absent = NOTHING if plan.smallest is None else ACROSS
-    more = (np.repeat(part, METHODS[name].get("rows_per_unit", 1), axis=0) for part in WORST)
+    more = (np.repeat(part, METHODS[name].get("max_rows_per_unit", 1), axis=0) for part in WORST)
     both = [np.concatenate(parts) for parts in zip(absent, more, strict=True)]
     return plan, exact_parts(plan, mapped, *both), exact_parts(plan, mapped, *absent)
 
@@ -156,7 +156,7 @@ def test_no_row_moves_further_than_is_paid_for(name):
     plan = regression.plan(features=2)
     mapped = row_map(regression, plan)
     rng = np.random.default_rng(5)
-    rows = METHODS[name].get("rows_per_unit", 1)
+    rows = METHODS[name].get("max_rows_per_unit", 1)
     base = exact_parts(plan, mapped, *OTHERS)
     claimed = plan.guarantee.epsilon(DELTA)
     worst = 0.0
@@ -198,7 +198,7 @@ def test_samples_show_nearly_all_of_the_claim_and_no_more(name):
     mu = move(present, absent)
     scores = [released(parts, DRAWS, seed) @ weights for seed, parts in ((1, present), (2, absent))]
     middle = float(centre(present, absent) @ weights)
-    found = gaussian_lower_bound(*scores, threshold=middle, failure=FAILURE)
+    found = gaussian_lower_bound(*scores, threshold=middle, failure_probability=FAILURE)
     claimed = plan.guarantee.epsilon(DELTA)
     assert found <= mu
     assert gaussian_epsilon(DELTA, mu=found) <= claimed
@@ -219,7 +219,7 @@ def test_the_attack_does_not_refute_the_whole_curve(name):
         absent,
         claimed=plan.guarantee,
         samples=DRAWS // 4,
-        failure=FAILURE,
+        failure_probability=FAILURE,
     )
     assert not found.broken, found
 
@@ -232,7 +232,9 @@ def test_half_of_the_noise_is_seen():
         for seed, parts in ((1, present), (2, absent))
     )  # half the noise around the same value
     middle = float(centre(present, absent) @ weights)
-    found = gaussian_lower_bound(loud @ weights, quiet @ weights, threshold=middle, failure=FAILURE)
+    found = gaussian_lower_bound(
+        loud @ weights, quiet @ weights, threshold=middle, failure_probability=FAILURE
+    )
     assert gaussian_epsilon(DELTA, mu=found) > 1.5 * plan.guarantee.epsilon(DELTA)
 
 
@@ -240,9 +242,9 @@ def test_what_is_attacked_is_what_a_plan_releases():
     plan, present, _ = pair("with squares")
     regression = model()
     mapped = row_map(regression, plan)
-    moments = plan.release(sum_moments(mapped, *WORST), rows=mapped, bits=seeded_rng(7))
+    moments = plan.release(sum_moments(mapped, *WORST), rows=mapped, rng=seeded_rng(7))
     bits = seeded_rng(7)
-    drawn = [np.asarray(noise.release(value, bits=bits)) for noise, value in present]
+    drawn = [np.asarray(noise.release(value, rng=bits)) for noise, value in present]
     d = plan.lattice.columns
     matrix = drawn[0][: d * d].reshape(d, d) / plan.lattice.steps**2
     assert moments.gram == pytest.approx((matrix + matrix.T) / 2)
@@ -269,7 +271,9 @@ def test_published_noise_has_another_epsilon_than_it_says(method, constants, tru
     assert true < claimed < 1.03 * true
     weights, middle = direction(present, absent), centre(present, absent)
     scores = [released(parts, DRAWS, seed) @ weights for seed, parts in ((3, present), (4, absent))]
-    found = gaussian_lower_bound(*scores, threshold=float(middle @ weights), failure=0.01)
+    found = gaussian_lower_bound(
+        *scores, threshold=float(middle @ weights), failure_probability=0.01
+    )
     assert 0.8 * claimed <= gaussian_epsilon(DELTA, mu=found) <= claimed
     # What it says: epsilon 1.
     assert (found > gaussian_mu(EPSILON, delta=DELTA)) == (true > 1)
@@ -299,7 +303,7 @@ def test_scaling_by_the_data_is_found_and_declared_bounds_are_not():
         present, absent = (exact_parts(plan, mapped, *prepare(*rows)) for rows in (more, (x, y)))
         found = attack(
             lambda parts, n: released(parts, n, next(seeds)), present, absent,
-            claimed=plan.guarantee, samples=20_000, failure=FAILURE,
+            claimed=plan.guarantee, samples=20_000, failure_probability=FAILURE,
         )  # fmt: skip
         return found, move(present, absent)
 
@@ -319,7 +323,7 @@ def fitted(name, x, y, n, seed):
     bits = seeded_rng(seed)
     known = {"epsilon": EPSILON, "delta": DELTA, "target_bounds": (-1, 1), "bits": bits}
     if name == "as published":
-        found = (as_published(x, y, epsilon=EPSILON, delta=DELTA, bits=bits) for _ in range(n))
+        found = (as_published(x, y, epsilon=EPSILON, delta=DELTA, rng=bits) for _ in range(n))
         return np.array([np.r_[adassp(f.moments).theta.ravel(), f.scaling.radius] for f in found])
     if name == "private scales":
         regression = PrivateLinearRegression(scaling="private", bounds=[(-1, 1)] * 2, **known)
@@ -327,7 +331,9 @@ def fitted(name, x, y, n, seed):
         regression.plan = lambda **_: plan
     else:
         many = x.shape[1]
-        regression = AutoLinearRegression(method=name, bounds=[(-1, 1)] * many, rows=20, **known)
+        regression = AutoLinearRegression(
+            method=name, bounds=[(-1, 1)] * many, expected_rows=20, **known
+        )
     found = (regression.fit(x, y) for _ in range(n))
     return np.array([np.r_[f.coef_, f.intercept_] for f in found])
 
@@ -349,6 +355,6 @@ def test_the_attack_on_whole_fits_finds_the_published_pipeline_and_no_other(name
         (x, y),
         claimed=(EPSILON, DELTA),
         samples=300,
-        failure=FAILURE,
+        failure_probability=FAILURE,
     )
     assert found.broken == (name == "as published"), found

@@ -56,13 +56,13 @@ class Law:
 
 def law_of_median(counts, mechanism, prior):
     kept = Law(mechanism)
-    median(counts, 0.0, 1.0, mechanism=kept, bits=seeded_rng(0), prior=prior)
+    median(counts, 0.0, 1.0, mechanism=kept, rng=seeded_rng(0), prior=prior)
     return kept.law
 
 
 def law_of_radius(counts, mechanism, _):
     kept = Law(mechanism)
-    radius(counts, 1.0, mechanism=kept, bits=seeded_rng(0))
+    radius(counts, 1.0, mechanism=kept, rng=seeded_rng(0))
     return kept.law
 
 
@@ -109,7 +109,7 @@ def attacked(claimed, trials=800):
         rows = coded(ArrayRows(np.ones((many, 1)), np.ones((many, 1))), mapped)
         bits = seeded_rng(many)
         fits = [
-            descend(rows, grid, noises=noises, clip=clip, step=1e-9 * np.eye(2), bits=bits)
+            descend(rows, grid, noises=noises, clip=clip, step=1e-9 * np.eye(2), rng=bits)
             for _ in range(trials)
         ]
         found.append(np.array(fits) @ [INTERCEPT, 1.0])
@@ -127,7 +127,7 @@ def test_the_worst_row_attains_the_claim_and_no_more():
 
 def test_a_clone_keeps_account_and_bits():
     account, bits = object(), seeded_rng(1)
-    one = AutoLinearRegression(epsilon=1, delta=1e-6, account=account, bits=bits, rows=10)
+    one = AutoLinearRegression(epsilon=1, delta=1e-6, account=account, rng=bits, expected_rows=10)
     other = clone(one)
     assert other.account is account
     assert other.bits is bits
@@ -138,7 +138,12 @@ def test_a_clone_keeps_account_and_bits():
 def test_a_choice_costs_no_more_than_its_epsilon(method):
     """An account composes choices by their epsilon: one that has just that left must do."""
     model = AutoLinearRegression(
-        epsilon=1, delta=1e-6, bounds=(-1, 1), target_bounds=(-1, 1), rows=100, method=method
+        epsilon=1,
+        delta=1e-6,
+        bounds=(-1, 1),
+        target_bounds=(-1, 1),
+        expected_rows=100,
+        method=method,
     )
     _, noises = model.plan(features=1)
     assert noises.guarantee.epsilon(0) == 1

@@ -47,7 +47,7 @@ from discreet.query.budget import budget
 ADD, REPLACE = NeighboringRelation.ADD_REMOVE, NeighboringRelation.REPLACE_ONE
 
 
-def task(features=2, *, relation=ADD, rows=1000.0, mu=0.2, rows_per_unit=1):
+def task(features=2, *, relation=ADD, rows=1000.0, mu=0.2, max_rows_per_unit=1):
     return RegressionTask(
         lower=np.full(features, -1.0),
         upper=np.full(features, 3.0),
@@ -55,7 +55,7 @@ def task(features=2, *, relation=ADD, rows=1000.0, mu=0.2, rows_per_unit=1):
         rows=rows,
         mu=mu,
         relation=relation,
-        rows_per_unit=rows_per_unit,
+        max_rows_per_unit=max_rows_per_unit,
     )
 
 
@@ -187,7 +187,7 @@ def test_a_concentrated_budget_is_spent_exactly(method):
 
 def test_moves_grow_with_the_rows_of_a_unit_and_with_replacement():
     one = {part.name: part.move for part in BoostedAdaSSP().parts(task())}
-    three = {part.name: part.move for part in BoostedAdaSSP().parts(task(rows_per_unit=3))}
+    three = {part.name: part.move for part in BoostedAdaSSP().parts(task(max_rows_per_unit=3))}
     swapped = {part.name: part.move for part in BoostedAdaSSP().parts(task(relation=REPLACE))}
     for name, move in one.items():
         if move.choice:
@@ -289,25 +289,30 @@ def test_hardly_any_rows_and_constant_columns_still_give_numbers(method, many):
 
 
 def test_choosing_looks_at_public_facts_only_and_ranks():
-    little = choose_method(rows=300, features=8, epsilon=0.1, delta=1e-6)
-    much = choose_method(rows=1_000_000, features=8, epsilon=1, delta=1e-6)
+    little = choose_method(expected_rows=300, features=8, epsilon=0.1, delta=1e-6)
+    much = choose_method(expected_rows=1_000_000, features=8, epsilon=1, delta=1e-6)
     assert little.method == "level"
     assert much.method == "boosted"
     assert list(much.errors.values()) == sorted(much.errors.values())
     assert "theil_sen" not in much.errors
-    assert "theil_sen" in choose_method(rows=1000, features=1, epsilon=1, delta=1e-6).errors
+    assert (
+        "theil_sen" in choose_method(expected_rows=1000, features=1, epsilon=1, delta=1e-6).errors
+    )
     assert "* boosted" in str(much)
-    assert choose_method(rows=500, bounds=[(0, 1)] * 3, rho=0.01).errors.keys() <= METHODS.keys()
+    assert (
+        choose_method(expected_rows=500, bounds=[(0, 1)] * 3, rho=0.01).errors.keys()
+        <= METHODS.keys()
+    )
     with pytest.raises(InvalidArgument, match="features"):
-        choose_method(rows=500, epsilon=1, delta=1e-6)
+        choose_method(expected_rows=500, epsilon=1, delta=1e-6)
     with pytest.raises(InvalidArgument, match="rows"):
-        choose_method(rows=-1, features=2, epsilon=1, delta=1e-6)
+        choose_method(expected_rows=-1, features=2, epsilon=1, delta=1e-6)
 
 
 def test_forecasts_fall_with_more_rows():
     for method in ("gradient", "boosted"):
         found = [
-            choose_method(rows=n, features=8, epsilon=1, delta=1e-6).errors[method]
+            choose_method(expected_rows=n, features=8, epsilon=1, delta=1e-6).errors[method]
             for n in (100, 1000, 10_000, 100_000)
         ]
         assert found == sorted(found, reverse=True)

@@ -80,7 +80,7 @@ def test_weighted_rows_give_slopes_that_can_be_read(relation):
     small = {"radius": 0.4, "epsilon": 3, "relation": relation}
     weighted = model(mapping="weighted", **small).fit(x, y)
     assert weighted.coef_ == pytest.approx([1.0, -0.5, 0.0], abs=0.1)
-    found = weighted.intervals(level=0.9999)
+    found = weighted.intervals(confidence=0.9999)
     assert ((found.low[0] < [1.0, -0.5, 0.0]) & (found.high[0] > [1.0, -0.5, 0.0])).all()
     assert 0 < weighted.moments_.rows < len(x)
     assert model(mapping="ball", **small).fit(x, y).coef_[0] > 1.3
@@ -228,7 +228,7 @@ def test_clones_share_the_account(tmp_path):
         {"scaling": ColumnScaling(centre=(1.0, 2.0))},
         {"method": "ols"},
         {"relation": NeighboringRelation.LOCAL},
-        {"rows_per_unit": 0},
+        {"max_rows_per_unit": 0},
         {"constants": "wang"},
         {"constants": "wang", "method": "adassp", "scaling": "private"},
         {"squares_share": 1},
@@ -337,12 +337,12 @@ def test_a_unit_moves_the_sums_by_at_most_its_sensitivity(relation):
 def test_pipelines_as_published_say_that_they_are_not_private(policy):
     """K26: also when the statistics are withheld."""
     x, y = table(500)
-    shown = as_published(x, y, epsilon=1, delta=1e-6, bits=seeded_rng(1), policy=policy)
+    shown = as_published(x, y, epsilon=1, delta=1e-6, rng=seeded_rng(1), policy=policy)
     assert shown.statement.startswith("no DP guarantee")
     assert not shown.is_private
     assert not shown.scaling.is_private
     with pytest.raises(NotCertified, match="no DP guarantee"):
-        as_published(x, y, epsilon=1, delta=1e-6, bits=system_rng())
+        as_published(x, y, epsilon=1, delta=1e-6, rng=system_rng())
 
 
 def test_one_outlier_moves_everything_under_the_maximum_norm():
@@ -379,8 +379,8 @@ def test_columns_in_another_order_are_not_predicted_from():
     frame = pd.DataFrame(np.random.default_rng(1).uniform(-1, 1, (200, 2)), columns=["a", "b"])
     declared = {"epsilon": 1, "delta": 1e-6, "bounds": (-1, 1), "target_bounds": (-1, 1)}
     for made in (
-        PrivateLinearRegression(**declared, bits=seeded_rng(1)),
-        AutoLinearRegression(**declared, rows=200, bits=seeded_rng(1)),
+        PrivateLinearRegression(**declared, rng=seeded_rng(1)),
+        AutoLinearRegression(**declared, expected_rows=200, rng=seeded_rng(1)),
     ):
         made.fit(frame, frame["a"])
         expected = made.predict(frame.to_numpy()).tolist()

@@ -59,7 +59,7 @@ def coverage(
     hits, new, identified = np.zeros(features + 1), 0.0, 0
     for _ in range(repeats):
         total = sum_moments(world.rows, *world.draw(rows))
-        moments = plan.release(total, rows=world.rows, bits=bits)
+        moments = plan.release(total, rows=world.rows, rng=bits)
         law = infer(moments, project_psd(moments))
         found = coefficient_intervals(law, bound=bound)
         low = np.concatenate((found.intercept_low, found.low[0]))
@@ -121,7 +121,7 @@ def test_ignoring_the_noise_would_not_cover():
     bits, hits = seeded_rng(1), 0
     for _ in range(60):
         x, y = world.draw(5000)
-        moments = plan.release(sum_moments(world.rows, x, y), rows=world.rows, bits=bits)
+        moments = plan.release(sum_moments(world.rows, x, y), rows=world.rows, rng=bits)
         quiet = dataclasses.replace(moments, sigma=1e-9, sigma_cross=1e-9, sigma_squares=1e-9)
         found = coefficient_intervals(infer(quiet, project_psd(moments)))
         hits += int(((found.low[0] <= world.truth[1:]) & (world.truth[1:] <= found.high[0])).sum())
@@ -132,20 +132,20 @@ def test_ignoring_the_noise_would_not_cover():
 def fitted():
     x, y = table(20_000, 3, 2)
     model = PrivateLinearRegression(
-        epsilon=1, delta=1e-6, bounds=(-1, 1), target_bounds=(-1, 1), bits=seeded_rng(4)
+        epsilon=1, delta=1e-6, bounds=(-1, 1), target_bounds=(-1, 1), rng=seeded_rng(4)
     )
     return model.fit(x, y), x, y
 
 
 def test_intervals_of_a_model(fitted):
     model, x, y = fitted
-    found = model.intervals(level=0.99)
+    found = model.intervals(confidence=0.99)
     assert found.low.shape == found.high.shape == (2, 3)
     assert ((found.low < model.coef_) & (model.coef_ < found.high)).all()
     assert (
         (found.intercept_low < model.intercept_) & (model.intercept_ < found.intercept_high)
     ).all()
-    wider = model.intervals(level=0.999)
+    wider = model.intervals(confidence=0.999)
     assert ((wider.high - wider.low) > (found.high - found.low)).all()
     low, high = model.predict_interval(x)
     inside = (low <= y) & (y <= high)
@@ -172,11 +172,11 @@ def test_what_has_no_interval_is_refused(fitted):
     with pytest.raises(Unsupported, match="squares_share"):
         infer(without, model.solution_)
     with pytest.raises(InvalidArgument, match="level"):
-        model.intervals(level=1.0)
+        model.intervals(confidence=1.0)
     with pytest.raises(InvalidArgument, match="bound"):
         model.intervals(bound=-1.0)
     directions = PrivateLinearRegression(
-        rho=1, bounds=(-1, 1), target_bounds=(-1, 1), mapping="row", bits=seeded_rng(4)
+        rho=1, bounds=(-1, 1), target_bounds=(-1, 1), mapping="row", rng=seeded_rng(4)
     ).fit(x, y)
     with pytest.raises(Unsupported, match="mapping"):
         directions.intervals()
@@ -189,7 +189,7 @@ def test_few_rows_know_little_of_their_variance():
     for _ in range(repeats):
         x = world.rng.uniform(-0.9, 0.9, size=(3, 1))
         y = 0.3 * x + 0.1 * world.rng.normal(size=(3, 1))
-        moments = plan.release(sum_moments(world.rows, x, y), rows=world.rows, bits=bits)
+        moments = plan.release(sum_moments(world.rows, x, y), rows=world.rows, rng=bits)
         found = coefficient_intervals(infer(moments, project_psd(moments)))
         hits += bool(found.low[0, 0] <= 0.3 <= found.high[0, 0])
     assert hits >= binom.ppf(1e-6, repeats, 0.95)

@@ -132,7 +132,7 @@ def test_regression_from_moments(name):
     plan = PrivateLinearRegression(**how).plan(features=2)
 
     def make():
-        made = PrivateLinearRegression(**how, bits=seeded_rng(3))
+        made = PrivateLinearRegression(**how, rng=seeded_rng(3))
         made.plan = lambda **_: plan
         return made
 
@@ -150,7 +150,7 @@ def test_regression_by_the_best_method(name):
     relation = how.get("relation", NeighboringRelation.ADD_REMOVE)
 
     def make():
-        return AutoLinearRegression(**how, bits=seeded_rng(3))
+        return AutoLinearRegression(**how, rng=seeded_rng(3))
 
     model, calls, worst = audited(make, relation)
     assert 0.2 < worst <= 1
@@ -164,8 +164,8 @@ def test_theil_sen_when_a_row_is_replaced():
 
     def make():
         return AutoLinearRegression(
-            epsilon=1, delta=DELTA, rows=ROWS, bounds=[(-1, 3)], target_bounds=(-5, 5),
-            method="theil_sen", relation=NeighboringRelation.REPLACE_ONE, bits=seeded_rng(3),
+            epsilon=1, delta=DELTA, expected_rows=ROWS, bounds=[(-1, 3)], target_bounds=(-5, 5),
+            method="theil_sen", relation=NeighboringRelation.REPLACE_ONE, rng=seeded_rng(3),
         )  # fmt: skip
 
     tape = Tape()
@@ -189,7 +189,7 @@ def test_pipelines_as_published_are_found(mapping):
     x, y = rows()
 
     def fit(x, y):
-        return as_published(x, y, epsilon=1.0, delta=DELTA, bits=seeded_rng(3), mapping=mapping)
+        return as_published(x, y, epsilon=1.0, delta=DELTA, rng=seeded_rng(3), mapping=mapping)
 
     tape = Tape()
     first, calls = tape.run(fit, x, y)
@@ -211,7 +211,7 @@ def test_a_path_around_the_mechanisms_is_found():
 
     with pytest.raises(AssertionError):
         audited(
-            lambda: Leaking(epsilon=1, delta=DELTA, bits=seeded_rng(3), **DECLARED),
+            lambda: Leaking(epsilon=1, delta=DELTA, rng=seeded_rng(3), **DECLARED),
             NeighboringRelation.ADD_REMOVE,
         )
 
@@ -222,7 +222,7 @@ def test_bounds_from_the_data_are_found():
     def fit(x, y):
         wide = [(float(a), float(b)) for a, b in zip(x.min(axis=0), x.max(axis=0), strict=True)]
         model = PrivateLinearRegression(
-            epsilon=1, delta=DELTA, bounds=wide, target_bounds=(-5, 5), bits=seeded_rng(3)
+            epsilon=1, delta=DELTA, bounds=wide, target_bounds=(-5, 5), rng=seeded_rng(3)
         )
         return model.fit(x, y)
 
@@ -236,7 +236,7 @@ def test_a_neighbour_that_is_none_is_found():
     x, y = rows()
 
     def make():
-        return PrivateLinearRegression(epsilon=1, delta=DELTA, bits=seeded_rng(3), **DECLARED)
+        return PrivateLinearRegression(epsilon=1, delta=DELTA, rng=seeded_rng(3), **DECLARED)
 
     many = [(np.vstack((x, np.tile([3.0, 3.0], (5, 1)))), np.append(y, [5.0] * 5))]
     _, _, worst = audited(make, NeighboringRelation.ADD_REMOVE, tables=many)

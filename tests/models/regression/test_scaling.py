@@ -76,7 +76,9 @@ def test_no_row_moves_the_histograms_further_than_stated(relation):
 
 def test_several_rows_a_unit_move_them_as_a_group():
     (one, _), *_ = histogram_moves(4, 1, relation=NeighboringRelation.ADD_REMOVE)
-    (three, _), *_ = histogram_moves(4, 1, relation=NeighboringRelation.ADD_REMOVE, rows_per_unit=3)
+    (three, _), *_ = histogram_moves(
+        4, 1, relation=NeighboringRelation.ADD_REMOVE, max_rows_per_unit=3
+    )
     assert three.l2_squared == 9 * one.l2_squared == 36
 
 
@@ -132,9 +134,9 @@ def test_no_statistic_of_the_rows_is_used_without_noise():
         "target_bounds": (0, 1000),
         "scaling": "private",
     }
-    before = PrivateLinearRegression(bits=seeded_rng(3), **arguments).fit(x, y).moments_.map
+    before = PrivateLinearRegression(rng=seeded_rng(3), **arguments).fit(x, y).moments_.map
     x[0], y[0] = 1e15, -1e15
-    after = PrivateLinearRegression(bits=seeded_rng(3), **arguments).fit(x, y).moments_.map
+    after = PrivateLinearRegression(rng=seeded_rng(3), **arguments).fit(x, y).moments_.map
     assert after.scale == pytest.approx(before.scale, rel=0.05)
     assert after.centre == pytest.approx(before.centre, rel=0.05)
 

@@ -24,7 +24,7 @@ def fitted(x, y, *, method, epsilon=None, seed=1, **changes):
         bounds=(-1, 1),
         target_bounds=(-1, 1),
         method=method,
-        bits=seeded_rng(seed),
+        rng=seeded_rng(seed),
         **changes,
     ).fit(x, y)
 

@@ -63,14 +63,14 @@ def released():
     rows = unit_map(lattice)
     x, y = table(5000)
     plan = plan_sufficient_statistics(lattice, epsilon=EPSILON, delta=DELTA)
-    return plan.release(sum_moments(rows, x, y), rows=rows, bits=seeded_rng(1))
+    return plan.release(sum_moments(rows, x, y), rows=rows, rng=seeded_rng(1))
 
 
 def exact(lattice, x, y, sigma=1e-6):
     """Moments without noise, for algebra."""
     rows = unit_map(lattice)
     plan = plan_sufficient_statistics(lattice, epsilon=EPSILON, delta=DELTA)
-    moments = plan.release(zero_sums(lattice), rows=rows, bits=seeded_rng(1))
+    moments = plan.release(zero_sums(lattice), rows=rows, rng=seeded_rng(1))
     design = rows.design(x)
     return dataclasses.replace(
         moments,
@@ -182,7 +182,7 @@ def test_an_intercept_beside_the_ball_doubles_the_noise():
 
 def test_several_rows_a_unit_cost_as_much_as_a_group():
     one = plan_sufficient_statistics(RowLattice.of(features=3), rho=0.1)
-    three = plan_sufficient_statistics(RowLattice.of(features=3), rho=0.1, rows_per_unit=3)
+    three = plan_sufficient_statistics(RowLattice.of(features=3), rho=0.1, max_rows_per_unit=3)
     assert three.sigma == pytest.approx(3 * one.sigma, rel=1e-9)
 
 
@@ -213,7 +213,7 @@ def draws(features, count):
     lattice = RowLattice.of(features=features, intercept=0.0)
     plan = plan_sufficient_statistics(lattice, epsilon=EPSILON, delta=DELTA)
     rows, nothing, bits = unit_map(lattice), zero_sums(lattice), seeded_rng(7)
-    return plan, [plan.release(nothing, rows=rows, bits=bits) for _ in range(count)]
+    return plan, [plan.release(nothing, rows=rows, rng=bits) for _ in range(count)]
 
 
 def test_the_noise_of_the_matrix_has_shape_c():
@@ -263,7 +263,7 @@ def test_the_number_of_rows_is_public_when_one_is_replaced():
     lattice = RowLattice.of(features=2, intercept=0.0)
     rows = unit_map(lattice)
     plan = plan_sufficient_statistics(lattice, rho=1, relation=NeighboringRelation.REPLACE_ONE)
-    moments = plan.release(sum_moments(rows, *table(77, 2)), rows=rows, bits=seeded_rng(1))
+    moments = plan.release(sum_moments(rows, *table(77, 2)), rows=rows, rng=seeded_rng(1))
     assert (moments.rows, moments.sigma_rows) == (77.0, 0.0)
 
 
@@ -273,9 +273,9 @@ def test_the_number_of_rows_is_noisy_where_a_unit_may_have_fewer(intercept):
     lattice = RowLattice.of(features=2, intercept=intercept)
     rows = unit_map(lattice)
     plan = plan_sufficient_statistics(
-        lattice, rho=1, relation=NeighboringRelation.REPLACE_ONE, rows_per_unit=2
+        lattice, rho=1, relation=NeighboringRelation.REPLACE_ONE, max_rows_per_unit=2
     )
-    moments = plan.release(sum_moments(rows, *table(77, 2)), rows=rows, bits=seeded_rng(1))
+    moments = plan.release(sum_moments(rows, *table(77, 2)), rows=rows, rng=seeded_rng(1))
     assert moments.sigma_rows > 0
     assert 0 < abs(moments.rows - 77) < 6 * moments.sigma_rows
     # What an added row moves, with the count, is less than what a replaced one may.
@@ -292,14 +292,14 @@ def test_too_many_rows_are_refused():
     nothing = zero_sums(lattice)
     many = MomentSums(nothing.total, lattice.most_rows + 1)
     with pytest.raises(OutOfDomain, match="64 bits"):
-        plan.release(many, rows=unit_map(lattice), bits=seeded_rng(1))
+        plan.release(many, rows=unit_map(lattice), rng=seeded_rng(1))
 
 
 def test_rows_of_another_lattice_are_refused():
     plan = plan_sufficient_statistics(RowLattice.of(features=2), rho=1)
     other = RowLattice.of(features=3)
     with pytest.raises(InvalidArgument, match="lattice"):
-        plan.release(zero_sums(other), rows=unit_map(other), bits=seeded_rng(1))
+        plan.release(zero_sums(other), rows=unit_map(other), rng=seeded_rng(1))
 
 
 # ── solutions ────────────────────────────────────────────────────────────────
@@ -337,7 +337,7 @@ def test_the_penalty_lifts_every_matrix_above_its_noise():
     plan = plan_sufficient_statistics(lattice, epsilon=EPSILON, delta=DELTA)
     bits = seeded_rng(3)
     for _ in range(300):
-        moments = plan.release(total, rows=rows, bits=bits)
+        moments = plan.release(total, rows=rows, rng=bits)
         found = project_psd(moments)
         assert found.stable
         assert found.smallest == pytest.approx(edge(moments), rel=1e-6)
@@ -355,7 +355,7 @@ def test_adassp_takes_the_smallest_eigenvalue_down():
     rows = unit_map(lattice)
     plan = plan_sufficient_statistics(lattice, epsilon=EPSILON, delta=DELTA, smallest_share=0.3)
     x, y = table(20_000, 2)
-    moments = plan.release(sum_moments(rows, x, y), rows=rows, bits=seeded_rng(3))
+    moments = plan.release(sum_moments(rows, x, y), rows=rows, rng=seeded_rng(3))
     truth = np.linalg.eigvalsh(rows.design(x).T @ rows.design(x))[0]
     assert abs(moments.smallest - truth) < 6 * moments.sigma_smallest + 1
     assert adassp(moments).penalty == 0.0
@@ -369,7 +369,7 @@ def test_the_published_eigenvalue_is_a_lower_bound():
     """K11: with the published shift it exceeds the truth less than once in 10**4."""
     lattice = RowLattice.of(features=2)
     plan = plan_published(lattice, method="adassp", constants="wang", epsilon=1, delta=DELTA)
-    moments = plan.release(zero_sums(lattice), rows=unit_map(lattice), bits=seeded_rng(1))
+    moments = plan.release(zero_sums(lattice), rows=unit_map(lattice), rng=seeded_rng(1))
     shift = math.sqrt(moments.published_log)
     assert 0.5 * math.erfc(shift / math.sqrt(2)) < 1e-4
     target = moments.sigma * math.sqrt(3 * math.log(18 / 0.05))

@@ -129,9 +129,9 @@ def test_outliers_hardly_move_it():
         delta=1e-6,
         bounds=[(0, 10)],
         target_bounds=(0, 10),
-        rows=4000,
+        expected_rows=4000,
         method="theil_sen",
-        bits=seeded_rng(3),
+        rng=seeded_rng(3),
     ).fit(x, y)
     assert model.coef_[0] == pytest.approx(0.5, abs=0.05)
     assert model.intercept_ == pytest.approx(2.1, abs=0.2)

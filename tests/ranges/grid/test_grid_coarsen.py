@@ -50,7 +50,7 @@ def test_coarse_grids_are_grids():
     counts = np.full((28, 2), 10)
     weeks = coarsen(days, block=7)
     design = plan_grid([weeks, regions], g.all_rectangles(), budget(epsilon=1)).best
-    release = design.release(merge_cells(counts, blocks=(7, 1)), bits=seeded_rng(1))
+    release = design.release(merge_cells(counts, blocks=(7, 1)), rng=seeded_rng(1))
     first = "2024-01-01 .. 2024-01-07"
     assert release.answer((first, first), None) == pytest.approx(140, abs=40)
 

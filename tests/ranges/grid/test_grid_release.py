@@ -32,12 +32,12 @@ def fixture_counts():
 
 @pytest.fixture(scope="module", name="plan")
 def fixture_plan():
-    return plan_grid(AXES, g.all_rectangles(), budget(epsilon=1), rows=2400)
+    return plan_grid(AXES, g.all_rectangles(), budget(epsilon=1), expected_rows=2400)
 
 
 @pytest.fixture(scope="module", name="release")
 def fixture_release(plan, counts):
-    return plan.best.release(counts, bits=seeded_rng(1))
+    return plan.best.release(counts, rng=seeded_rng(1))
 
 
 def test_answers_are_sums_of_cells(release):
@@ -63,9 +63,9 @@ def test_the_stated_error_is_the_error(counts):
     spans = (("2023-01-03", "2023-01-17"), ("north", "south"))
     truth = counts[2:17, :3].sum()
     errors = np.array(
-        [design.release(counts, bits=seeded_rng(i)).answer(*spans) - truth for i in range(800)]
+        [design.release(counts, rng=seeded_rng(i)).answer(*spans) - truth for i in range(800)]
     )
-    deviation = design.release(counts, bits=seeded_rng(0)).std(*spans)
+    deviation = design.release(counts, rng=seeded_rng(0)).std(*spans)
     assert mean_of(errors, 0, deviation**2)
     # Sums of many Laplace variables: a fourth moment of at most six squares.
     assert mean_of(errors**2, deviation**2, 5 * deviation**4)
@@ -77,22 +77,22 @@ def test_intervals_hold_and_are_not_wide(counts, price):
     design = plan_grid(AXES, g.all_rectangles(), price).best
     spans = (("2023-01-03", "2023-01-17"), ("north", "south"))
     truth = counts[2:17, :3].sum()
-    release = design.release(counts, bits=seeded_rng(0))
-    low, high = release.interval(*spans, level=0.9)
-    answers = [design.release(counts, bits=seeded_rng(i)).answer(*spans) for i in range(400)]
+    release = design.release(counts, rng=seeded_rng(0))
+    low, high = release.interval(*spans, confidence=0.9)
+    answers = [design.release(counts, rng=seeded_rng(i)).answer(*spans) for i in range(400)]
     # The width depends on nothing that was measured.
     held = (np.abs(np.array(answers) - truth) <= (high - low) / 2).sum()
     # P(fewer than 333 of 400 | 0.9 each) < 1e-5; the seeds are fixed.
     assert held >= 333
     assert high - low < 2 * 1.9 * release.std(*spans)
     many = (np.full(150, "2023-01-03"), np.full(150, "2023-01-17"))
-    lows, highs = release.interval(many, ("north", "south"), level=0.9)
+    lows, highs = release.interval(many, ("north", "south"), confidence=0.9)
     assert (highs - lows >= high - low).all()
 
 
 def test_small_gaussian_weights_may_be_taken_together(counts):
     design = plan_grid(AXES, g.all_rectangles(), budget(rho=0.001)).best
-    release = design.release(counts, bits=seeded_rng(3))
+    release = design.release(counts, rng=seeded_rng(3))
     rectangle = [(2, 16), (0, 2)]
     ends = tuple((np.array(a), np.array(b)) for a, b in rectangle)
     variance = float(design.variance(ends))
@@ -120,11 +120,11 @@ def test_margins_are_totals_of_an_axis(release, counts):
 def test_heavy_cells_are_surely_above(counts):
     spiky = counts.copy()
     spiky[4, 1] = 5000
-    release = plan_grid(AXES, g.points(), budget(epsilon=1)).best.release(spiky, bits=seeded_rng(2))
-    (cell,) = release.heavy(1000)
+    release = plan_grid(AXES, g.points(), budget(epsilon=1)).best.release(spiky, rng=seeded_rng(2))
+    (cell,) = release.cells_above(1000)
     assert cell.labels == (DAYS.label(4), "east")
     assert cell.low <= 5000 <= cell.high
-    assert release.heavy(6000) == []
+    assert release.cells_above(6000) == []
 
 
 def test_the_text_stands_alone(release):
@@ -186,26 +186,26 @@ def test_single_cells_are_best_asked_flat():
 
 def test_a_year_by_regions_of_a_hundred_thousand_rows():
     days, regions = dates("2023-01-01", "2023-12-31"), integers(1, 50)
-    plan = plan_grid([days, regions], g.all_rectangles(), budget(epsilon=1), rows=100_000)
+    plan = plan_grid([days, regions], g.all_rectangles(), budget(epsilon=1), expected_rows=100_000)
     flat = next(one for one in plan.candidates if one.name.startswith("flat"))
     assert flat.mean / plan.candidates[0].mean > 3
     assert plan.candidates[0].rmse < 35.5
     assert "of all rows" in str(plan)
     rows = np.random.default_rng(1).integers(0, 365 * 50, size=100_000)
     counts = np.bincount(rows, minlength=365 * 50).reshape(365, 50)
-    release = plan.best.release(counts, bits=seeded_rng(5))
+    release = plan.best.release(counts, rng=seeded_rng(5))
     assert abs(release.total - 100_000) < 6 * release.std(None, None)
 
 
 def test_the_door_is_the_planner_with_declared_columns(plan):
     days = date(lower=dt.date(2023, 1, 1), upper=dt.date(2023, 1, 20))
-    declared = [days, category(list(REGIONS.labels), other=False)]
-    assert str(ranges.plan_grid(declared, epsilon=1, rows=2400)) == str(plan)
+    declared = [days, category(list(REGIONS.labels), include_other=False)]
+    assert str(ranges.plan_grid(declared, epsilon=1, expected_rows=2400)) == str(plan)
     several = ranges.plan_grid(
         AXES,
         "points",
         rho=1,
-        rows_per_unit=3,
+        max_rows_per_unit=3,
         relation=NeighboringRelation.REPLACE_ONE,
         data_aware=False,
     )

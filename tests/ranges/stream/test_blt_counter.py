@@ -22,7 +22,7 @@ class Nothing:
     def __init__(self):
         self.seen = []
 
-    def release(self, values, bits):
+    def release(self, values, rng):
         self.seen.append(values)
         return values
 
@@ -59,12 +59,12 @@ def distances(moves):
 def test_sensitivity_over_all_neighbours():
     """Every single event, in integers: no further than claimed, and the claim is nearly reached."""
     found = distances(np.eye(HORIZON, dtype=np.int64))
-    claimed = SMALL.squared(rows_per_unit=1, replaced=False)
+    claimed = SMALL.squared(max_rows_per_unit=1, replaced=False)
     assert max(found) <= claimed
     assert max(found) >= 0.99999 * claimed
     # The check can fail: the norm of a matrix with one buffer less would be too small.
     less = fixed(BLT(SMALL.blt.omega[:-1], SMALL.blt.theta[:-1]), HORIZON)
-    assert max(found) > less.squared(rows_per_unit=1, replaced=False)
+    assert max(found) > less.squared(max_rows_per_unit=1, replaced=False)
 
 
 def test_sensitivity_of_replacements():
@@ -72,12 +72,12 @@ def test_sensitivity_of_replacements():
     for step in (0, CHUNK - 1, CHUNK, HORIZON - 1):
         moves = np.eye(HORIZON, dtype=np.int64)
         moves[step] -= 1
-        assert max(distances(moves)) <= SMALL.squared(rows_per_unit=1, replaced=True)
+        assert max(distances(moves)) <= SMALL.squared(max_rows_per_unit=1, replaced=True)
 
 
 def test_sensitivity_of_units():
     """Three events: all at one step reach the claim, spread out they stay below."""
-    claimed = SMALL.squared(rows_per_unit=3, replaced=False)
+    claimed = SMALL.squared(max_rows_per_unit=3, replaced=False)
     together = max(distances(3 * np.eye(HORIZON, dtype=np.int64)))
     assert 0.99999 * claimed <= together <= claimed
     rng = np.random.default_rng(4)
@@ -113,9 +113,12 @@ def test_a_long_and_crowded_stream_is_read_back():
 def test_simulated_variance(wrong):
     """Errors of prefixes and of what comes after them; 10% less noise is caught."""
     noise = gaussian(
-        sensitivity=1, norm="linf", dimension=SMALL.squared(rows_per_unit=1, replaced=False), mu=1
+        sensitivity=1,
+        norm="linf",
+        dimension=SMALL.squared(max_rows_per_unit=1, replaced=False),
+        mu=1,
     )
-    less = gaussian(sensitivity=1, sigma=wrong * noise.std, on="integers")
+    less = gaussian(sensitivity=1, sigma=wrong * noise.std, domain="integers")
     counter = BLTCounter(fixed=SMALL, noise=less)
     honest = BLTCounter(fixed=SMALL, noise=noise)
     lanes = 5_000

@@ -19,12 +19,12 @@ AMOUNTS = [{"epsilon": 1}, {"rho": 0.5}, {"epsilon": 1, "delta": 1e-6}]
 SHAPES = [{"horizon": 700}, {"window": 150}, {}]
 
 
-def run(plan, counts, *, bits, batches=(1 << 30,)):
+def run(plan, counts, *, rng, batches=(1 << 30,)):
     state, answers = stream.begin(plan), []
     for size in itertools.cycle(batches):
         if not len(counts):
             break
-        state, some = stream.advance(plan, state, counts[:size], bits=bits)
+        state, some = stream.advance(plan, state, counts[:size], rng=rng)
         assert some.first == state.step - len(some) + 1
         counts = counts[size:]
         answers.append(some.values)
@@ -47,7 +47,7 @@ def test_errors_are_those_forecast(shape, amount):
     lanes = 2_000
     plan = plan_stream(**amount, **shape, keys=[str(i) for i in range(lanes)])
     counts = np.random.default_rng(1).integers(0, 20, (300, 1)) * np.ones(lanes, dtype=np.int64)
-    _, answers = run(plan, counts, bits=seeded_rng(2), batches=(100, 33))
+    _, answers = run(plan, counts, rng=seeded_rng(2), batches=(100, 33))
     at = np.array([1, 89, 90, 91, 150, 179, 180, 200, 256, 257, 290, 300])
     seen = np.square(answers - truth(plan, counts))[at - 1].mean(axis=1)
     # The fourth moment of a sum of Laplace or Gaussian variables is at most 6 var^2.
@@ -63,14 +63,14 @@ def test_a_state_that_was_put_away_goes_on_in_the_same_way(shape, amount):
     plan = plan_stream(**amount, **shape, keys=["a", "b"])
     counts = np.random.default_rng(3).integers(0, 20, (700, 2))
     straight, packed = seeded_rng(4), seeded_rng(4)
-    _, expected = run(plan, counts, bits=straight, batches=(70, 1, 29))
+    _, expected = run(plan, counts, rng=straight, batches=(70, 1, 29))
     state, found = stream.begin(plan), []
     rows = counts
     for size in itertools.cycle((70, 1, 29)):
         if not len(rows):
             break
         state = stream.unpack(stream.pack(state))
-        state, some = stream.advance(plan, state, rows[:size], bits=packed)
+        state, some = stream.advance(plan, state, rows[:size], rng=packed)
         rows = rows[size:]
         found.append(some.values)
     assert np.array_equal(np.concatenate(found), expected)
@@ -83,7 +83,7 @@ def test_memory_does_not_grow_with_time():
         state = stream.begin(plan)
         for size in (1, 1, 1000, 3, 5_000, 4_000):
             counts = np.ones(size, dtype=np.int64)
-            state, _ = stream.advance(plan, state, counts, bits=seeded_rng(5))
+            state, _ = stream.advance(plan, state, counts, rng=seeded_rng(5))
             assert state.numbers <= most
 
 
@@ -113,14 +113,14 @@ def test_epochs_double():
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 def test_guarantees_are_what_was_asked(shape, relation):
     for per_unit in (1, 4):
-        plan = plan_stream(epsilon=0.5, rows_per_unit=per_unit, relation=relation, **shape)
+        plan = plan_stream(epsilon=0.5, max_rows_per_unit=per_unit, relation=relation, **shape)
         assert plan.guarantee.epsilon() == pytest.approx(0.5, rel=1e-12)
         assert plan.guarantee.relation is relation
-        plan = plan_stream(rho=0.125, rows_per_unit=per_unit, relation=relation, **shape)
+        plan = plan_stream(rho=0.125, max_rows_per_unit=per_unit, relation=relation, **shape)
         assert plan.guarantee.rdp(2.0) <= 0.25 * (1 + 1e-12)
         assert plan.guarantee.rdp(2.0) >= 0.25 * (1 - 1e-6)
         plan = plan_stream(
-            epsilon=1, delta=1e-6, rows_per_unit=per_unit, relation=relation, **shape
+            epsilon=1, delta=1e-6, max_rows_per_unit=per_unit, relation=relation, **shape
         )
         assert plan.guarantee.epsilon(1e-6) == pytest.approx(1, rel=1e-6)
 
@@ -131,13 +131,13 @@ def test_noise_is_scaled_to_units_and_relation(shape):
     t = np.array([10, 400])
     one = plan_stream(epsilon=0.1, **shape)
     for plan, factor in [
-        (plan_stream(epsilon=0.1, rows_per_unit=3, **shape), 9),
+        (plan_stream(epsilon=0.1, max_rows_per_unit=3, **shape), 9),
         (plan_stream(epsilon=0.1, relation=NeighboringRelation.REPLACE_ONE, **shape), 4),
     ]:
         assert plan.variance(t) == pytest.approx(factor * one.variance(t), rel=1e-3)
     one = plan_stream(rho=0.1, **shape)
     for plan, factor in [
-        (plan_stream(rho=0.1, rows_per_unit=3, **shape), 9),
+        (plan_stream(rho=0.1, max_rows_per_unit=3, **shape), 9),
         (plan_stream(rho=0.1, relation=NeighboringRelation.REPLACE_ONE, **shape), 2),
     ]:
         assert plan.variance(t) == pytest.approx(factor * one.variance(t), rel=1e-3)
@@ -157,7 +157,7 @@ def test_intervals_cover(amount):
     lanes = 2_000
     plan = plan_stream(**amount, keys=[str(i) for i in range(lanes)])
     counts = np.zeros((300, lanes), dtype=np.int64)
-    _, answers = stream.advance(plan, stream.begin(plan), counts, bits=seeded_rng(6))
+    _, answers = stream.advance(plan, stream.begin(plan), counts, rng=seeded_rng(6))
     for level in (0.8, 0.95):
         low, high = answers.interval(level)
         covered = ((low <= 0) & (high >= 0)).mean(axis=1)[[0, 20, 255, 256, 299]]
@@ -175,7 +175,7 @@ def test_forecast_reads():
 
 def test_plans_are_kept_as_text():
     for amount, shape in itertools.product(AMOUNTS, SHAPES):
-        plan = plan_stream(**amount, **shape, keys=["x", "y"], rows_per_unit=2)
+        plan = plan_stream(**amount, **shape, keys=["x", "y"], max_rows_per_unit=2)
         assert StreamPlan.from_json(plan.to_json()) == plan
     with pytest.raises(InvalidArgument, match="text"):
         StreamPlan.from_json("{}")
@@ -223,7 +223,7 @@ def test_keys_out_of_place():
 def test_counts_out_of_domain(counts):
     plan = plan_stream(epsilon=1)
     with pytest.raises(OutOfDomain):
-        stream.advance(plan, stream.begin(plan), counts, bits=seeded_rng(1))
+        stream.advance(plan, stream.begin(plan), counts, rng=seeded_rng(1))
 
 
 @pytest.mark.parametrize("amount", [{"epsilon": 10**6}, {"rho": 10**9}], ids=str)
@@ -234,7 +234,7 @@ def test_counts_beyond_all_bounds_are_cut_and_do_not_overflow(amount):
         most = plan.counter(0).most
         assert most >= 2**26
         counts = np.full(horizon, 2**63, dtype=np.uint64)
-        _, answers = stream.advance(plan, stream.begin(plan), counts, bits=seeded_rng(1))
+        _, answers = stream.advance(plan, stream.begin(plan), counts, rng=seeded_rng(1))
         expected = most * np.arange(1, horizon + 1)
         assert answers.values == pytest.approx(expected, rel=1e-12, abs=0.5)
 
@@ -242,10 +242,10 @@ def test_counts_beyond_all_bounds_are_cut_and_do_not_overflow(amount):
 def test_the_horizon_is_the_end():
     """F11: a step beyond it is refused, never wrapped around."""
     plan = plan_stream(rho=1, horizon=3)
-    state, _ = stream.advance(plan, stream.begin(plan), [1, 2], bits=seeded_rng(1))
+    state, _ = stream.advance(plan, stream.begin(plan), [1, 2], rng=seeded_rng(1))
     with pytest.raises(InvalidArgument, match="horizon"):
-        stream.advance(plan, state, [1, 2], bits=seeded_rng(1))
-    state, last = stream.advance(plan, state, [1], bits=seeded_rng(1))
+        stream.advance(plan, state, [1, 2], rng=seeded_rng(1))
+    state, last = stream.advance(plan, state, [1], rng=seeded_rng(1))
     assert last.steps.tolist() == [3]
     with pytest.raises(InvalidArgument, match="horizon"):
         plan.std([4])
@@ -257,7 +257,7 @@ def test_refused_plans():
         {"epsilon": 1, "horizon": 5, "window": 5},
         {"epsilon": 1, "keys": []},
         {"epsilon": 1, "keys": ["a", "a"]},
-        {"epsilon": 1, "rows_per_unit": 0},
+        {"epsilon": 1, "max_rows_per_unit": 0},
         {"epsilon": 1, "window": 1},
         {"epsilon": 0},
     ]:
@@ -270,8 +270,8 @@ def test_refused_plans():
 @pytest.mark.parametrize("kind", ["int8", "uint8", "int16", "uint32", "int64", "uint64"])
 def test_counts_and_keys_of_any_whole_type_are_counted(kind):
     counts, plan = np.array([1, 0, 100]), plan_stream(epsilon=1, horizon=3)
-    _, expected = run(plan, counts, bits=seeded_rng(1))
-    _, found = run(plan, counts.astype(kind), bits=seeded_rng(1))
+    _, expected = run(plan, counts, rng=seeded_rng(1))
+    _, found = run(plan, counts.astype(kind), rng=seeded_rng(1))
     assert found.tolist() == expected.tolist()
     keyed = plan_stream(epsilon=1, horizon=3, keys=["a", "b"])
     at, keys = np.array([1, 3], dtype=kind), np.array([1, 0], dtype=kind)

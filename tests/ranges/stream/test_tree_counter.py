@@ -28,7 +28,7 @@ class Planted:
         self.noise = [list(level) for level in noise]
         self.calls = 0
 
-    def sample(self, size, bits):
+    def sample(self, size, rng):
         level = self.noise[self.calls % len(self.noise)]
         self.calls += 1
         return np.array([level.pop(0) for _ in range(size)], dtype=np.int64)

@@ -46,12 +46,12 @@ def _sensitivities() -> tuple[AuditCase, ...]:
 
 
 def _medians() -> tuple[AuditCase, ...]:
-    share = weighted_sensitivity(lower=0, upper=1, rows=5, epsilon=4, delta=0.08)
-    test = propose_test_release(bound=0.25, lower=0, upper=1, rows=5, epsilon=1, delta=0.01)
+    share = weighted_sensitivity(lower=0, upper=1, public_rows=5, epsilon=4, delta=0.08)
+    test = propose_test_release(bound=0.25, lower=0, upper=1, public_rows=5, epsilon=1, delta=0.01)
     choice = private_quantile(lower=0, upper=1, epsilon=1, relation=NeighboringRelation.REPLACE_ONE)
 
-    def proposed(data: Any, *, bits: RandomSource) -> float:
-        answer = test.release(data, bits=bits)
+    def proposed(data: Any, *, rng: RandomSource) -> float:
+        answer = test.release(data, rng=rng)
         return -1.0 if answer is None else float(answer)
 
     return (
@@ -70,13 +70,13 @@ def _median(
     name: str, *, epsilon: int, delta: float = 0.0, noise: Noise | None = None
 ) -> AuditCase:
     mechanism = smooth_sensitivity(
-        lower=0, upper=1, rows=5, epsilon=epsilon, delta=delta, noise=noise
+        lower=0, upper=1, public_rows=5, epsilon=epsilon, delta=delta, noise=noise
     )
     return one_by_one(name, mechanism.release, _FEW, _MORE, claimed=(float(epsilon), delta))
 
 
 def _bounded() -> tuple[AuditCase, ...]:
-    mechanism = bounded_laplace(lower=0, upper=10, sensitivity=1, epsilon=1, on="integers")
+    mechanism = bounded_laplace(lower=0, upper=10, sensitivity=1, epsilon=1, domain="integers")
 
     def law(centre: int) -> dict[int, float]:
         mass = [math.exp(-abs(k - centre) / mechanism.scale) for k in range(11)]
@@ -90,7 +90,7 @@ def _bounded() -> tuple[AuditCase, ...]:
 
 def _blocks() -> tuple[AuditCase, ...]:
     one = NeighboringRelation.REPLACE_ONE
-    moved = laplace(sensitivity=2, epsilon=1, on="integers", relation=one)
+    moved = laplace(sensitivity=2, epsilon=1, domain="integers", relation=one)
     one_moved = integer_laws(moved, 1)
     bins = bin_statistics(lower=0, upper=1, bins=5, epsilon=1, empty="lower", relation=one)
     groups = sample_and_aggregate(np.mean, lower=0, upper=1, groups=5, epsilon=1, summary="mean")
@@ -119,7 +119,7 @@ def _additive(
 ) -> AuditCase:
     def draw(value: Any, n: int, seed: int) -> object:
         rows = np.tile(np.asarray(value), (n, 1)) if np.ndim(value) else np.full(n, value)
-        return np.asarray(mechanism.release(rows, bits=seeded_rng(seed)))
+        return np.asarray(mechanism.release(rows, rng=seeded_rng(seed)))
 
     return AuditCase(
         name=name, claimed=mechanism.guarantee, draw=draw, left=left, right=right, laws=laws

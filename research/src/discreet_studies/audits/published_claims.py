@@ -189,7 +189,9 @@ def _blocks() -> list[PublishedClaim]:
 
 
 def _median(epsilon: int, delta: float, noise: Noise) -> Mechanism:
-    return smooth_sensitivity(lower=0, upper=1, rows=99, epsilon=epsilon, delta=delta, noise=noise)
+    return smooth_sensitivity(
+        lower=0, upper=1, public_rows=99, epsilon=epsilon, delta=delta, noise=noise
+    )
 
 
 def refuted(

@@ -123,7 +123,7 @@ def _advanced(ours: Prototype) -> StudyCheck:
 
 def _tried(one: Prototype) -> str:
     try:
-        one.release(np.sum, np.zeros((3, 2)), epsilon=1, bits=seeded_rng(1))
+        one.release(np.sum, np.zeros((3, 2)), epsilon=1, rng=seeded_rng(1))
     except NotCertified:
         return "refused"
     return "certified"

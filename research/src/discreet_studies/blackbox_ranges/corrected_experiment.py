@@ -257,7 +257,7 @@ def _wrapped(place: Road, task: Task) -> list[StudyCheck]:
         made = make_private(
             forecast, public_inputs=task.anchors, metric=metric, epsilon=1, bounds=(0, TOP)
         )
-        answers = [made.answer(one, bits=seeded_rng(k)) for k, one in enumerate(task.windows)]
+        answers = [made.answer(one, rng=seeded_rng(k)) for k, one in enumerate(task.windows)]
         released[metric] = made, np.array([one.value for one in answers])
     off = float(np.abs(task.said - task.truth).mean())
     constant = float(np.abs(task.said - np.median(task.outputs)).mean())

@@ -104,7 +104,7 @@ class Prototype:
         return laplace(
             sensitivity=self.width,
             epsilon=epsilon,
-            on="integers",
+            domain="integers",
             relation=NeighboringRelation.REPLACE_ONE,
         )
 
@@ -119,15 +119,15 @@ class Prototype:
         *,
         epsilon: Number,
         account: Account | None = None,
-        bits: RandomSource | None = None,
+        rng: RandomSource | None = None,
         label: str = "prototype",
     ) -> float:
         """The function of one private data set, clipped, with noise; paid before it is called."""
-        noise, source = self.noise(epsilon), source_of(bits)
-        with charged(account, noise.guarantee, label=label, bits=source):
+        noise, source = self.noise(epsilon), source_of(rng)
+        with charged(account, noise.guarantee, label=label, rng=source):
             inside = self.partition.inside(data)
             whole = self.clip([_value(function, inside)], inside[None])
-            noisy = noise.release(int(whole[0]), bits=source)
+            noisy = noise.release(int(whole[0]), rng=source)
         return float(int(np.asarray(noisy).item()) * self.step)
 
 

@@ -147,12 +147,12 @@ class SmoothRanges:
         return self.bounds * float(self.noise.multiplier)
 
     def release(
-        self, value: int, cells: tuple[int, ...], *, bits: RandomSource | None = None
+        self, value: int, cells: tuple[int, ...], *, rng: RandomSource | None = None
     ) -> int:
         """A whole value, clipped to the range of its area, with that area's noise."""
         whole = min(max(value, int(self.low[cells])), int(self.high[cells]))
         scale = Fraction(float(self.bounds[cells])) * _RAISED * self.noise.multiplier
-        return whole + self.noise.draw(scale, source_of(bits))
+        return whole + self.noise.draw(scale, source_of(rng))
 
     def certify(self) -> Certificate:
         """Every edge once more: bounds hold, and are smooth; and the divergence by integration."""

@@ -43,7 +43,7 @@ class CoverageCase:
             draw=self.draw,
             truth=self.truth,
             rows=self.rows,
-            level=_LEVEL,
+            confidence=_LEVEL,
             trials=trials,
             seed=seed,
         )
@@ -58,15 +58,15 @@ def _means() -> dict[str, CoverageCase]:
     uniform, truth, std = LAWS["uniform"]
     found = {}
     for name, method in (("mean", "safe"), ("mean, calibrated", "calibrated")):
-        plan = mean_interval(lower=0, upper=1, rows=200, epsilon=1, std=std, method=method)  # type: ignore[arg-type]
+        plan = mean_interval(lower=0, upper=1, public_rows=200, epsilon=1, std=std, method=method)  # type: ignore[arg-type]
         found[name] = CoverageCase(
             method=plan.simulate, draw=uniform, truth=truth, rows=200, guaranteed=False
         )
-    sure = mean_interval(lower=0, upper=1, rows=100, epsilon=2, std=0.1, assume="nothing")
+    sure = mean_interval(lower=0, upper=1, public_rows=100, epsilon=2, std=0.1, assume="nothing")
     found["mean, nothing assumed"] = CoverageCase(
         method=sure.simulate, draw=_rare, truth=0.02, rows=100, guaranteed=True
     )
-    model = mean_interval(lower=0, upper=1, rows=100, epsilon=1, share=Fraction(3, 10))
+    model = mean_interval(lower=0, upper=1, public_rows=100, epsilon=1, share=Fraction(3, 10))
     found["mean, bootstrap"] = CoverageCase(
         method=MeanBootstrap(plan=model, trials=100).simulate,
         draw=uniform,
@@ -81,12 +81,14 @@ def _others() -> dict[str, CoverageCase]:
     uniform, _, std = LAWS["uniform"]
     beta = LAWS["beta 2 5"][0]
     middle = float(betaincinv(2, 5, 0.5))
-    proportion = proportion_interval(rows=100, epsilon=1)
-    variance = variance_interval(lower=0, upper=1, rows=400, epsilon=2, std=std)
-    sure = variance_interval(lower=0, upper=1, rows=100, epsilon=2, assume="nothing")
-    groups = difference_interval(lower=0, upper=1, rows=(120, 80), epsilon=1, std=std)
-    median = quantile_interval(lower=0, upper=1, rows=200, epsilon=2, std=0.2)
-    third = quantile_interval(Fraction(3, 10), lower=0, upper=1, rows=200, epsilon=2, std=0.3)
+    proportion = proportion_interval(public_rows=100, epsilon=1)
+    variance = variance_interval(lower=0, upper=1, public_rows=400, epsilon=2, std=std)
+    sure = variance_interval(lower=0, upper=1, public_rows=100, epsilon=2, assume="nothing")
+    groups = difference_interval(lower=0, upper=1, public_rows=(120, 80), epsilon=1, std=std)
+    median = quantile_interval(lower=0, upper=1, public_rows=200, epsilon=2, std=0.2)
+    third = quantile_interval(
+        Fraction(3, 10), lower=0, upper=1, public_rows=200, epsilon=2, std=0.3
+    )
     return {
         "proportion": CoverageCase(
             method=proportion.simulate, draw=_rare, truth=0.02, rows=100, guaranteed=True

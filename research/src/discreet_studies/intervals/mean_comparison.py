@@ -118,8 +118,8 @@ class _Column:
             ours = mean_interval(
                 lower=0,
                 upper=1,
-                rows=self.rows,
-                level=self.level,
+                public_rows=self.rows,
+                confidence=self.level,
                 epsilon=epsilon,
                 std=std,
                 mean=truth,
@@ -149,8 +149,8 @@ class _Column:
         return mean_interval(
             lower=0,
             upper=1,
-            rows=self.rows,
-            level=self.level,
+            public_rows=self.rows,
+            confidence=self.level,
             epsilon=epsilon,
             delta=delta,
             share=share,
@@ -184,11 +184,11 @@ def _measured(low: Floats, high: Floats, truth: float, level: float) -> Coverage
 def _rival(
     plan: StudentizedInterval,
     numbers: tuple[Floats, Floats],
-    bits: RandomSource,
+    rng: RandomSource,
     truth: float,
     ours: CoverageEstimate,
 ) -> Rival:
-    value, error = plan.noisy(*numbers, bits)
+    value, error = plan.noisy(*numbers, rng)
     read, half = plan.read(value, error), plan.half(error)
     factor = float(np.quantile(np.abs(value - truth) / half, ours.rate))
     widths = np.clip(value + factor * half, 0, 1) - np.clip(value - factor * half, 0, 1)

@@ -102,7 +102,7 @@ def as_published(  # noqa: PLR0913 - one demonstrator, each choice named
     *,
     epsilon: float,
     delta: float,
-    bits: RandomSource,
+    rng: RandomSource,
     mapping: Literal["max", "row"] = "max",
     policy: Policy = 2,
     method: Literal["ssp", "adassp"] = "adassp",
@@ -110,7 +110,7 @@ def as_published(  # noqa: PLR0913 - one demonstrator, each choice named
     intercept: float = 0.0,
 ) -> AsPublished:
     """Run a published pipeline, on public data or for an audit: seeded bits only."""
-    if bits.private:
+    if rng.private:
         raise NotCertified(f"{STATEMENT}: use seeded bits, or PrivateLinearRegression.")
     if policy not in (1, 2):
         raise InvalidArgument(f"policy must be 1 or 2, got {policy!r}.")
@@ -120,5 +120,5 @@ def as_published(  # noqa: PLR0913 - one demonstrator, each choice named
         lattice, method=method, constants=constants, epsilon=epsilon, delta=delta, certified=False
     )
     rows = scaling.rows(lattice)
-    moments = plan.release(sum_moments(rows, x, y[:, None]), rows=rows, bits=bits)
+    moments = plan.release(sum_moments(rows, x, y[:, None]), rows=rows, rng=rng)
     return AsPublished(moments=moments, scaling=scaling, policy=policy, nominal=(epsilon, delta))

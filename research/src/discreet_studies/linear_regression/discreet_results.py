@@ -100,7 +100,7 @@ def _errors(
             bounds=[(0, upper) for upper in tops],
             target_bounds=(0, top),
             scaling="private",
-            bits=seeded_rng(2020 + fold),
+            rng=seeded_rng(2020 + fold),
         ).fit(x[keep], y[keep])
         unit = float(np.abs(y[keep] - y.mean()).max())
         made.append(float(np.square((model.predict(x[part]) - y[part]) / unit).mean()))

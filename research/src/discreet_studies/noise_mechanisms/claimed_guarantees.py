@@ -194,7 +194,7 @@ def _better_noise() -> list[StudyCheck]:
             expected={f"epsilon {e:g}, delta {d:g}": value for (e, d), value in grafts.items()},
             got={
                 f"epsilon {e:g}, delta {d:g}": grafted(
-                    sensitivity=1, epsilon=e, delta=d, on="reals"
+                    sensitivity=1, epsilon=e, delta=d, domain="reals"
                 ).std
                 ** 2
                 for e, d in grafts

@@ -44,8 +44,8 @@ def noisy_ages(setting: StudySetting) -> Findings:
     """k-PRAM against k-noise on ages."""
     x = ages(setting.rng("E1"))
     bits = seeded_rng(setting.seed)
-    jittered = k_noise(x, delta=_HALF, bits=bits)
-    redrawn = k_pram(x, edges=_EDGES, k=1, bits=bits)
+    jittered = k_noise(x, delta=_HALF, rng=bits)
+    redrawn = k_pram(x, edges=_EDGES, k=1, rng=bits)
     return Findings(
         checks=(*_errors(x, jittered, redrawn), *_crowds(x), *_risks(setting, redrawn)),
         tables=(_error_table(jittered, redrawn),),
@@ -125,7 +125,7 @@ def _crowds(x: Floats) -> list[StudyCheck]:
 def _risks(setting: StudySetting, redrawn: KPramRelease) -> list[StudyCheck]:
     rng = setting.rng("E1 risks")
     smallest = min(
-        int(k_noise(ages(rng), delta=_HALF, bits=seeded_rng(seed)).anonymity.min())
+        int(k_noise(ages(rng), delta=_HALF, rng=seeded_rng(seed)).anonymity.min())
         for seed in range(50)
     )
     return [
@@ -253,7 +253,7 @@ def _pram(setting: StudySetting) -> list[StudyCheck]:
     counts = [500, 500]
     swapped = float(matrix.floats[0, 1] * counts[0])
     codes = np.repeat([0, 1], [700, 300])
-    estimate = matrix.estimate(np.bincount(matrix.apply(codes, bits=seeded_rng(setting.seed))))
+    estimate = matrix.estimate(np.bincount(matrix.apply(codes, rng=seeded_rng(setting.seed))))
     variance = float(matrix.covariance([700, 300])[0, 0])
     source = Claims(source="B9, E10")
     return [

@@ -63,12 +63,12 @@ def mechanisms(
 ) -> Mapping[str, Callable[[Floats, RandomSource], float]]:
     """All private medians for a public number of rows. Those with "δ" are not pure."""
     public = {"lower": LOWER, "upper": UPPER, "epsilon": epsilon}
-    smooth_median = partial(smooth_sensitivity, "median", rows=rows, **public)  # type: ignore[arg-type]
+    smooth_median = partial(smooth_sensitivity, "median", public_rows=rows, **public)  # type: ignore[arg-type]
     choose = partial(private_quantile, relation=NeighboringRelation.REPLACE_ONE, **public)  # type: ignore[arg-type]
     plain = laplace(
         sensitivity=UPPER - LOWER,
         epsilon=epsilon,
-        on="reals",
+        domain="reals",
         relation=NeighboringRelation.REPLACE_ONE,
     )
     return {
@@ -79,10 +79,10 @@ def mechanisms(
         "smooth, Laplace, δ": _released(smooth_median(noise="laplace", delta=delta).release),
         "smooth, Gaussian, δ": _released(smooth_median(noise="gaussian", delta=delta).release),
         "weighted, Laplace, δ": _released(
-            weighted_sensitivity("median", rows=rows, delta=delta, **public).release  # type: ignore[arg-type]
+            weighted_sensitivity("median", public_rows=rows, delta=delta, **public).release  # type: ignore[arg-type]
         ),
         "Laplace, global": lambda values, bits: float(
-            np.clip(plain.release(float(np.median(values)), bits=bits), LOWER, UPPER)
+            np.clip(plain.release(float(np.median(values)), rng=bits), LOWER, UPPER)
         ),
     }
 
@@ -121,4 +121,4 @@ def _ranks(ordered: Floats, answers: Floats) -> Floats:
 
 
 def _released(release: Callable[..., float]) -> Callable[[ArrayLike, RandomSource], float]:
-    return lambda values, bits: release(values, bits=bits)
+    return lambda values, bits: release(values, rng=bits)

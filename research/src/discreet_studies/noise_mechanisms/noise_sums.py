@@ -75,7 +75,9 @@ def textbook(setting: StudySetting) -> Findings:
     better = Claims(
         source="E7, B18", why="The thesis draws the textbook's boundary; this is the true one."
     )
-    ours = {d: gaussian(sensitivity=1, epsilon=1, delta=d, on="reals").std ** 2 for d in _DELTAS}
+    ours = {
+        d: gaussian(sensitivity=1, epsilon=1, delta=d, domain="reals").std ** 2 for d in _DELTAS
+    }
     x = tuple(10 ** (-6 + k / 12) for k in range(58))
     return Findings(
         checks=(
@@ -192,7 +194,7 @@ def _released() -> tuple[StudyCheck, ...]:
         expected={f"epsilon {e:g}, delta {d:g}": value for (e, d), value in stated.items()},
         got={
             f"epsilon {e:g}, delta {d:g}": bounded_laplace(
-                lower=0, upper=10, sensitivity=1, epsilon=e, delta=d, on="reals"
+                lower=0, upper=10, sensitivity=1, epsilon=e, delta=d, domain="reals"
             ).width
             for e, d in stated
         },

@@ -72,7 +72,7 @@ def accounts(setting: StudySetting, world: World) -> dict[str, int]:
             made[name + words] = int(answered[: end.queries].sum())
     plan = plan_labels(
         plain_assignment(), world.rule, {"low": approx_dp(1, DELTA)}, classes=world.classes,
-        answered=1 - REJECTED[world.name], items=world.sizes[1],
+        answered_share=1 - REJECTED[world.name], items=world.sizes[1],
     )  # fmt: skip
     return made | {_FIXED: plan.answers}
 

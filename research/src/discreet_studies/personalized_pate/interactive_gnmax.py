@@ -19,7 +19,7 @@ def reinforced(
     *,
     plan: LabelPlan,
     sure: float,
-    bits: RandomSource | None = None,
+    rng: RandomSource | None = None,
 ) -> LabelRelease:
     """Labels from teachers where they contradict a student, from a sure student elsewhere.
 
@@ -34,7 +34,7 @@ def reinforced(
         votes on top of it where it passes. The rest is post-processing.
     Source: Papernot et al. 2018, Algorithm 2 (which thresholds in the same way).
     """
-    source = source_of(bits)
+    source = source_of(rng)
     found = as_counts(counts)
     known = np.asarray(confidences, dtype=np.float64)
     if known.shape != found.shape or found.shape[1] != plan.classes:
@@ -45,10 +45,10 @@ def reinforced(
     limit = float(probability("sure", sure))
     expected = np.rint(known * float(plan.assignment.weights.sum())).astype(np.int64)
     held = found[: plan.questions]
-    told = np.flatnonzero(plan.rule.ask(held - expected[: plan.questions], bits=source))
+    told = np.flatnonzero(plan.rule.ask(held - expected[: plan.questions], rng=source))
     told = told[: plan.answers]
     asked = int(told[-1]) + 1 if len(told) == plan.answers else len(held)
     own = np.where(known.max(axis=1) > limit, known.argmax(axis=1), UNANSWERED)
     labels = own[:asked].astype(np.int64)
-    labels[told] = plan.rule.answers(held[told], bits=source)
+    labels[told] = plan.rule.answers(held[told], rng=source)
     return LabelRelease(labels=labels, guarantee=plan.guarantee)

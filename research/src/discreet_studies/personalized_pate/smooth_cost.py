@@ -199,7 +199,7 @@ class CostRelease:
         """The Rényi cost of a release at an order, to every owner."""
         return release_cost(order, b=self.b, sigma=self.sigma) + order / (2 * self.tau**2)
 
-    def draw(self, value: float, bound: float, bits: RandomSource) -> float:
+    def draw(self, value: float, bound: float, rng: RandomSource) -> float:
         """A number above ``value`` with probability at least ``1 - failure``.
 
         Theorem: the release has Rényi cost `cost` for every owner, if ``bound`` is b-smooth and
@@ -211,15 +211,15 @@ class CostRelease:
         """
         least = max(bound, 2.0**-30)  # a maximum with a constant is as smooth
         z = float(-sp.ndtri(self.failure / 2 / _UP))
-        noisy = _noisy(value, self.sigma * least, bits)
-        log_bound = _noisy(math.log(least), self.b * self.tau, bits) + self.b * self.tau * z
+        noisy = _noisy(value, self.sigma * least, rng)
+        log_bound = _noisy(math.log(least), self.b * self.tau, rng) + self.b * self.tau * z
         return noisy + self.sigma * z * math.exp(log_bound) * _UP
 
 
-def _noisy(value: float, scale: float, bits: RandomSource) -> float:
+def _noisy(value: float, scale: float, rng: RandomSource) -> float:
     """A value with continuous Gaussian noise, rounded to the grid: exact, so nothing leaks."""
     square = (Fraction(scale) * (1 << -_STEP)) ** 2
-    whole = RoundedGaussian(square, _STEP).add(np.array([value]), bits)
+    whole = RoundedGaussian(square, _STEP).add(np.array([value]), rng)
     return math.ldexp(int(whole[0]), _STEP)
 
 

@@ -90,32 +90,32 @@ class ProposeTestReleasePlan:
             found[name] = Guarantee(event, NeighboringRelation.ADD_REMOVE)
         return personalized(found)
 
-    def run(self, counts: ArrayLike, *, bits: RandomSource | None = None) -> LabelRelease:
+    def run(self, counts: ArrayLike, *, rng: RandomSource | None = None) -> LabelRelease:
         """Labels of the items if the test passes; otherwise none of them is answered.
 
         ``counts``: units of votes, a row for each public item, in order. Items after the first
         ``questions`` are not asked; fewer cost less than was planned.
         """
-        source = source_of(bits)
+        source = source_of(rng)
         found = as_counts(counts)
         if found.shape[1] != self.classes:
             raise InvalidArgument(f"counts must have a column for each of {self.classes} classes.")
         found = found[: self.questions]
         guarantee = self.guarantee
-        told = np.flatnonzero(self.rule.ask(found, bits=source))
+        told = np.flatnonzero(self.rule.ask(found, rng=source))
         labels = np.full(len(found), UNANSWERED, dtype=np.int64)
         # Every level's test is made, whatever the others say: all of them are paid.
         passed = [self._passes(name, found[told], source) for name in self.assignment.names]
         if all(passed):
             # Only now are labels drawn; the test must not depend on any.
-            labels[told] = self.rule.answers(found[told], bits=source)
+            labels[told] = self.rule.answers(found[told], rng=source)
         return LabelRelease(labels=labels, guarantee=guarantee)
 
-    def publish(self, votes: ArrayLike, *, bits: RandomSource) -> LabelRelease:
+    def publish(self, votes: ArrayLike, *, rng: RandomSource) -> LabelRelease:
         """As `run`, from what each teacher says of each item."""
-        return self.run(count_votes(votes, self.assignment, classes=self.classes), bits=bits)
+        return self.run(count_votes(votes, self.assignment, classes=self.classes), rng=rng)
 
-    def _passes(self, name: str, counts: NDArray[np.int64], bits: RandomSource) -> bool:
+    def _passes(self, name: str, counts: NDArray[np.int64], rng: RandomSource) -> bool:
         release = self.releases[name]
         shares = self.assignment.shares
         sigma = float(self.rule.sigma_votes)
@@ -133,4 +133,4 @@ class ProposeTestReleasePlan:
         errors = log_error(counts, sigma=self.rule.sigma_votes)
         value = float(curve(errors).sum())
         bound = float(smooth.at(place(errors, classes=self.classes)).sum())
-        return release.draw(value, bound, bits) <= self.allowed[name]
+        return release.draw(value, bound, rng) <= self.allowed[name]

@@ -104,7 +104,7 @@ def as_published(world: World, cell: tuple[float, float]) -> LabelPlan:
     guess = _guess(world)
     answered, _ = expected_label_quality(_units(guess, made), guess.truth, world.rule)
     return plan_labels(
-        made, world.rule, menu(high), classes=world.classes, answered=answered,
+        made, world.rule, menu(high), classes=world.classes, answered_share=answered,
         items=world.sizes[1],
     )  # fmt: skip
 
@@ -131,7 +131,9 @@ def searched(world: World, cell: tuple[float, float]) -> LabelPlan | BinaryLabel
     )
     if world.classes > 2:
         return choice.plan
-    return plan_bits(made, choice.plan.rule, limits, answered=choice.answered, items=world.sizes[1])
+    return plan_bits(
+        made, choice.plan.rule, limits, answered_share=choice.answered, items=world.sizes[1]
+    )
 
 
 def _guess(world: World) -> Votes:
@@ -157,7 +159,7 @@ def _ran(
     labels, right, student = [], [], []
     for time in range(setting.times(RUNS, quick=5)):
         order = rng.permutation(len(counts))
-        found: LabelRelease = published(counts[order], plan, bits=seeded_rng(time))
+        found: LabelRelease = published(counts[order], plan, rng=seeded_rng(time))
         items, told = order[found.answered], found.labels[found.answered]
         labels.append(len(items))
         right.append(float((told == votes.truth[items]).mean()))

@@ -194,7 +194,7 @@ def _asked(
     ensemble = PATEClassifier(
         data.learner(seed), assignment=assignment, classes=data.classes, n_jobs=-1
     )
-    ensemble.fit(data.private, data.private_y, owners=np.arange(len(chosen)), levels=chosen)
+    ensemble.fit(data.private, data.private_y, owners=np.arange(len(chosen)), privacy_levels=chosen)
     public = np.ascontiguousarray(data.public[: items or None, : data.columns])
     return ensemble.votes(public).astype(np.uint8)
 

@@ -82,7 +82,7 @@ class Contributions:
 
 
 def descend_filtered(
-    steps: Steps, targets: Floats, limits: ArrayLike, *, run: TrainingRun, bits: RandomSource
+    steps: Steps, targets: Floats, limits: ArrayLike, *, run: TrainingRun, rng: RandomSource
 ) -> Floats:
     """The parameters after a run on all records, one record a person.
 
@@ -109,7 +109,7 @@ def descend_filtered(
 
     def noisy_sum(theta: Floats) -> NDArray[np.int64]:
         zeros = np.zeros(len(theta), dtype=np.int64)
-        noise: NDArray[np.int64] = mechanism.release(zeros, bits=bits)
+        noise: NDArray[np.int64] = mechanism.release(zeros, rng=rng)
         return shares.sum(theta) + noise
 
     return follow(noisy_sum, run=run, features=steps.shape[1])

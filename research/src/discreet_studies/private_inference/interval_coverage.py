@@ -286,12 +286,12 @@ def _ours(setting: StudySetting) -> list[StudyCheck]:
     made = []
     for n, epsilon, spread in stated.ANALYTIC:
         plan = mean_interval(
-            lower=0, upper=1, rows=n, epsilon=epsilon + spread, delta=stated.DELTA,
-            level=1 - stated.ALPHA, grid=2.0**-20,
+            lower=0, upper=1, public_rows=n, epsilon=epsilon + spread, delta=stated.DELTA,
+            confidence=1 - stated.ALPHA, granularity=2.0**-20,
         )  # fmt: skip
         held = coverage(
             plan.simulate, draw=lambda rng, size: rng.random(size), truth=0.5, rows=n,
-            level=1 - stated.ALPHA, trials=trials, seed=setting.seed,
+            confidence=1 - stated.ALPHA, trials=trials, seed=setting.seed,
         )  # fmt: skip
         made.append(
             Claims(

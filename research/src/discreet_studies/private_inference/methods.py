@@ -194,7 +194,7 @@ def fitted(data: Data, runs: int) -> Floats:
     for seed in range(runs):
         model = PrivateLogisticRegression(
             epsilon=EPSILON, delta=DELTA, bounds=(-1, 1), classes=(0, 1), l2=_OBJECTIVE.l2,
-            fit_intercept=False, bits=seeded_rng(seed),
+            fit_intercept=False, rng=seeded_rng(seed),
         )  # fmt: skip
         found.append(np.ravel(model.fit(data.x, data.y.astype(np.int64)).coef_))
     return data.excess(np.array(found))

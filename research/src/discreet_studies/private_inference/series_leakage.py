@@ -64,7 +64,10 @@ def vectors(setting: StudySetting) -> Findings:
 def mu(target: str, *, knowledge: str, known: Known = "time", model: VAR = _MODEL) -> float:
     """How far apart two values of a target are, given what is released."""
     return leakage(
-        model, releases=_released(_KNOWLEDGE[knowledge]), secret=_TARGETS[target], known=known
+        model,
+        releases=_released(_KNOWLEDGE[knowledge]),
+        secret=_TARGETS[target],
+        attacker_knows=known,
     ).model
 
 
@@ -131,7 +134,7 @@ def _bounds() -> list[StudyCheck]:
     twins = VAR(lags=np.zeros((2, 2)), noise=((1.0, 0.99), (0.99, 1.0)))
     growing = VAR(lags=((3.0, 0.0), (0.0, 0.1)), noise=0.01 * np.eye(2), start=np.eye(2))
     free = leakage(
-        _MODEL, releases=_released((0, 1)), secret=_TARGETS["A1"], known="time"
+        _MODEL, releases=_released((0, 1)), secret=_TARGETS["A1"], attacker_knows="time"
     ).free  # fmt: skip
     why = "Levels without a model are no bounds on what dependence gives away."
     claims = Claims(source="C29", why=why)
@@ -162,7 +165,7 @@ def _brute(setting: StudySetting) -> list[StudyCheck]:
             times=range(times), width=1.0, people=people, std=rng.uniform(0.5, 2, times)
         )
         for known in _SIDES:
-            fast = cells(model, releases=shown, known=known).model
+            fast = cells(model, releases=shown, attacker_knows=known).model
             slow = [
                 [_slow(model, shown, secret_value(i, time=t), known) for t in range(times)]
                 for i in range(people)
@@ -176,13 +179,15 @@ def _brute(setting: StudySetting) -> list[StudyCheck]:
 
 
 def _slow(model: VAR, shown: SeriesReleases, secret: Secret, known: Known) -> float:
-    return float(np.linalg.norm(brute_factor(model, releases=shown, secret=secret, known=known)))
+    return float(
+        np.linalg.norm(brute_factor(model, releases=shown, secret=secret, attacker_knows=known))
+    )
 
 
 def _regression(setting: StudySetting) -> list[StudyCheck]:
     """M18: the first release regressed on the second values, from a simulated panel."""
     runs = setting.times(2_000_000, quick=200_000)
-    panel = _MODEL.simulate(times=2, bits=seeded_rng(setting.seed), runs=runs)
+    panel = _MODEL.simulate(times=2, rng=seeded_rng(setting.seed), runs=runs)
     slopes, left = _fitted(panel[:, :, 1], panel[:, :, 0].mean(axis=1))
     exact, variance = backward()
     theorem, printed = _inverted()

@@ -167,7 +167,7 @@ def _matching() -> list[StudyCheck]:
     keys = {f"n {n}": n for n in stated.MATCHED}
     ours = {
         n: compare_central_local(
-            lower=0, upper=1, rows=n, epsilon=1, std=math.sqrt(stated.UNIFORM_VARIANCE)
+            lower=0, upper=1, public_rows=n, epsilon=1, std=math.sqrt(stated.UNIFORM_VARIANCE)
         )[1]
         for n in keys.values()
     }

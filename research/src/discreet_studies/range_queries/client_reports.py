@@ -46,10 +46,10 @@ def rmse(structure: Structure, *, length: int, users: int) -> float:
     return math.sqrt(users * variance)
 
 
-def collected(randomiser: LocalRandomizer, counts: Ints, bits: RandomSource) -> Any:
+def collected(randomiser: LocalRandomizer, counts: Ints, rng: RandomSource) -> Any:
     """What a server estimates from one report of each user."""
     values = np.repeat(np.arange(len(counts)), counts)
-    tally = randomiser.tally(randomiser.encode(values, bits=bits))
+    tally = randomiser.tally(randomiser.randomize(values, rng=rng))
     return randomiser.estimate(tally.counts, tally.accepted)
 
 
@@ -65,12 +65,12 @@ def errors(
     last: Ints,
     *,
     structures: int,
-    bits: RandomSource,
+    rng: RandomSource,
 ) -> Floats:
     """Errors of the ranges first .. last (columns) in independent collections (rows)."""
     made = np.empty((structures, len(first)))
     for row in range(structures):
-        before = running(cells(collected(randomiser, counts, bits)) - counts)
+        before = running(cells(collected(randomiser, counts, rng)) - counts)
         made[row] = before[last + 1] - before[first]
     return made
 
@@ -137,9 +137,9 @@ def simulated(
     *,
     ranges: tuple[Ints, Ints],
     structures: int,
-    bits: RandomSource,
+    rng: RandomSource,
 ) -> StudyCheck:
     """Reports of real clients, against the exact law of their structure."""
     first, last = ranges
-    drawn = errors(structure, counts, first, last, structures=structures, bits=bits)
+    drawn = errors(structure, counts, first, last, structures=structures, rng=rng)
     return squared(claims, name, claim, drawn, covariance(structure, counts, first, last))

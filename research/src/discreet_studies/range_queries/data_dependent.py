@@ -87,17 +87,17 @@ def _errors(
     return found
 
 
-def estimates(counts: Ints, epsilon: float, bits: RandomSource) -> dict[str, Floats]:
+def estimates(counts: Ints, epsilon: float, rng: RandomSource) -> dict[str, Floats]:
     """Shares of the cells by every method, each from reports of all users."""
     days = clients.days(len(counts))
     four = clients.collected(
-        hierarchical_histogram(domain=days, epsilon=epsilon, branching=4), counts, bits
+        hierarchical_histogram(domain=days, epsilon=epsilon, branching=4), counts, rng
     )
     best = optimal_hierarchical_histogram(domain=days, epsilon=epsilon, workload=ALL)
-    two: LocalRanges = clients.collected(best, counts, bits)
+    two: LocalRanges = clients.collected(best, counts, rng)
     wave = square_wave(cells=len(counts), epsilon=epsilon)
     values = np.repeat(np.arange(len(counts)), counts)
-    tally = wave.tally(wave.encode(values, bits=bits))
+    tally = wave.tally(wave.randomize(values, rng=rng))
     users = int(counts.sum())
     raw = two.cells / users
     alone = Frequencies(shares=raw, reports=users, variance=np.full(len(raw), np.nan))
@@ -109,26 +109,26 @@ def estimates(counts: Ints, epsilon: float, bits: RandomSource) -> dict[str, Flo
         "optimised, cells projected": alone.projected().shares,
         "wave, smoothed": wave.estimate(tally.counts, tally.accepted).shares,
         "wave": wave.estimate(tally.counts, tally.accepted, smooth=False).shares,
-        "adaptive": _adaptive(adaptive_hierarchy(domain=days, epsilon=epsilon), values, bits)
+        "adaptive": _adaptive(adaptive_hierarchy(domain=days, epsilon=epsilon), values, rng)
         / users,
     }
 
 
-def _adaptive(state: AdaptiveHierarchy, values: Ints, bits: RandomSource) -> Floats:
+def _adaptive(state: AdaptiveHierarchy, values: Ints, rng: RandomSource) -> Floats:
     """Users in rounds of equal size, at random."""
-    rng = np.random.Generator(np.random.Philox(bits.words(2)))
-    groups = np.array_split(rng.permutation(values), state.rounds)
+    generator = np.random.Generator(np.random.Philox(rng.words(2)))
+    groups = np.array_split(generator.permutation(values), state.rounds)
     for group in groups:
-        state = state.learn(_Sum(state, group, bits))
+        state = state.learn(_Sum(state, group, rng))
     return np.asarray(state.estimate().cells, dtype=np.float64)
 
 
 class _Sum:
     """One round's reports, added up."""
 
-    def __init__(self, state: AdaptiveHierarchy, values: Ints, bits: RandomSource) -> None:
+    def __init__(self, state: AdaptiveHierarchy, values: Ints, rng: RandomSource) -> None:
         self.randomiser = state.randomiser
-        tally = self.randomiser.tally(self.randomiser.encode(values, bits=bits))
+        tally = self.randomiser.tally(self.randomiser.randomize(values, rng=rng))
         self.counts, self.reports = tally.counts, tally.accepted
 
 

@@ -116,7 +116,7 @@ def _oracles(setting: StudySetting) -> list[StudyCheck]:
                 first,
                 first + length - 1,
                 structures=setting.times(80, quick=12),
-                bits=seeded_rng(setting.seed + length),
+                rng=seeded_rng(setting.seed + length),
             )
             made.append(
                 clients.squared(
@@ -254,7 +254,7 @@ def _reports(setting: StudySetting) -> list[StudyCheck]:
                         counts,
                         ranges=ranges,
                         structures=setting.times(80, quick=12),
-                        bits=seeded_rng(setting.seed + domain + length),
+                        rng=seeded_rng(setting.seed + domain + length),
                     )
                 )
     return made

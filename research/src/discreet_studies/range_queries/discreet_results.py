@@ -83,14 +83,14 @@ def simulate(
     length: int,
     epsilon: float,
     structures: int,
-    bits: RandomSource,
+    rng: RandomSource,
 ) -> Floats:
     """Errors of every answer (columns) in independent structures (rows), each one a release."""
     design = designed(structure, epsilon=epsilon)
     truth = _sums(counts.astype(np.float64), first, length)
     errors = np.empty((structures, len(first)))
     for row in range(structures):
-        released = design.release(counts, bits=bits)
+        released = design.release(counts, rng=rng)
         errors[row] = released.answer_many(first, first + length - 1) - truth
     return errors
 

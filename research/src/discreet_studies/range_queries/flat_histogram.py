@@ -118,7 +118,7 @@ def _on_births(setting: StudySetting) -> list[StudyCheck]:
             length=length,
             epsilon=1,
             structures=setting.times(400, quick=60),
-            bits=seeded_rng(setting.seed + domain),
+            rng=seeded_rng(setting.seed + domain),
         )
         made.append(
             simulation.squared(

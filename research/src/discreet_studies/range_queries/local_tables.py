@@ -211,7 +211,7 @@ def _simulated(setting: StudySetting) -> list[StudyCheck]:
                     counts,
                     ranges=ranges,
                     structures=setting.times(120, quick=16),
-                    bits=seeded_rng(setting.seed + domain),
+                    rng=seeded_rng(setting.seed + domain),
                 )
             )
     return made

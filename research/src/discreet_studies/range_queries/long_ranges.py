@@ -241,7 +241,7 @@ def _on_births(setting: StudySetting) -> list[StudyCheck]:
                 length=length,
                 epsilon=1,
                 structures=setting.times(1000, quick=200),
-                bits=seeded_rng(setting.seed + domain + degree),
+                rng=seeded_rng(setting.seed + domain + degree),
             )
             made.append(
                 simulation.squared(

@@ -77,7 +77,7 @@ def _many_errors(setting: StudySetting) -> Floats:
         length=_LENGTH,
         epsilon=1,
         structures=setting.times(10000, quick=2000),
-        bits=seeded_rng(setting.seed),
+        rng=seeded_rng(setting.seed),
     )[:, 0]
 
 

@@ -37,7 +37,9 @@ _BOUNDS = ("closed form", "clones", "binary responses")
 
 def trust(setting: StudySetting) -> Findings:
     """E14: errors before anything is collected, and by simulation."""
-    made = compare_trust_models(clients.days(_CELLS), ALL, epsilon=1, delta=_DELTA, clients=_USERS)
+    made = compare_trust_models(
+        clients.days(_CELLS), ALL, epsilon=1, delta=_DELTA, expected_clients=_USERS
+    )
     amplified = {
         cell: _amplified(*cell)
         for cell in stated.SHUFFLED
@@ -208,7 +210,7 @@ def _simulated(setting: StudySetting, made: TrustComparison) -> list[StudyCheck]
                 counts,
                 ranges=(first, last),
                 structures=setting.times(100, quick=6),
-                bits=bits,
+                rng=bits,
             )
         )
     return checks
@@ -219,14 +221,14 @@ def _released(
     counts: Ints,
     ranges: tuple[Ints, Ints],
     structures: int,
-    bits: RandomSource,
+    rng: RandomSource,
 ) -> Floats:
     first, last = ranges
     before = running(counts)
     truth = before[last + 1] - before[first]
     return np.array(
         [
-            design.release(counts, bits=bits).answer_many(first, last) - truth
+            design.release(counts, rng=rng).answer_many(first, last) - truth
             for _ in range(structures)
         ]
     )

@@ -267,7 +267,7 @@ def _copies(plan: MemoizedOracle, memory: bytes) -> Law:
         raise InvalidArgument(f"The copies of {plan.kind} are not known here.")
     places = plan.digits * plan.hash_digits
     forms, held = divmod(int.from_bytes(memory, "little"), 1 << places)[::-1]
-    wrong = _second(plan.hashes, float(plan.epsilon), float(plan.permanent))
+    wrong = _second(plan.hashes, float(plan.epsilon), float(plan.permanent_epsilon))
     return {
         (forms | shown << places).to_bytes(plan.width, "little"): (
             1 - (plan.hashes - 1) * wrong if shown == held else wrong

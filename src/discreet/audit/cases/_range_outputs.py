@@ -72,7 +72,7 @@ def sound_tree(leaves: Sequence[int], *, epsilon: float, seed: int, degree: int 
         budget=budget(epsilon=epsilon),
         family="laplace",
     )
-    release = design.release(np.asarray(leaves, dtype=np.int64), bits=seeded_rng(seed))
+    release = design.release(np.asarray(leaves, dtype=np.int64), rng=seeded_rng(seed))
     return [level.astype(np.float64) for level in release.measured[::-1]]
 
 

@@ -203,7 +203,7 @@ def _encoded(randomiser: LocalRandomizer, value: Any, n: int, seed: int) -> obje
         many = np.tile(value, (n, 1))
     else:
         many = [value] * n if isinstance(value, str) else np.full(n, value)
-    rows = randomiser.encode(many, bits=seeded_rng(seed))
+    rows = randomiser.randomize(many, rng=seeded_rng(seed))
     # Entries of two bytes are numbers, and an observer reads them so.
     return rows.view("<i2") if isinstance(randomiser, SummationHistogramEncoding) else rows
 
@@ -216,8 +216,8 @@ def _again(client: AuditedClient) -> tuple[AuditCase, ...]:
 
     def copied(value: Any, n: int, seed: int) -> object:
         bits = seeded_rng(seed)
-        memory = plan.remember(np.full(n, value), bits=bits)
-        return np.hstack([plan.report(memory, bits=bits) for _ in range(_COPIES)])
+        memory = plan.remember(np.full(n, value), rng=bits)
+        return np.hstack([plan.report(memory, rng=bits) for _ in range(_COPIES)])
 
     def laws() -> exact.OutputPair:
         left, right = (copies_law(plan, value, _COPIES) for value in both)
@@ -235,7 +235,7 @@ def _again(client: AuditedClient) -> tuple[AuditCase, ...]:
     lasting = AuditCase(
         name=f"local {client.name}, any number of reports",
         claimed=plan.after(None),
-        draw=lambda value, n, seed: plan.remember(np.full(n, value), bits=seeded_rng(seed)),
+        draw=lambda value, n, seed: plan.remember(np.full(n, value), rng=seeded_rng(seed)),
         left=client.left,
         right=client.right,
         laws=lambda: exact.pair(*(remembered_law(plan, value) for value in both)),

@@ -47,29 +47,35 @@ def mechanism_cases() -> tuple[AuditCase, ...]:
 
 
 def _laplace() -> tuple[AuditCase, ...]:
-    real = laplace(sensitivity=1, epsilon=1, on="reals")
+    real = laplace(sensitivity=1, epsilon=1, domain="reals")
     return (
-        _integers("laplace", laplace(sensitivity=1, epsilon=1, on="integers"), 1),
-        _integers("laplace, sensitivity 3", laplace(sensitivity=3, epsilon=0.5, on="integers"), 3),
-        _integers("laplace, small scale", laplace(sensitivity=1, epsilon=4, on="integers"), 1),
+        _integers("laplace", laplace(sensitivity=1, epsilon=1, domain="integers"), 1),
         _integers(
-            "laplace, large scale", laplace(sensitivity=10**6, epsilon=1, on="integers"), 10**6
+            "laplace, sensitivity 3", laplace(sensitivity=3, epsilon=0.5, domain="integers"), 3
+        ),
+        _integers("laplace, small scale", laplace(sensitivity=1, epsilon=4, domain="integers"), 1),
+        _integers(
+            "laplace, large scale", laplace(sensitivity=10**6, epsilon=1, domain="integers"), 10**6
         ),
         _reals("laplace, reals", real, 0.0, 1.0),
         _reals("laplace, reals off the grid", real, 1 / 3, -2 / 3),
-        _reals("laplace, tiny reals", laplace(sensitivity=1e-9, epsilon=1, on="reals"), 0.0, 1e-9),
+        _reals(
+            "laplace, tiny reals", laplace(sensitivity=1e-9, epsilon=1, domain="reals"), 0.0, 1e-9
+        ),
         _case("laplace, either lattice", laplace(sensitivity=1, epsilon=1), 0, 1),
-        _vector("laplace, vector", laplace(sensitivity=2, epsilon=1, on="integers"), (1, 1, 0)),
+        _vector("laplace, vector", laplace(sensitivity=2, epsilon=1, domain="integers"), (1, 1, 0)),
     )
 
 
 def _gaussian() -> tuple[AuditCase, ...]:
-    real = gaussian(sensitivity=1, mu=1, on="reals")
+    real = gaussian(sensitivity=1, mu=1, domain="reals")
     return (
-        _integers("gaussian", gaussian(sensitivity=1, epsilon=1, delta=1e-3, on="integers"), 1),
-        _integers("gaussian, zCDP", gaussian(sensitivity=1, rho=0.5, on="integers"), 1),
-        _integers("gaussian, GDP", gaussian(sensitivity=1, mu=1, on="integers"), 1),
-        _coarse("gaussian, reals", gaussian(sensitivity=1, mu=1, on="reals", grid=2**-10)),
+        _integers("gaussian", gaussian(sensitivity=1, epsilon=1, delta=1e-3, domain="integers"), 1),
+        _integers("gaussian, zCDP", gaussian(sensitivity=1, rho=0.5, domain="integers"), 1),
+        _integers("gaussian, GDP", gaussian(sensitivity=1, mu=1, domain="integers"), 1),
+        _coarse(
+            "gaussian, reals", gaussian(sensitivity=1, mu=1, domain="reals", granularity=2**-10)
+        ),
         _case("gaussian, reals off the grid", real, 1 / 3, -2 / 3),
         _case("gaussian, vector", gaussian(sensitivity=2, mu=1), (0,) * 4, (1,) * 4),
     )
@@ -125,7 +131,7 @@ def additive_draw(mechanism: AdditiveMechanism) -> Draw:
     """Many releases at once: the noise of an array is independent from entry to entry."""
 
     def draw(value: Any, n: int, seed: int) -> object:
-        return mechanism.release(np.repeat([value], n, axis=0), bits=seeded_rng(seed))
+        return mechanism.release(np.repeat([value], n, axis=0), rng=seeded_rng(seed))
 
     return draw
 
@@ -171,17 +177,17 @@ def rounded_laplace_laws(
     mechanism: AdditiveMechanism, left: float, right: float
 ) -> exact.OutputPair:
     """Laplace noise around two reals, rounded to the grid: every multiple between them listed."""
-    assert mechanism.grid is not None  # noqa: S101 - all of these are made on reals
-    step = mechanism.grid.step
+    assert mechanism.granularity is not None  # noqa: S101 - all of these are made on reals
+    step = mechanism.granularity.step
     first, last = (round(x / step) for x in (min(left, right), max(left, right)))
     edges = (np.arange(first, last + 2, dtype=np.float64) - 0.5) * step
-    return exact.laplace_pair(left, right, scale=mechanism.grid.scale, edges=edges)
+    return exact.laplace_pair(left, right, scale=mechanism.granularity.scale, edges=edges)
 
 
 def _coarse(name: str, mechanism: AdditiveMechanism) -> AuditCase:
     """Gaussian noise on reals, on a grid so coarse that every output can be listed."""
-    assert mechanism.grid is not None  # noqa: S101 - all of these are made on reals
-    steps = round(1 / mechanism.grid.step)
+    assert mechanism.granularity is not None  # noqa: S101 - all of these are made on reals
+    steps = round(1 / mechanism.granularity.step)
 
     def laws() -> exact.OutputPair:
         noise = _rounded_gaussian(mechanism.std * steps)
@@ -227,7 +233,7 @@ def _scalar_case(name: str, mechanism: ScalarNoise) -> AuditCase:
 
     def draw(value: int, n: int, seed: int) -> object:
         bits = seeded_rng(seed)
-        return [mechanism.release(value, bits=bits) for _ in range(n)]
+        return [mechanism.release(value, rng=bits) for _ in range(n)]
 
     def laws() -> exact.OutputPair:
         noise = lattice.listed(mechanism.noise)
@@ -254,7 +260,7 @@ def _response_case(mechanism: RandomizedResponse) -> AuditCase:
     return AuditCase(
         name=f"randomised response, {mechanism.categories} categories",
         claimed=mechanism.guarantee,
-        draw=lambda value, n, seed: mechanism.release(np.full(n, value), bits=seeded_rng(seed)),
+        draw=lambda value, n, seed: mechanism.release(np.full(n, value), rng=seeded_rng(seed)),
         left=0,
         right=1,
         laws=lambda: exact.pair(law(0), law(1)),
@@ -264,7 +270,7 @@ def _response_case(mechanism: RandomizedResponse) -> AuditCase:
 def _selection_case(mechanism: Selection, left: Scores, right: Scores) -> AuditCase:
     def draw(scores: Scores, n: int, seed: int) -> object:
         bits = seeded_rng(seed)
-        return [mechanism.release(scores, bits=bits) for _ in range(n)]
+        return [mechanism.release(scores, rng=bits) for _ in range(n)]
 
     way = ", monotonic" if mechanism.monotonic else ""
     return AuditCase(
@@ -295,7 +301,7 @@ def selection_law(mechanism: Selection, scores: Scores) -> dict[int, float]:
 def _threshold_case(mechanism: AboveThreshold, left: Scores, right: Scores) -> AuditCase:
     def draw(values: Scores, n: int, seed: int) -> object:
         bits = seeded_rng(seed)
-        return [tuple(mechanism.release(values, threshold=0, bits=bits)) for _ in range(n)]
+        return [tuple(mechanism.release(values, threshold=0, rng=bits)) for _ in range(n)]
 
     def laws() -> exact.OutputPair:
         listed = outputs.SparseVectorOutputs(

@@ -57,7 +57,7 @@ def _votes() -> tuple[AuditCase, ...]:
     tied, turned = (5 * UNITS, 5 * UNITS), (4 * UNITS, 6 * UNITS)
 
     def asked(counts: Sequence[int], n: int, seed: int) -> object:
-        return rule.ask(np.tile(counts, (n, 1)), bits=seeded_rng(seed)).astype(np.int64)
+        return rule.ask(np.tile(counts, (n, 1)), rng=seeded_rng(seed)).astype(np.int64)
 
     def law(counts: Sequence[int]) -> dict[int, float]:
         noise = DiscreteGaussian(square=Fraction((2 * UNITS) ** 2))
@@ -65,7 +65,7 @@ def _votes() -> tuple[AuditCase, ...]:
         return {0: below, 1: 1 - below}
 
     def answered(way: ConfidentGNMax | LNMax, counts: Sequence[int], n: int, seed: int) -> object:
-        return way.answers(np.tile(counts, (n, 1)), bits=seeded_rng(seed))
+        return way.answers(np.tile(counts, (n, 1)), rng=seeded_rng(seed))
 
     def voted(name: str, way: ConfidentGNMax | LNMax, claimed: Guarantee) -> AuditCase:
         return AuditCase(
@@ -93,11 +93,11 @@ def _descents() -> tuple[AuditCase, ...]:
     loss = Logistic(l2=0.5)
     one = NeighboringRelation.REPLACE_ONE
     pure_steps = laplace_descent(
-        loss, features=1, rows=_ROWS, row_norm=1, epsilon=4, steps=3, relation=one
+        loss, features=1, public_rows=_ROWS, row_norm=1, epsilon=4, steps=3, relation=one
     )
-    last = noisy_descent(loss, features=1, rows=_ROWS, row_norm=1, mu=2, steps=3)
+    last = noisy_descent(loss, features=1, public_rows=_ROWS, row_norm=1, mu=2, steps=3)
     minimiser = output_perturbation(
-        loss, features=1, rows=_ROWS, row_norm=1, epsilon=4, relation=one
+        loss, features=1, public_rows=_ROWS, row_norm=1, epsilon=4, relation=one
     )
     return tuple(
         one_by_one(name, partial(_released, made.release), _NO, _YES, claimed=made.guarantee)
@@ -109,9 +109,9 @@ def _descents() -> tuple[AuditCase, ...]:
     )
 
 
-def _released(release: Callable[..., Any], records: Records, *, bits: RandomSource) -> Any:
+def _released(release: Callable[..., Any], records: Records, *, rng: RandomSource) -> Any:
     x, y = np.array(records).T
-    return release(x[:, None], y, bits=bits)
+    return release(x[:, None], y, rng=rng)
 
 
 # ── estimators ────────────────────────────────────────────────────────────────────────────────
@@ -135,13 +135,13 @@ def _estimators() -> tuple[AuditCase, ...]:
 
 
 def _fits(name: str, make: Callable[..., Any]) -> AuditCase:
-    def fitted(records: Records, *, bits: RandomSource) -> Any:
+    def fitted(records: Records, *, rng: RandomSource) -> Any:
         x, y = np.array(records).T
-        model = make(bits=bits).fit(x[:, None], y)
+        model = make(rng=rng).fit(x[:, None], y)
         return *np.ravel(model.coef_), *np.ravel(model.intercept_)
 
     x, y = np.array(_QUIET).T
-    claimed = make(bits=seeded_rng(0)).fit(x[:, None], y).guarantee_
+    claimed = make(rng=seeded_rng(0)).fit(x[:, None], y).guarantee_
     return one_by_one(name, fitted, _QUIET, _ADDED, claimed=claimed, samples=_FITS)
 
 
@@ -169,8 +169,8 @@ def _learned() -> AuditCase:
 def _bridges() -> tuple[AuditCase, ...]:
     points = disclosure.private_points(edges=(0, 1, 2), epsilon=1)
 
-    def counted(values: Sequence[float], *, bits: RandomSource) -> Any:
-        return points.release(values, bits=bits).counts
+    def counted(values: Sequence[float], *, rng: RandomSource) -> Any:
+        return points.release(values, rng=rng).counts
 
     drawn = one_by_one("points in bins", counted, (0.5,) * 3, (0.5,) * 4, claimed=points.guarantee)
     return (drawn,) if find_spec("polars") is None else (drawn, _sampled())
@@ -183,8 +183,8 @@ def _sampled() -> AuditCase:
     kept = {"x": disclosure.hierarchy_level(disclosure.category_hierarchy(), 0)}
     rows = disclosure.safe_k_anonymity(columns=kept, rate=Fraction(1, 2), k=3, epsilon=2)
 
-    def shown(many: int, *, bits: RandomSource) -> int:
-        return len(rows.release(pl.DataFrame({"x": ["a"] * many}), bits=bits))
+    def shown(many: int, *, rng: RandomSource) -> int:
+        return len(rows.release(pl.DataFrame({"x": ["a"] * many}), rng=rng))
 
     def law(many: int) -> dict[int, float]:
         """A group of fewer than three is left out."""

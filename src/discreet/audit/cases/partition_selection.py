@@ -85,7 +85,7 @@ def _case(name: str, mechanism: PartitionSelection, left: Counts, right: Counts)
         columns = []
         for place, units in enumerate(counts):
             column = np.zeros(n, dtype=np.int64)
-            found, noisy = mechanism.release(np.full(n, units), bits=seeded_rng(seed + 100 * place))
+            found, noisy = mechanism.release(np.full(n, units), rng=seeded_rng(seed + 100 * place))
             column[found] = noisy
             columns.append(column)
         return np.stack(columns, axis=1)

@@ -89,7 +89,7 @@ def _released(
     seed: int,
 ) -> NDArray[Any]:
     bits = seeded_rng(seed)
-    return np.array([mechanism.release(values, people, bits=bits) for _ in range(n)])
+    return np.array([mechanism.release(values, people, rng=bits) for _ in range(n)])
 
 
 def _sum_laws(left: NDArray[np.int64], right: NDArray[np.int64]) -> exact.OutputPair:
@@ -142,8 +142,8 @@ def _present(level: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
 
 def _sampled(sample: PersonalizedSampling, people: tuple[str, ...], n: int, seed: int) -> object:
     bits = seeded_rng(seed)
-    taking = sample.draw(np.tile(np.array(people), n), bits=bits).reshape(n, len(people))
-    return laplace(sensitivity=1, epsilon=2).release(taking.sum(axis=1), bits=bits)
+    taking = sample.draw(np.tile(np.array(people), n), rng=bits).reshape(n, len(people))
+    return laplace(sensitivity=1, epsilon=2).release(taking.sum(axis=1), rng=bits)
 
 
 def _sample_laws(
@@ -189,7 +189,7 @@ def _linear_rates() -> AuditCase:
 def _sampled_at(rates: Mapping[str, float], people: tuple[str, ...], n: int, seed: int) -> object:
     bits = seeded_rng(seed)
     taking = sum(bernoulli(Fraction(rates[who]), n, bits).astype(np.int64) for who in people)
-    return laplace(sensitivity=1, epsilon=2).release(taking, bits=bits)
+    return laplace(sensitivity=1, epsilon=2).release(taking, rng=bits)
 
 
 def _told_size() -> AuditCase:
@@ -333,7 +333,7 @@ def _partitions() -> list[AuditCase]:
 def _runs(epsilons: tuple[float, ...], sizes: tuple[int, ...], n: int, seed: int) -> NDArray[Any]:
     bits = seeded_rng(seed)
     counts = [
-        laplace(sensitivity=1, epsilon=epsilon).release(np.full(n, size), bits=bits)
+        laplace(sensitivity=1, epsilon=epsilon).release(np.full(n, size), rng=bits)
         for epsilon, size in zip(epsilons, sizes, strict=True)
     ]
     return np.column_stack(counts)
@@ -375,7 +375,7 @@ def _apart(noise: LatticeDistribution, left: int, right: int) -> exact.OutputPai
 
 def _laplace(value: int, n: int, seed: int, *, epsilon: float, sensitivity: int) -> object:
     mechanism = laplace(sensitivity=sensitivity, epsilon=epsilon)
-    return mechanism.release(np.full(n, value), bits=seeded_rng(seed))
+    return mechanism.release(np.full(n, value), rng=seeded_rng(seed))
 
 
 def _case(

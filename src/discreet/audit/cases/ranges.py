@@ -128,10 +128,10 @@ def published() -> tuple[AuditCase, ...]:
 
 def sound() -> tuple[AuditCase, ...]:
     """The tree as it should be, and our streams."""
-    tree = laplace(sensitivity=_LEVELS, epsilon=EPSILON, on="integers")
+    tree = laplace(sensitivity=_LEVELS, epsilon=EPSILON, domain="integers")
 
     def draw(counts: Sequence[int], n: int, seed: int) -> object:
-        return tree.release(np.tile(counts, (n, 1)), bits=seeded_rng(seed))
+        return tree.release(np.tile(counts, (n, 1)), rng=seeded_rng(seed))
 
     return (
         AuditCase(
@@ -164,7 +164,7 @@ def _stream(name: str, plan: StreamPlan) -> AuditCase:
     def draw(counts: Sequence[int], n: int, seed: int) -> object:
         wide = _wide(plan, n)
         rows = np.repeat(np.array(counts)[:, None], n, axis=1)
-        _, answers = advance(wide, begin(wide), rows, bits=seeded_rng(seed))
+        _, answers = advance(wide, begin(wide), rows, rng=seeded_rng(seed))
         return answers.values.T
 
     return AuditCase(

@@ -43,7 +43,7 @@ def cases() -> tuple[AuditCase, ...]:
 
 
 def _within() -> tuple[AuditCase, ...]:
-    noise = laplace(sensitivity=1, epsilon=1, on="integers")
+    noise = laplace(sensitivity=1, epsilon=1, domain="integers")
     ends = {"lower": 0, "upper": _TOP}
 
     def cut(k: int) -> int:
@@ -61,7 +61,7 @@ def _within() -> tuple[AuditCase, ...]:
 
 def _between(name: str, mechanism: BoundedOutput, back: Callable[[int], int]) -> AuditCase:
     def draw(value: int, n: int, seed: int) -> object:
-        return mechanism.release(np.full(n, value), bits=seeded_rng(seed))
+        return mechanism.release(np.full(n, value), rng=seeded_rng(seed))
 
     assert isinstance(mechanism.inner, AdditiveMechanism)  # noqa: S101 - both of these are
     assert mechanism.inner.integers is not None  # noqa: S101 - and made on integers
@@ -89,18 +89,18 @@ def _between(name: str, mechanism: BoundedOutput, back: Callable[[int], int]) ->
 
 
 def _columns() -> tuple[AuditCase, ...]:
-    quantiles = private_quantiles([0.3, 0.7], lower=0, upper=1, grid=0.5, epsilon=12)
+    quantiles = private_quantiles([0.3, 0.7], lower=0, upper=1, granularity=0.5, epsilon=12)
     mean = mean_without_bounds(unit=1, epsilon=8)
-    variance = private_variance(lower=0, upper=1, rows=_ROWS, epsilon=1)
-    root = private_std(lower=0, upper=1, rows=_ROWS, epsilon=1)
-    direct = private_std(lower=0, upper=1, rows=_ROWS, epsilon=1, direct=True)
+    variance = private_variance(lower=0, upper=1, public_rows=_ROWS, epsilon=1)
+    root = private_std(lower=0, upper=1, public_rows=_ROWS, epsilon=1)
+    direct = private_std(lower=0, upper=1, public_rows=_ROWS, epsilon=1, direct=True)
     counts = private_bin_counts(lower=0, upper=1, bins=3, epsilon=1)
 
-    def counted(values: Sequence[float], *, bits: RandomSource) -> tuple[float, ...]:
-        return counts.release(values, bits=bits).counts
+    def counted(values: Sequence[float], *, rng: RandomSource) -> tuple[float, ...]:
+        return counts.release(values, rng=rng).counts
 
-    def found(values: Sequence[float], *, bits: RandomSource) -> tuple[float, float, float]:
-        released = mean.release(values, bits=bits)
+    def found(values: Sequence[float], *, rng: RandomSource) -> tuple[float, float, float]:
+        released = mean.release(values, rng=rng)
         return released.value, released.lower, released.upper
 
     low, more = (0.0,) * 4, (0.0,) * 4 + (1.0,)
@@ -128,15 +128,15 @@ def _columns() -> tuple[AuditCase, ...]:
 
 
 def _intervals() -> tuple[AuditCase, ...]:
-    mean = mean_interval(lower=0, upper=1, rows=_ROWS, epsilon=1)
-    variance = variance_interval(lower=0, upper=1, rows=_ROWS, epsilon=1)
-    share = proportion_interval(rows=_ROWS, epsilon=1)
+    mean = mean_interval(lower=0, upper=1, public_rows=_ROWS, epsilon=1)
+    variance = variance_interval(lower=0, upper=1, public_rows=_ROWS, epsilon=1)
+    share = proportion_interval(public_rows=_ROWS, epsilon=1)
     # With fewer rows it would answer with the bounds, for nothing.
-    median = quantile_interval(lower=0, upper=1, rows=_MANY, grid=0.125, epsilon=4)
-    apart = difference_interval(lower=0, upper=1, rows=(3, 3), epsilon=1)
+    median = quantile_interval(lower=0, upper=1, public_rows=_MANY, granularity=0.125, epsilon=4)
+    apart = difference_interval(lower=0, upper=1, public_rows=(3, 3), epsilon=1)
 
-    def difference(values: Sequence[float], *, bits: RandomSource) -> tuple[float, ...]:
-        found = apart.release(values[:3], values[3:], bits=bits)
+    def difference(values: Sequence[float], *, rng: RandomSource) -> tuple[float, ...]:
+        found = apart.release(values[:3], values[3:], rng=rng)
         return found.low, found.high, found.value, *found.released
 
     few, half = (_ALL_LOW, _ONE_HIGH), _MANY // 2
@@ -184,7 +184,7 @@ def _panel() -> AuditCase:
         totals, products = (
             np.tile(np.ravel(part), (n, 1)) for part in plan.statistics(np.asarray(panel))
         )
-        noisy = (plan.totals.release(totals, bits=bits), plan.products.release(products, bits=bits))
+        noisy = (plan.totals.release(totals, rng=bits), plan.products.release(products, rng=bits))
         return np.concatenate(noisy, axis=1).astype(np.float64)
 
     flat = ((0.5,) * 4,) * 2

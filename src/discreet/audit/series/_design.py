@@ -70,7 +70,7 @@ def design(
     *,
     releases: SeriesReleases,
     mu: float,
-    known: Known = "time",
+    attacker_knows: Known = "time",
     shape: Shape = "independent",
     times: int | None = None,
     people: Sequence[int] | None = None,
@@ -99,10 +99,15 @@ def design(
     models = [model] if isinstance(model, VAR) else list(model)
     if not models:
         raise InvalidArgument("model must be at least one model.")
-    horizon = max(horizon_of(one, releases=releases, known=known, times=times) for one in models)
+    horizon = max(
+        horizon_of(one, releases=releases, attacker_knows=attacker_knows, times=times)
+        for one in models
+    )
     whose = _whose(people, len(releases.weights))
     groups = [
-        group for one in models for group in _groups(one, releases, known, target, horizon, whose)
+        group
+        for one in models
+        for group in _groups(one, releases, attacker_knows, target, horizon, whose)
     ]
     level = _equal(groups, target**2)
     S, least = level * np.eye(size), level * size * (1 - 1e-9)
@@ -110,7 +115,7 @@ def design(
         S, least = _solve(groups, 2 * S, bound=target**2, shape=shape)
         S, least = (level * np.eye(size), least) if np.trace(S) > level * size else (S, least)
     chosen = releases.with_noise(S, public=all(one.public for one in models))
-    found = worst(models, releases=chosen, known=known, times=horizon)
+    found = worst(models, releases=chosen, attacker_knows=attacker_knows, times=horizon)
     reached = float(found.mu[whose].max())
     if not reached <= target * (1 + 1e-9):
         raise NotCertified("The designed noise misses the target; use shape='equal'.")
@@ -135,7 +140,12 @@ def _whose(people: Sequence[int] | None, number: int) -> list[int]:
 
 
 def _groups(
-    model: VAR, releases: SeriesReleases, known: Known, mu: float, horizon: int, people: list[int]
+    model: VAR,
+    releases: SeriesReleases,
+    attacker_knows: Known,
+    mu: float,
+    horizon: int,
+    people: list[int],
 ) -> list[ConstraintGroup]:
     """All cells' constraints; what the noise must hide without a model is always among them.
 
@@ -144,11 +154,11 @@ def _groups(
     size, width = len(releases.times), releases.width
     alone = width * float(np.abs(releases.weights[people]).max()) * np.eye(size)
     groups = [ConstraintGroup(left=np.zeros((size, size)), columns=alone)]
-    if known == "all":
+    if attacker_knows == "all":
         return groups
     # The noise in ``releases`` only serves the check of precision here.
     moments = covariances(model, releases=releases, horizon=horizon)
-    if known == "none":
+    if attacker_knows == "none":
         v = moments.variances[:, people, None]
         columns = moments.cross[:, people] / v * np.sqrt(width**2 + v * mu**2)
         flat = columns.reshape(-1, size).T

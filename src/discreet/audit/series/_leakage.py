@@ -206,7 +206,9 @@ def stacked(model: VAR, *, times: int) -> Floats:
     return result
 
 
-def brute_factor(model: VAR, *, releases: SeriesReleases, secret: Secret, known: Known) -> Floats:
+def brute_factor(
+    model: VAR, *, releases: SeriesReleases, secret: Secret, attacker_knows: Known
+) -> Floats:
     """The matrix F with ``mu^2 = |F d|^2`` when the secret's values move by d widths.
 
     Theorem: regress the releases on the secret and what is known: F is the whitened coefficient
@@ -228,7 +230,7 @@ def brute_factor(model: VAR, *, releases: SeriesReleases, secret: Secret, known:
         "none": [],
         "time": [t * n + i for t in secret.times for i in range(n)],
         "all": list(range(n * times)),
-    }[known]
+    }[attacker_knows]
     given = target + sorted(set(beside) - set(target))
     query = np.zeros((len(releases.times), n * times))
     for k, t in enumerate(releases.times):
@@ -374,13 +376,13 @@ def epsilon_of(mu: float, *, delta: float) -> float:
     return gaussian_epsilon(delta, mu=mu) if mu < math.inf else math.inf
 
 
-def assumptions(model: VAR, known: Known) -> tuple[str, ...]:
+def assumptions(model: VAR, attacker_knows: Known) -> tuple[str, ...]:
     """What an answer under the model rests on."""
     start = "its stationary law" if model.stationary else "the given start"
     return (
         f"values follow this Gaussian VAR({model.order}) from {start}, and are not clipped",
         "the attacker knows the model, but not the random part of anybody's values",
-        KNOWN[known],
+        KNOWN[attacker_knows],
     )
 
 
@@ -443,7 +445,9 @@ class CellLeakage:
         return float(self.mu.max())
 
 
-def leakage(model: VAR, *, releases: SeriesReleases, secret: Secret, known: Known) -> Leakage:
+def leakage(
+    model: VAR, *, releases: SeriesReleases, secret: Secret, attacker_knows: Known
+) -> Leakage:
     """How well these releases hide a secret from someone who knows the model (C20, C29).
 
     Theorem: under the assumptions listed in the answer, the two laws of the releases for any two
@@ -455,46 +459,56 @@ def leakage(model: VAR, *, releases: SeriesReleases, secret: Secret, known: Know
     Source: C29; Biswal 2024, chapter 6, for two times.
     Needs: a Gaussian model that is right. This is not differential privacy: see `ModelFree`.
     """
-    _match(model, releases, known)
+    _match(model, releases, attacker_knows)
     people = tuple(range(model.people)) if secret.people is None else secret.people
     if max(people) >= model.people:
         raise InvalidArgument(f"person must be below {model.people}, got {max(people)}.")
     everyone = len(people) == model.people
     free = model_free(releases, people=people, times=secret.times)
-    if known == "all" or (known == "time" and set(releases.times) <= set(secret.times)):
+    if attacker_knows == "all" or (
+        attacker_knows == "time" and set(releases.times) <= set(secret.times)
+    ):
         # All but the secret's own values is known wherever something is released.
         value, exact = free.direct, noise_alone(releases, times=secret.times).exact
-    elif len(secret.times) == 1 and (everyone or known == "time"):
+    elif len(secret.times) == 1 and (everyone or attacker_knows == "time"):
         moments = covariances(model, releases=releases, horizon=_horizon(releases, secret.times))
         factor = _at_time(moments, releases, secret.times[0])[:, list(people)]
         peak = largest(factor)
         value, exact = peak.upper, peak.exact
-    elif len(people) == 1 and known == "none":
+    elif len(people) == 1 and attacker_knows == "none":
         peak = largest(_row(model, releases, people[0], secret.times))
         value, exact = peak.upper, peak.exact
     else:
-        peak = largest(brute_factor(model, releases=releases, secret=secret, known=known))
+        peak = largest(
+            brute_factor(model, releases=releases, secret=secret, attacker_knows=attacker_knows)
+        )
         value, exact = peak.upper, peak.exact
-    return Leakage(model=value, exact=exact, free=free, assumptions=assumptions(model, known))
+    return Leakage(
+        model=value, exact=exact, free=free, assumptions=assumptions(model, attacker_knows)
+    )
 
 
 def cells(
-    model: VAR, *, releases: SeriesReleases, known: Known = "time", times: int | None = None
+    model: VAR,
+    *,
+    releases: SeriesReleases,
+    attacker_knows: Known = "time",
+    times: int | None = None,
 ) -> CellLeakage:
     """The leakage of every person's value at every time, in O(n^3 + n^2 T + n T^3 + T^4).
 
     ``times`` is how many times there are; by default up to the last release.
     """
-    horizon = horizon_of(model, releases=releases, known=known, times=times)
+    horizon = horizon_of(model, releases=releases, attacker_knows=attacker_knows, times=times)
     weights, width = np.abs(releases.weights), releases.width
     event = np.zeros(horizon)
     event[list(releases.times)] = np.sqrt(np.diag(np.linalg.inv(releases.covariance)))
     direct = np.outer(weights, event) * width
-    if known == "all":
+    if attacker_knows == "all":
         model_mu = direct
     else:
         moments = covariances(model, releases=releases, horizon=horizon)
-        if known == "none":
+        if attacker_knows == "none":
             model_mu = _nothing_known(moments, releases)
         else:
             model_mu = _others_known(moments, releases)
@@ -505,13 +519,15 @@ def cells(
         direct=direct,
         user=weights * unit,
         everything=free.everything,
-        assumptions=assumptions(model, known),
+        assumptions=assumptions(model, attacker_knows),
     )
 
 
-def horizon_of(model: VAR, *, releases: SeriesReleases, known: Known, times: int | None) -> int:
+def horizon_of(
+    model: VAR, *, releases: SeriesReleases, attacker_knows: Known, times: int | None
+) -> int:
     """How many times are looked at; refused if model, releases and times do not fit."""
-    _match(model, releases, known)
+    _match(model, releases, attacker_knows)
     horizon = count("times", releases.times[-1] + 1 if times is None else times)
     if horizon <= releases.times[-1]:
         raise InvalidArgument(f"times must be above the last release, {releases.times[-1]}.")
@@ -598,10 +614,12 @@ def _horizon(releases: SeriesReleases, times: tuple[int, ...]) -> int:
     return max(releases.times[-1], *times) + 1
 
 
-def _match(model: VAR, releases: SeriesReleases, known: Known) -> None:
+def _match(model: VAR, releases: SeriesReleases, attacker_knows: Known) -> None:
     if len(releases.weights) != model.people:
         raise InvalidArgument(
             f"releases must be of the model's {model.people} people, got {len(releases.weights)}."
         )
-    if known not in KNOWN:
-        raise InvalidArgument(f"known must be one of {', '.join(KNOWN)}, got {known!r}.")
+    if attacker_knows not in KNOWN:
+        raise InvalidArgument(
+            f"attacker_knows must be one of {', '.join(KNOWN)}, got {attacker_knows!r}."
+        )

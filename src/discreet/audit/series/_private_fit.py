@@ -74,12 +74,12 @@ class PrivateFitPlan:
         result: Ints = centred
         return result
 
-    def noisy(self, values: Floats, bits: RandomSource) -> tuple[Floats, Floats]:
+    def noisy(self, values: Floats, rng: RandomSource) -> tuple[Floats, Floats]:
         """The statistics with their noise: a release."""
         totals, products = self.statistics(values)
         return (
-            self.totals.release(totals, bits=bits).astype(np.float64),
-            self.products.release(products, bits=bits).astype(np.float64),
+            self.totals.release(totals, rng=rng).astype(np.float64),
+            self.products.release(products, rng=rng).astype(np.float64),
         )
 
     def solve(self, totals: Floats, products: Floats) -> ExchangeableVAR:
@@ -136,7 +136,7 @@ class PrivateFit:
         """For as many people as there are in the panel."""
         return self.alike.model(self.plan.people)
 
-    def plausible(self, number: int, *, bits: RandomSource) -> tuple[ExchangeableVAR, ...]:
+    def plausible(self, number: int, *, rng: RandomSource) -> tuple[ExchangeableVAR, ...]:
         """Models that the release could as well have come from: a parametric bootstrap.
 
         Panels are simulated from the model, put through the same release and solved again. Costs
@@ -145,9 +145,9 @@ class PrivateFit:
         found = []
         shape = {"people": self.plan.people, "times": self.plan.times}
         for _ in range(count("number", number)):
-            panel = self.alike.simulate(**shape, bits=bits)
+            panel = self.alike.simulate(**shape, rng=rng)
             with suppress(NotCertified):
-                found.append(self.plan.solve(*self.plan.noisy(panel + self._middle, bits)))
+                found.append(self.plan.solve(*self.plan.noisy(panel + self._middle, rng)))
         if 2 * len(found) < number:
             raise NotCertified(
                 "Most simulated releases drown in noise: this model says little. "
@@ -241,7 +241,7 @@ def private_fit(  # noqa: PLR0913 - each is a public choice with a name
     spread: Number | None = None,
     account: Account | None = None,
     label: str = "model of a series",
-    bits: RandomSource | None = None,
+    rng: RandomSource | None = None,
 ) -> PrivateFit:
     """A model of a panel, people x times, that protects every person's whole row.
 
@@ -256,7 +256,7 @@ def private_fit(  # noqa: PLR0913 - each is a public choice with a name
     Needs: bounds and spread from elsewhere than the panel. As a description it needs people who
         are alike; a person's own level may differ, it is removed from their row.
     """
-    source = source_of(bits)
+    source = source_of(rng)
     shape = shape_of(panel)
     plan = plan_fit(
         people=shape[0],
@@ -268,7 +268,7 @@ def private_fit(  # noqa: PLR0913 - each is a public choice with a name
         order=order,
         spread=spread,
     )
-    with charged(account, plan.guarantee, label=label, bits=source) as held:
+    with charged(account, plan.guarantee, label=label, rng=source) as held:
         totals, products = plan.noisy(checked_panel(panel), source)
         found = plan.solve(totals, products)
     return PrivateFit(

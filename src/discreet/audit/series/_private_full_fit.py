@@ -85,7 +85,7 @@ def private_full_fit(
     delta: Number | None = None,
     rho: Number | None = None,
     order: int = 1,
-    bits: RandomSource | None = None,
+    rng: RandomSource | None = None,
 ) -> PrivateFullFit:
     """A model of few long series, people x times, in which everybody may depend on everybody.
 
@@ -95,7 +95,7 @@ def private_full_fit(
     Needs: public bounds. The unit is a value, not a person: accounts count persons, so none is
         charged here. See `private_fit` for whole rows.
     """
-    source = source_of(bits)
+    source = source_of(rng)
     paid = budget(epsilon=epsilon, delta=delta, rho=rho)
     n, t = shape_of(panel)
     p = order_of(order, times=t)
@@ -108,7 +108,7 @@ def private_full_fit(
         [move], shares=[Fraction(1)], relation=NeighboringRelation.REPLACE_ONE
     )
     assert isinstance(noise, AdditiveMechanism)  # noqa: S101 - a move without a choice gets additive noise
-    sums = noise.release(statistics(checked_panel(panel), column=column, order=p), bits=source)
+    sums = noise.release(statistics(checked_panel(panel), column=column, order=p), rng=source)
     model, projected = _solved(sums, (n, t, p), noise.std, column)
     return PrivateFullFit(
         model=model,

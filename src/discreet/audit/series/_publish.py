@@ -112,7 +112,7 @@ def publish(
     bounds: tuple[Number, Number],
     account: Account | None = None,
     label: str = "means of a series",
-    bits: RandomSource | None = None,
+    rng: RandomSource | None = None,
 ) -> PublishedSeries:
     """The means of a panel, people x times, with the noise of ``releases``: a design's, say.
 
@@ -124,7 +124,7 @@ def publish(
     Needs: bounds that are public, and as wide as ``releases`` says; noise that was chosen without
         the panel, or by a private fit of it.
     """
-    source = source_of(bits)
+    source = source_of(rng)
     if not releases.public:
         raise NotCertified(
             "The noise in releases was chosen by a model fitted to private values: it tells of "
@@ -138,9 +138,9 @@ def publish(
     if abs(releases.width - (high - low)) > 1e-9 * releases.width:
         raise InvalidArgument(f"bounds must be {releases.width:g} wide, as releases says.")
     noise = _noise(whitening)
-    with charged(account, noise.guarantee, label=label, bits=source) as held:
+    with charged(account, noise.guarantee, label=label, rng=source) as held:
         totals = _totals(checked_panel(panel)[:, list(releases.times)], whitening.column)
-        noisy = noise.release(whitening.rows @ totals, bits=source).astype(np.float64)
+        noisy = noise.release(whitening.rows @ totals, rng=source).astype(np.float64)
     return PublishedSeries(
         values=whitening.means(noisy),
         covariance=whitening.covariance,
@@ -159,7 +159,7 @@ def _noise(whitening: Whitening, *, times: int | None = None) -> AdditiveMechani
         norm="linf",
         dimension=whitening.moved(times=times),
         sigma=2 * whitening.sigma,
-        on="integers",
+        domain="integers",
         relation=NeighboringRelation.REPLACE_ONE,
     )
 

@@ -147,7 +147,7 @@ def report(  # noqa: PLR0913 (one question with many knobs, all with a default b
     released: Iterable[int] | None = None,
     delta: float = 1e-6,
     target: float | None = None,
-    known: Known = "time",
+    attacker_knows: Known = "time",
     model: VAR | None = None,
     order: int = 1,
     dynamics: Dynamics = "own",
@@ -175,7 +175,7 @@ def report(  # noqa: PLR0913 (one question with many knobs, all with a default b
         width=high - low,
         std=std,
         released=released,
-        wanted=_Wanted.of(delta, target, known),
+        wanted=_Wanted.of(delta, target, attacker_knows),
         origin="given",
         clipped=float(((values < low) | (values > high)).mean()),
     )
@@ -191,7 +191,7 @@ def assess(  # noqa: PLR0913 (the same question, without a panel)
     released: Iterable[int] | None = None,
     delta: float = 1e-6,
     target: float | None = None,
-    known: Known = "time",
+    attacker_knows: Known = "time",
     guarantee: Guarantee | None = None,
     plausible: Sequence[VAR | ExchangeableVAR] = (),
 ) -> LeakageReport:
@@ -208,7 +208,7 @@ def assess(  # noqa: PLR0913 (the same question, without a panel)
         width=high - low,
         std=std,
         released=released,
-        wanted=_Wanted.of(delta, target, known),
+        wanted=_Wanted.of(delta, target, attacker_knows),
         origin="given" if guarantee is None else "private",
         guarantee=guarantee,
         plausible=plausible,
@@ -219,14 +219,14 @@ def assess(  # noqa: PLR0913 (the same question, without a panel)
 class _Wanted:
     delta: float
     target: float | None
-    known: Known
+    attacker_knows: Known
 
     @classmethod
-    def of(cls, delta: float, target: float | None, known: Known) -> _Wanted:
+    def of(cls, delta: float, target: float | None, attacker_knows: Known) -> _Wanted:
         return cls(
             delta=float(probability("delta", delta, zero=False, one=False)),
             target=None if target is None else float(positive("target", target)),
-            known=known,
+            attacker_knows=attacker_knows,
         )
 
 
@@ -249,7 +249,7 @@ def _assessed(  # noqa: PLR0913 (private: what the two doors above have in commo
     def looked(one: VAR | ExchangeableVAR) -> tuple[VAR, SeriesReleases, CellLeakage]:
         used, weights = _reduced(one, people)
         published = releases(times=at, width=width, people=used.people, std=std, weights=weights)
-        found = cells(used, releases=published, known=wanted.known, times=times)
+        found = cells(used, releases=published, attacker_knows=wanted.attacker_knows, times=times)
         return used, published, found if weights is None else _first(found)
 
     used, published, found = looked(model)
@@ -265,7 +265,14 @@ def _assessed(  # noqa: PLR0913 (private: what the two doors above have in commo
         target=epsilon_of(mu, delta=wanted.delta),
         model=model,
         releases=published,
-        fixes=_fixes(used, published, mu, times=times, known=wanted.known, people=len(found.mu)),
+        fixes=_fixes(
+            used,
+            published,
+            mu,
+            times=times,
+            attacker_knows=wanted.attacker_knows,
+            people=len(found.mu),
+        ),
         # Whatever it is passed as: a model that was fitted without noise knows private values.
         origin=origin if all(_public(one) for one in (model, *plausible)) else "fitted",
         clipped=clipped,
@@ -275,7 +282,13 @@ def _assessed(  # noqa: PLR0913 (private: what the two doors above have in commo
 
 
 def _fixes(
-    model: VAR, published: SeriesReleases, mu: float, *, times: int, known: Known, people: int
+    model: VAR,
+    published: SeriesReleases,
+    mu: float,
+    *,
+    times: int,
+    attacker_knows: Known,
+    people: int,
 ) -> tuple[NoiseDesign, ...]:
     many = len(published.times)
     shapes: list[Shape] = ["independent"] if many <= _INDEPENDENT else []
@@ -287,10 +300,10 @@ def _fixes(
         "times": times,
         "people": range(people),
     }
-    found = [design(model, known=known, shape="equal", **asked)]
+    found = [design(model, attacker_knows=attacker_knows, shape="equal", **asked)]
     for shape in shapes:
         with suppress(NotCertified):  # then the others will have to do
-            found.append(design(model, known=known, shape=shape, **asked))
+            found.append(design(model, attacker_knows=attacker_knows, shape=shape, **asked))
     return tuple(found)
 
 

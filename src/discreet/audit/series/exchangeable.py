@@ -64,15 +64,18 @@ class ExchangeableVAR:
         weights = np.array([1 / people, others / people])
         return VAR(lags=lags, noise=[[self.variance, shared], [shared, rest]]), weights
 
-    def simulate(self, *, people: int, times: int, bits: RandomSource) -> Floats:
+    def simulate(self, *, people: int, times: int, rng: RandomSource) -> Floats:
         """A made-up panel, people x times."""
-        rng = np.random.Generator(np.random.Philox(bits.words(2)))
+        generator = np.random.Generator(np.random.Philox(rng.words(2)))
         p = len(self.habits)
         single = VAR(lags=np.array(self.habits)[:, None, None], noise=[[1.0]])
         share, own = math.sqrt(self.correlation), math.sqrt(1 - self.correlation)
 
         def shocks(size: int) -> Floats:
-            common, each = rng.standard_normal(size), rng.standard_normal((people, size))
+            common, each = (
+                generator.standard_normal(size),
+                generator.standard_normal((people, size)),
+            )
             return share * common + own * each
 
         panel = np.empty((people, p + times))

@@ -113,18 +113,18 @@ class VAR:
         """The largest modulus of an eigenvalue: below 1 the model forgets its past."""
         return float(np.abs(np.linalg.eigvals(self.companion)).max())
 
-    def simulate(self, *, times: int, bits: RandomSource, runs: int = 1) -> Floats:
+    def simulate(self, *, times: int, rng: RandomSource, runs: int = 1) -> Floats:
         """Made-up panels, runs x people x times; times before 0 are not returned."""
         n, p = self.people, self.order
         times, runs = count("times", times), count("runs", runs)
-        rng = np.random.Generator(np.random.Philox(bits.words(2)))
+        generator = np.random.Generator(np.random.Philox(rng.words(2)))
         root, kick = np.linalg.cholesky(self.initial), np.linalg.cholesky(self.innovation)
         step = np.concatenate(self.matrices, axis=1)
-        state = rng.standard_normal((runs, n * p)) @ root.T
+        state = generator.standard_normal((runs, n * p)) @ root.T
         panel = np.empty((runs, n, times))
         panel[:, :, 0] = state[:, :n]
         for t in range(1, times):
-            new = state @ step.T + rng.standard_normal((runs, n)) @ kick.T
+            new = state @ step.T + generator.standard_normal((runs, n)) @ kick.T
             state = np.concatenate([new, state[:, : n * (p - 1)]], axis=1)
             panel[:, :, t] = new
         return panel

@@ -24,11 +24,14 @@ def worst(
     models: Iterable[VAR],
     *,
     releases: SeriesReleases,
-    known: Known = "time",
+    attacker_knows: Known = "time",
     times: int | None = None,
 ) -> CellLeakage:
     """The largest leakage of every cell over several models: exact for these."""
-    found = [cells(model, releases=releases, known=known, times=times) for model in models]
+    found = [
+        cells(model, releases=releases, attacker_knows=attacker_knows, times=times)
+        for model in models
+    ]
     if not found:
         raise InvalidArgument("models must be at least one model.")
     return CellLeakage(
@@ -128,7 +131,7 @@ def stress(
     model: VAR,
     *,
     releases: SeriesReleases,
-    known: Known = "time",
+    attacker_knows: Known = "time",
     times: int | None = None,
     delta: float = 1e-6,
 ) -> tuple[StressTest, ...]:
@@ -136,7 +139,7 @@ def stress(
     small = float(probability("delta", delta, zero=False, one=False))
     rows = []
     for change, other in variants(model).items():
-        mu = cells(other, releases=releases, known=known, times=times).worst
+        mu = cells(other, releases=releases, attacker_knows=attacker_knows, times=times).worst
         rows.append(StressTest(change=change, mu=mu, epsilon=epsilon_of(mu, delta=small)))
     return tuple(sorted(rows, key=lambda row: -row.mu))
 

@@ -56,7 +56,7 @@ def compile_keys(program: Program, *, types: dict[str, Type], key: int) -> str:
     group = ", ".join([*names, "g"])
     if program.unit is not None:
         query = f"SELECT DISTINCT u, {group} FROM ({query})"  # noqa: S608
-        limit = program.limits.groups_per_unit
+        limit = program.limits.max_groups_per_unit
         if limit is not None:
             textual = types[program.unit] == "text"
             order = [*names, "g"]

@@ -24,12 +24,12 @@ def limited(program: Program, query: str, *, textual: bool, key: int) -> str:
     """The rows ``u, g, v0, v1, ...`` of a query that the program's limits leave."""
     limits = program.limits
     chooser = _SqlChooser(key=key, number=_HASHED if textual else "u", content=content(program))
-    if limits.groups_per_unit is not None and limits.groups_per_unit < program.size:
-        query = chooser.groups(query, limit=limits.groups_per_unit)
-    if limits.rows_per_unit_and_group is not None:
-        query = chooser.rows_in_group(query, limit=limits.rows_per_unit_and_group)
-    if limits.rows_per_unit is not None:
-        query = chooser.rows(query, limit=limits.rows_per_unit)
+    if limits.max_groups_per_unit is not None and limits.max_groups_per_unit < program.size:
+        query = chooser.groups(query, limit=limits.max_groups_per_unit)
+    if limits.max_rows_per_unit_per_group is not None:
+        query = chooser.rows_in_group(query, limit=limits.max_rows_per_unit_per_group)
+    if limits.max_rows_per_unit is not None:
+        query = chooser.rows(query, limit=limits.max_rows_per_unit)
     return query
 
 

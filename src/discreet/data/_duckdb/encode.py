@@ -83,9 +83,9 @@ def steps(column: ColumnSpec, *, kind: Type, source: str, i: int) -> SqlEncoding
         case NumericColumn():
             return _number(column, kind, raw, i)
         case CategoryColumn():
-            textual = isinstance(column.levels[0], str)
-            places = f"range({len(column.levels)})"
-            table = _table(column.levels, places, textual=textual)
+            textual = isinstance(column.categories[0], str)
+            places = f"range({len(column.categories)})"
+            table = _table(column.categories, places, textual=textual)
             codes = column.missing, column.unknown
             return _found(table, kind, raw, i, textual=textual, codes=codes)
         case LookupColumn():

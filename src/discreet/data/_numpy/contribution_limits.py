@@ -55,13 +55,13 @@ def tally(program: Program, rows: LimitedRows, key: int) -> list[Row]:
 def limit(program: Program, rows: LimitedRows, key: int) -> LimitedRows:
     """The rows that the program's limits leave."""
     limits = program.limits
-    if limits.groups_per_unit is not None and limits.groups_per_unit < program.size:
-        rows = _keep_groups(rows, limit=limits.groups_per_unit, key=key)
-    if limits.rows_per_unit_and_group is not None:
-        most = limits.rows_per_unit_and_group
+    if limits.max_groups_per_unit is not None and limits.max_groups_per_unit < program.size:
+        rows = _keep_groups(rows, limit=limits.max_groups_per_unit, key=key)
+    if limits.max_rows_per_unit_per_group is not None:
+        most = limits.max_rows_per_unit_per_group
         rows = _keep_rows(program, rows, limit=most, key=key, in_group=True)
-    if limits.rows_per_unit is not None:
-        rows = _keep_rows(program, rows, limit=limits.rows_per_unit, key=key, in_group=False)
+    if limits.max_rows_per_unit is not None:
+        rows = _keep_rows(program, rows, limit=limits.max_rows_per_unit, key=key, in_group=False)
     return rows
 
 

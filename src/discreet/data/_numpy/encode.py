@@ -110,7 +110,11 @@ def _rounded(values: NDArray[np.float64], column: NumericColumn) -> Ints:
 def _places(values: Ints, column: CategoryColumn | LookupColumn) -> Ints:
     """Positions among whole levels, or the codes of keys."""
     if isinstance(column, CategoryColumn):
-        keys, codes, unknown = column.levels, tuple(range(len(column.levels))), column.unknown
+        keys, codes, unknown = (
+            column.categories,
+            tuple(range(len(column.categories))),
+            column.unknown,
+        )
     else:
         keys, codes, unknown = column.keys, column.codes, column.missing
     if not keys:

@@ -19,13 +19,13 @@ from discreet.data.program import LIMB, PRIME, Program, mixer
 def limited(program: Program, frame: DataFrame, *, key: int) -> DataFrame:
     """The rows ``u, g, v0, v1, ...`` of a frame that the program's limits leave."""
     limits, chooser = program.limits, _chooser(frame, key)
-    if limits.groups_per_unit is not None and limits.groups_per_unit < program.size:
-        frame = chooser.groups(frame, limit=limits.groups_per_unit)
-    if limits.rows_per_unit_and_group is not None:
-        limit = limits.rows_per_unit_and_group
+    if limits.max_groups_per_unit is not None and limits.max_groups_per_unit < program.size:
+        frame = chooser.groups(frame, limit=limits.max_groups_per_unit)
+    if limits.max_rows_per_unit_per_group is not None:
+        limit = limits.max_rows_per_unit_per_group
         frame = chooser.rows(frame, part=["u", "g"], limit=limit, purpose="rows in group")
-    if limits.rows_per_unit is not None:
-        frame = chooser.rows(frame, part=["u"], limit=limits.rows_per_unit, purpose="rows")
+    if limits.max_rows_per_unit is not None:
+        frame = chooser.rows(frame, part=["u"], limit=limits.max_rows_per_unit, purpose="rows")
     return frame
 
 

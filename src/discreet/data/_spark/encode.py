@@ -104,9 +104,9 @@ def steps(
         case NumericColumn():
             return _number(column, kind, raw, i)
         case CategoryColumn():
-            textual = isinstance(column.levels[0], str)
+            textual = isinstance(column.categories[0], str)
             found = _found(kind, raw, i, textual=textual, codes=(column.missing, column.unknown))
-            return replace(found, levels=column.levels)
+            return replace(found, levels=column.categories)
         case LookupColumn():
             codes = column.missing, column.missing
             found = _found(kind, raw, i, textual=column.textual, codes=codes)

@@ -132,8 +132,8 @@ def compile_keys(program: Program, *, source: SparkSource, key: int) -> DataFram
         frame = frame.where(f.col(name).isNotNull())
     if program.unit is not None:
         frame = frame.distinct()
-        if program.limits.groups_per_unit is not None:
-            frame = chosen_keys(frame, limit=program.limits.groups_per_unit, key=key)
+        if program.limits.max_groups_per_unit is not None:
+            frame = chosen_keys(frame, limit=program.limits.max_groups_per_unit, key=key)
     counted = frame.groupBy(*names, "g").agg(f.count(f.lit(1)).alias("units"))
     return counted.select("g", "units", *(f.col(name).cast("string") for name in names))
 

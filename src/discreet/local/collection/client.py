@@ -45,14 +45,14 @@ class BudgetedClient:
         """What all reports so far cost together."""
         return self.randomiser.guarantee * self.sent
 
-    def report(self, value: object, *, bits: RandomSource | None = None) -> Reports:
+    def report(self, value: object, *, rng: RandomSource | None = None) -> Reports:
         """One more report, or BudgetExceeded."""
         cost = _epsilon(self.randomiser.guarantee)
         if (self.sent + 1) * cost > self.budget:
             raise _exceeded(self.budget, f"{self.sent} reports", cost)
         # Drawn first: a value that is refused costs nothing, and nothing was sent.
         one = value if isinstance(value, Mapping) else np.atleast_1d(np.asarray(value))
-        reports = self.randomiser.encode(cast("ArrayLike", one), bits=bits)
+        reports = self.randomiser.randomize(cast("ArrayLike", one), rng=rng)
         if len(reports) != 1:
             raise InvalidArgument("value must be the value of one client.")
         self.sent += 1
@@ -110,7 +110,7 @@ class MemoizedClient:
         """What all periods so far cost together."""
         return self.period * self.periods
 
-    def answer(self, value: object, *, bits: RandomSource | None = None) -> None:
+    def memoize(self, value: object, *, rng: RandomSource | None = None) -> None:
         """Begin a period: forget the last permanent response and draw one for this value."""
         one = codes(np.atleast_1d(np.asarray(value)), self.plan.categories)
         if len(one) != 1:
@@ -120,16 +120,16 @@ class MemoizedClient:
             raise _exceeded(self.budget, f"{self.periods} periods", cost)
         self.periods += 1
         self.sent = 0
-        self._memory = self.plan.remember(one, bits=bits)
+        self._memory = self.plan.remember(one, rng=rng)
 
-    def report(self, *, bits: RandomSource | None = None) -> Reports:
+    def report(self, *, rng: RandomSource | None = None) -> Reports:
         """One more report of this period, or BudgetExceeded. It takes no value: that is frozen."""
         if self._memory is None:
             raise InvalidArgument("There is no answer yet: call answer(value) first.")
         if self.limit is not None and self.sent >= self.limit:
             raise BudgetExceeded(f"All {self.limit} reports of this period were sent.")
         self.sent += 1
-        return self.plan.report(self._memory, bits=bits)
+        return self.plan.report(self._memory, rng=rng)
 
     def to_json(self) -> str:
         """What must be kept until the next report. Private: it holds the permanent response."""

@@ -48,12 +48,12 @@ class MeanEstimate:
     def __repr__(self) -> str:
         return f"Mean({self.value:.6g}, std at most {self.std:.3g}, of {self.reports:,} reports)"
 
-    def interval(self, level: float = 0.95) -> tuple[float, float]:
+    def interval(self, confidence: float = 0.95) -> tuple[float, float]:
         """Bounds that hold the mean with about this probability (normal law, and the bias)."""
-        inside = float(probability("level", level, zero=False, one=False))
+        inside = float(probability("confidence", confidence, zero=False, one=False))
         return self._within(NormalDist().inv_cdf((1 + inside) / 2) * self.std + self.bias)
 
-    def guaranteed(self, level: float = 0.95) -> tuple[float, float]:
+    def guaranteed(self, confidence: float = 0.95) -> tuple[float, float]:
         """Bounds that hold the mean with at least this probability, for any number of reports.
 
         Theorem: P(|estimate - mean| > t + bias) <= 1 - level for the smaller t of Hoeffding's and
@@ -64,7 +64,7 @@ class MeanEstimate:
             deviation is at most s, t = sqrt(2 v L / n + (s L / 3n)^2) + s L / 3n.
         Source: Hoeffding 1963; Bernstein's inequality as in Boucheron, Lugosi, Massart 2013, 2.8.
         """
-        inside = float(probability("level", level, zero=False, one=False))
+        inside = float(probability("confidence", confidence, zero=False, one=False))
         if self.reports == 0:
             return self.bounds
         std, span = self.one
@@ -104,7 +104,7 @@ class BoundedMeanRandomizer(LocalRandomizer):
         """Mean square of the reported level about the place 1/2, at each point of the grid."""
 
     @abstractmethod
-    def draw(self, places: Floats, bits: RandomSource) -> Ints:
+    def draw(self, places: Floats, rng: RandomSource) -> Ints:
         """One symbol for each place in 0 .. 1."""
 
     @property
@@ -127,8 +127,8 @@ class BoundedMeanRandomizer(LocalRandomizer):
         """Private numbers as places; what lies outside the bounds counts as the nearer bound."""
         return places(value, self.lower, self.upper)
 
-    def encode(self, value: ArrayLike, *, bits: RandomSource | None = None) -> Reports:
-        source = source_of(bits)
+    def randomize(self, value: ArrayLike, *, rng: RandomSource | None = None) -> Reports:
+        source = source_of(rng)
         every = self.places(value)
         out = np.empty((len(every), self.width), dtype=np.uint8)
         for start in range(0, len(every), _CHUNK):
@@ -209,10 +209,10 @@ def on_grid(places: Floats, steps: int, words: Floats) -> Ints:
     return (below + (words < scaled - below)).astype(np.int64)
 
 
-def uniforms(size: int, bits: RandomSource) -> Floats:
+def uniforms(size: int, rng: RandomSource) -> Floats:
     """Uniform doubles: they round on a grid, which decides no privacy."""
-    used = min(bits.width, _DOUBLE)
-    words = bits.words(size) >> np.uint64(bits.width - used)
+    used = min(rng.width, _DOUBLE)
+    words = rng.words(size) >> np.uint64(rng.width - used)
     return words.astype(np.float64) * 2.0**-used
 
 

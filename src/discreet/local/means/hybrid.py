@@ -47,12 +47,12 @@ class HybridMean(BoundedMeanRandomizer):
         s = self.share / _SIDES
         return s * self.wide.squares + (1 - s) * float(self.bit.squares[0])
 
-    def draw(self, places: Floats, bits: RandomSource) -> Ints:
+    def draw(self, places: Floats, rng: RandomSource) -> Ints:
         # Everything is drawn for all, so that the time does not tell the coin's side.
-        coins = bits.words(len(places)) >> np.uint64(bits.width - _COIN_BITS)
-        rounding = uniforms(len(places), bits)
-        wide = self.wide.window.draw(on_grid(places, self.steps, rounding), bits)
-        bit = self.bit.window.draw(on_grid(places, 1, rounding), bits)
+        coins = rng.words(len(places)) >> np.uint64(rng.width - _COIN_BITS)
+        rounding = uniforms(len(places), rng)
+        wide = self.wide.window.draw(on_grid(places, self.steps, rounding), rng)
+        bit = self.bit.window.draw(on_grid(places, 1, rounding), rng)
         return np.where(coins < np.uint64(self.share), wide, self.wide.size + bit)
 
     def parameters(self) -> dict[str, Any]:

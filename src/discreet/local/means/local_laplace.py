@@ -69,9 +69,9 @@ class LocalLaplace(BoundedMeanRandomizer):
         d = np.arange(self.grid + 1) / self.grid - 0.5
         return d * d + self.noise.moment(2) / self.grid**2
 
-    def draw(self, places: Floats, bits: RandomSource) -> Ints:
-        points = on_grid(places, self.grid, uniforms(len(places), bits))
-        noisy = points + self.noise.sample(len(places), bits)
+    def draw(self, places: Floats, rng: RandomSource) -> Ints:
+        points = on_grid(places, self.grid, uniforms(len(places), rng))
+        noisy = points + self.noise.sample(len(places), rng)
         noisy += self.reach
         return np.clip(noisy, 0, self.grid + 2 * self.reach, out=noisy)
 

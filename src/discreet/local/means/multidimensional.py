@@ -91,11 +91,11 @@ class MultidimensionalMean(LocalRandomizer):
         shape = {k: v for k, v in self.part.parameters().items() if k not in ("lower", "upper")}
         return {"columns": ends, "sampled": self.sampled, "part": {"kind": self.part.kind, **shape}}
 
-    def encode(
-        self, value: Mapping[str, ArrayLike] | ArrayLike, *, bits: RandomSource | None = None
+    def randomize(
+        self, value: Mapping[str, ArrayLike] | ArrayLike, *, rng: RandomSource | None = None
     ) -> Reports:
         """The report of each client, from its numbers by column (or columns in order of names)."""
-        source = source_of(bits)
+        source = source_of(rng)
         every = self._places(value)
         out = np.empty((len(every), self.width), dtype=np.uint8)
         for start in range(0, len(every), _CHUNK):
@@ -245,11 +245,11 @@ def _worst(part: BoundedMeanRandomizer, columns: int, sampled: int) -> float:
     return columns / sampled * (part.std**2 + (1 - sampled / columns) / 4)
 
 
-def _chosen(size: int, columns: int, sampled: int, bits: RandomSource) -> Ints:
+def _chosen(size: int, columns: int, sampled: int, rng: RandomSource) -> Ints:
     """For each client, ``sampled`` of the columns: the first of a Fisher-Yates shuffle."""
     order = np.tile(np.arange(columns, dtype=np.int64), (size, 1))
     every = np.arange(size)
     for place in range(sampled):
-        other = place + below(columns - place, size, bits)
+        other = place + below(columns - place, size, rng)
         order[every, place], order[every, other] = order[every, other], order[every, place]
     return order[:, :sampled]

@@ -48,8 +48,8 @@ class PiecewiseMean(BoundedMeanRandomizer):
         gain = self.window.gain
         return (self.window.moment / gain + d * d) / (gain * self.steps**2)
 
-    def draw(self, places: Floats, bits: RandomSource) -> Ints:
-        return self.window.draw(on_grid(places, self.steps, uniforms(len(places), bits)), bits)
+    def draw(self, places: Floats, rng: RandomSource) -> Ints:
+        return self.window.draw(on_grid(places, self.steps, uniforms(len(places), rng)), rng)
 
     def parameters(self) -> dict[str, Any]:
         shape = {"steps": self.steps, "window": self.window.width}

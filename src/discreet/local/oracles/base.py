@@ -76,7 +76,9 @@ class Frequencies:
         """Standard deviation of each share (of the unbiased estimate, if this one is adjusted)."""
         return np.sqrt(self.variance)
 
-    def interval(self, level: float = 0.95, *, guaranteed: bool = False) -> tuple[Floats, Floats]:
+    def interval(
+        self, confidence: float = 0.95, *, guaranteed: bool = False
+    ) -> tuple[Floats, Floats]:
         """Bounds that hold each share with this probability, taken one at a time.
 
         By default about so: all shares that the estimate does not contradict, each judged by the
@@ -85,7 +87,7 @@ class Frequencies:
         inequality; wider.
         """
         self._unbiased("interval")
-        inside = float(probability("level", level, zero=False, one=False))
+        inside = float(probability("confidence", confidence, zero=False, one=False))
         if guaranteed:
             if self.oracle is None or self.adjusted:
                 raise Unsupported("guaranteed bounds need the oracle's own, unadjusted estimate.")

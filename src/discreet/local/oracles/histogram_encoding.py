@@ -68,9 +68,9 @@ class SummationHistogramEncoding(FrequencyOracle):
     def parameters(self) -> dict[str, Any]:
         return {"categories": self.categories, "steps": self.steps}
 
-    def encode(self, value: ArrayLike, *, bits: RandomSource | None = None) -> Reports:
+    def randomize(self, value: ArrayLike, *, rng: RandomSource | None = None) -> Reports:
         """The report of each client; noise on every entry is drawn alike and exactly."""
-        source = source_of(bits)
+        source = source_of(rng)
         own = codes(value, self.categories)
         out = np.empty((len(own), self.categories), dtype="<i2")
         step = max(1, _CHUNK // self.categories)

@@ -92,40 +92,40 @@ class LocalHashing(BlockOracle):
         hashes = 1 << self.hash_digits
         return {"categories": self.categories, "hashes": hashes, "kept": self.kept}
 
-    def encode(self, value: ArrayLike, *, bits: RandomSource | None = None) -> Reports:
+    def randomize(self, value: ArrayLike, *, rng: RandomSource | None = None) -> Reports:
         """The report of each client, exactly of the stated law."""
         own = codes(value, self.categories)
-        source = source_of(bits)
+        source = source_of(rng)
         reports = np.empty((len(own), self.width), dtype=np.uint8)
         for start in range(0, len(own), _CHUNK):
             part = slice(start, start + _CHUNK)
             reports[part] = self._encode(own[part], source)
         return reports
 
-    def _encode(self, own: Ints, bits: RandomSource) -> Reports:
-        forms = self._forms(len(own), bits)
+    def _encode(self, own: Ints, rng: RandomSource) -> Reports:
+        forms = self._forms(len(own), rng)
         hashed = np.zeros(len(own), dtype=np.int64)
         for place, form in enumerate(forms):
             hashed |= (np.bitwise_count(form & own) & 1).astype(np.int64) << place
         # A set for the hash 0, moved by the hash: moving keeps the law of a uniform set.
         sets = _sets(self.hash_digits, self.kept)
-        moved = sets.moved[self._response(len(own), bits), hashed]
+        moved = sets.moved[self._response(len(own), rng), hashed]
         return pack([*forms, moved], self._fields)
 
-    def _response(self, size: int, bits: RandomSource) -> Ints:
+    def _response(self, size: int, rng: RandomSource) -> Ints:
         """Numbers of the sets of clients whose hash is 0."""
         sets = _sets(self.hash_digits, self.kept)
-        lies = bernoulli_real(self._lie, size, bits)
+        lies = bernoulli_real(self._lie, size, rng)
         # Both are drawn for all, so that the time does not tell how many lied.
-        true = sets.holding[below(len(sets.holding), size, bits)]
-        return np.where(lies, sets.lacking[below(len(sets.lacking), size, bits)], true)
+        true = sets.holding[below(len(sets.holding), size, rng)]
+        return np.where(lies, sets.lacking[below(len(sets.lacking), size, rng)], true)
 
-    def _forms(self, size: int, bits: RandomSource) -> Ints:
+    def _forms(self, size: int, rng: RandomSource) -> Ints:
         """Independent forms for each client, uniform: dependent ones are all drawn again."""
         forms = np.empty((self.hash_digits, size), dtype=np.int64)
         todo = np.arange(size)
         while todo.size:
-            drawn = below(self.points, self.hash_digits * todo.size, bits)
+            drawn = below(self.points, self.hash_digits * todo.size, rng)
             forms[:, todo] = drawn.reshape(self.hash_digits, -1)
             todo = todo[~_independent(forms[:, todo])]
         return forms

@@ -55,23 +55,23 @@ class RandomizedResponse(FrequencyOracle):
     def size(self) -> int:
         return self.categories
 
-    def release(self, value: ArrayLike, *, bits: RandomSource | None = None) -> Released:
+    def release(self, value: ArrayLike, *, rng: RandomSource | None = None) -> Released:
         """Randomised categories in the shape of ``value``, coded 0 .. categories - 1.
 
         The coin is exact: a lie has the real probability (k - 1) / (e^epsilon + k - 1), not a
         double's.
         """
         values = read(value)
-        return values.restore(self._answers(codes(value, self.categories), bits))
+        return values.restore(self._answers(codes(value, self.categories), rng))
 
-    def encode(self, value: ArrayLike, *, bits: RandomSource | None = None) -> Reports:
+    def randomize(self, value: ArrayLike, *, rng: RandomSource | None = None) -> Reports:
         """The report of each client, exactly of the stated law."""
-        answers = self._answers(codes(value, self.categories), bits).astype("<u8")
+        answers = self._answers(codes(value, self.categories), rng).astype("<u8")
         rows = answers.view(np.uint8).reshape(-1, 8)
         return np.ascontiguousarray(rows[:, : self.width])
 
-    def _answers(self, own: Ints, bits: RandomSource | None) -> Ints:
-        source = source_of(bits)
+    def _answers(self, own: Ints, rng: RandomSource | None) -> Ints:
+        source = source_of(rng)
         lies = bernoulli_real(self._lie, own.size, source)
         # Drawn for all, so that the time does not tell how many lied.
         shifts = 1 + below(self.categories - 1, own.size, source)

@@ -198,10 +198,10 @@ class SubsetSelection(BlockOracle):
     def parameters(self) -> dict[str, Any]:
         return {"categories": self.categories, "chosen": self.chosen}
 
-    def encode(self, value: ArrayLike, *, bits: RandomSource | None = None) -> Reports:
+    def randomize(self, value: ArrayLike, *, rng: RandomSource | None = None) -> Reports:
         """The report of each client, exactly of the stated law."""
         own = codes(value, self.categories)
-        source = source_of(bits)
+        source = source_of(rng)
         reports = np.empty((len(own), self.width), dtype=np.uint8)
         for start in range(0, len(own), self._step):
             part = slice(start, start + self._step)
@@ -210,10 +210,10 @@ class SubsetSelection(BlockOracle):
             reports[part] = draw(own[part], ~lies, source)
         return reports
 
-    def _list(self, own: Ints, held: NDArray[np.bool_], bits: RandomSource) -> Reports:
-        members = _distinct(len(own), self.chosen, self.categories, bits)
+    def _list(self, own: Ints, held: NDArray[np.bool_], rng: RandomSource) -> Reports:
+        members = _distinct(len(own), self.chosen, self.categories, rng)
         clients = np.arange(len(own))
-        extra = below(self.chosen, len(own), bits)
+        extra = below(self.chosen, len(own), rng)
         members[clients, extra] = np.where(held, 0, members[clients, extra])
         # Number 0 and the own category change places.
         mine = own[:, None].astype(np.int32)
@@ -221,10 +221,10 @@ class SubsetSelection(BlockOracle):
         members.sort(axis=1)
         return pack(members.T.astype(np.int64), [self.digits] * self.chosen)
 
-    def _bitmap(self, own: Ints, held: NDArray[np.bool_], bits: RandomSource) -> Reports:
-        maps = _subsets(len(own), self.chosen - 1, self.categories, bits)
+    def _bitmap(self, own: Ints, held: NDArray[np.bool_], rng: RandomSource) -> Reports:
+        maps = _subsets(len(own), self.chosen - 1, self.categories, rng)
         clients = np.arange(len(own))
-        extra = np.where(held, 0, _outsiders(maps, self.categories, bits))
+        extra = np.where(held, 0, _outsiders(maps, self.categories, rng))
         maps[clients, extra >> 3] |= _mask(extra)
         # Number 0 and the own category change places: both flip if they differ.
         mine = maps[clients, own >> 3] >> (own & 7).astype(np.uint8) & _ONE
@@ -292,13 +292,13 @@ def subset_selection(
     return SubsetSelection(categories=size, epsilon=loss, chosen=given)
 
 
-def _distinct(rows: int, chosen: int, categories: int, bits: RandomSource) -> NDArray[np.int32]:
+def _distinct(rows: int, chosen: int, categories: int, rng: RandomSource) -> NDArray[np.int32]:
     """Uniform sets of ``chosen`` of the numbers 1 .. categories - 1, each in increasing order.
 
     Proof: what is equal to another is drawn again until nothing is. Renaming the numbers renames
     the outcome and changes no probability, so all sets are alike.
     """
-    drawn = 1 + below(categories - 1, rows * chosen, bits)
+    drawn = 1 + below(categories - 1, rows * chosen, rng)
     members = drawn.astype(np.int32).reshape(rows, chosen)
     members.sort(axis=1)
     todo = np.arange(rows)
@@ -308,36 +308,34 @@ def _distinct(rows: int, chosen: int, categories: int, bits: RandomSource) -> ND
         again[:, 1:] = part[:, 1:] == part[:, :-1]
         repeated = again.any(axis=1)
         todo, part, again = todo[repeated], part[repeated], again[repeated]
-        part[again] = 1 + below(categories - 1, int(again.sum()), bits)
+        part[again] = 1 + below(categories - 1, int(again.sum()), rng)
         part.sort(axis=1)
         members[todo] = part
     return members
 
 
-def _subsets(rows: int, chosen: int, categories: int, bits: RandomSource) -> Reports:
+def _subsets(rows: int, chosen: int, categories: int, rng: RandomSource) -> Reports:
     """Bitmaps of uniform sets of ``chosen`` of the numbers 1 .. categories - 1.
 
     Proof: independent coins of any one probability, then uniform members leave or uniform
     others join until the size is right. Renaming the numbers renames the outcome and changes no
     probability, so all sets of the size are alike.
     """
-    maps = packed_bernoulli(_start(chosen, categories), rows=rows, columns=categories, bits=bits)
+    maps = packed_bernoulli(_start(chosen, categories), rows=rows, columns=categories, rng=rng)
     maps[:, 0] &= np.uint8(0xFE)
     missing = chosen - _sizes(maps)
-    _flip(maps, missing, categories, bits, joining=True)
-    _flip(maps, -missing, categories, bits, joining=False)
+    _flip(maps, missing, categories, rng, joining=True)
+    _flip(maps, -missing, categories, rng, joining=False)
     return maps
 
 
-def _flip(
-    maps: Reports, times: Ints, categories: int, bits: RandomSource, *, joining: bool
-) -> None:
+def _flip(maps: Reports, times: Ints, categories: int, rng: RandomSource, *, joining: bool) -> None:
     """Let ``times`` uniform others of each set join it (or members leave), one after the other."""
     width, flat = maps.shape[1], maps.reshape(-1)
     todo = np.flatnonzero(times > 0)
     first, left = todo * width, times[todo]
     while left.size:
-        drawn = _digits(left.size, categories, bits)
+        drawn = _digits(left.size, categories, rng)
         place, mask = first + np.minimum(drawn >> 3, width - 1), _mask(drawn)
         found = flat[place]
         fits = ((found & mask) == 0) == joining
@@ -349,21 +347,21 @@ def _flip(
         first, left = first[open_ones], left[open_ones]
 
 
-def _digits(size: int, categories: int, bits: RandomSource) -> NDArray[Any]:
+def _digits(size: int, categories: int, rng: RandomSource) -> NDArray[Any]:
     """Uniform numbers of as many binary digits as categories need."""
     digits = (categories - 1).bit_length()
-    if digits <= 16 and bits.width == 64:
-        words = bits.words(ceil_div(size, 4)).view(np.uint16)[:size]
+    if digits <= 16 and rng.width == 64:
+        words = rng.words(ceil_div(size, 4)).view(np.uint16)[:size]
         return words & np.uint16((1 << digits) - 1)
-    return below(1 << digits, size, bits)
+    return below(1 << digits, size, rng)
 
 
-def _outsiders(maps: Reports, categories: int, bits: RandomSource) -> Ints:
+def _outsiders(maps: Reports, categories: int, rng: RandomSource) -> Ints:
     """For each bitmap a uniform one of the numbers 1 .. categories - 1 that are not in it."""
     found = np.empty(len(maps), dtype=np.int64)
     todo = np.arange(len(maps))
     while todo.size:
-        drawn = 1 + below(categories - 1, todo.size, bits)
+        drawn = 1 + below(categories - 1, todo.size, rng)
         found[todo] = drawn
         todo = todo[maps[todo, drawn >> 3] & _mask(drawn) != 0]
     return found

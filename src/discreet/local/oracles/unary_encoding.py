@@ -30,7 +30,7 @@ from discreet.noise.distribution import Floats, Ints
 from discreet.noise.random_source import RandomSource, source_of
 from discreet.noise.uniform import bernoulli
 
-Made = TypeVar("Made", bound="Unary")
+Made = TypeVar("Made", bound="UnaryEncoding")
 
 ONE = 1 << 32
 """Coins are whole numbers of 1 / ONE."""
@@ -85,15 +85,15 @@ class UnaryEncoding(FrequencyOracle):
         # A ratio near one is a double only to 2**-53, which is much of a small logarithm.
         return min(math.log(self.ratio) * (1 + 2.0**-50) + 2.0**-52, round_up(self.epsilon))
 
-    def encode(self, value: ArrayLike, *, bits: RandomSource | None = None) -> Reports:
+    def randomize(self, value: ArrayLike, *, rng: RandomSource | None = None) -> Reports:
         """The report of each client: coins for all bits, then the own bit thrown anew.
 
         Every client throws the same number of coins whatever its category.
         """
-        source = source_of(bits)
+        source = source_of(rng)
         own = codes(value, self.categories)
         p, q = (Fraction(coin, ONE) for coin in self.coins)
-        rows = packed_bernoulli(q, rows=len(own), columns=self.categories, bits=source)
+        rows = packed_bernoulli(q, rows=len(own), columns=self.categories, rng=source)
         ones = bernoulli(p, len(own), source).astype(np.uint8)
         client, byte = np.arange(len(own)), own >> 3
         place = (own & 7).astype(np.uint8)

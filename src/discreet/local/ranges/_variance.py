@@ -47,22 +47,26 @@ FACTORIES: dict[str, Callable[..., FrequencyOracle]] = {
 
 
 def best_oracle(
-    categories: int, *, epsilon: Fraction, oracle: Oracles = None, report_bits: int | None = None
+    categories: int,
+    *,
+    epsilon: Fraction,
+    oracle: Oracles = None,
+    max_report_bits: int | None = None,
 ) -> FrequencyOracle:
     """The oracle of least contrast variance, which is all that a level adds to a range. F49."""
     names = (oracle,) if isinstance(oracle, str) else tuple(FACTORIES) if oracle is None else oracle
     for name in listed("oracle", names) or (None,):
         one_of("oracle", name, FACTORIES)
-    if report_bits is not None:
-        count("report_bits", report_bits)
+    if max_report_bits is not None:
+        count("max_report_bits", max_report_bits)
     made = [FACTORIES[name](categories=categories, epsilon=epsilon) for name in names]
     # A named oracle is taken as it is; only an open choice has a default length.
-    room = LONGEST if report_bits is None and oracle is None else report_bits
+    room = LONGEST if max_report_bits is None and oracle is None else max_report_bits
     fitting = [one for one in made if room is None or 8 * one.width <= room]
     if not fitting:
         shortest = min(8 * one.width for one in made)
         raise InvalidArgument(
-            f"report_bits must be at least {shortest} for {categories} blocks, got {room}."
+            f"max_report_bits must be at least {shortest} for {categories} blocks, got {room}."
         )
     least = min(one.contrast_variance() for one in fitting)
     close = [one for one in fitting if one.contrast_variance() <= least * ALIKE]

@@ -85,11 +85,11 @@ class PartitionOracle(LocalRandomizer):
             "oracle": oracle,
         }
 
-    def encode(self, value: ArrayLike, *, bits: RandomSource | None = None) -> Reports:
+    def randomize(self, value: ArrayLike, *, rng: RandomSource | None = None) -> Reports:
         """The report of each client. ``value`` holds labels of the domain."""
         cells = place(self.domain, value)
         blocks = np.searchsorted(np.array(self.starts), cells, side="right") - 1
-        return self.oracle.encode(blocks, bits=bits)
+        return self.oracle.randomize(blocks, rng=rng)
 
     def tally(self, reports: Reports) -> Tally:
         return self.oracle.tally(reports)

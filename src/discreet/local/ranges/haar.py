@@ -76,9 +76,9 @@ class HaarResponse(LocalRandomizer):
     def size(self) -> int:
         return self.pairs
 
-    def encode(self, value: ArrayLike, *, bits: RandomSource | None = None) -> Reports:
+    def randomize(self, value: ArrayLike, *, rng: RandomSource | None = None) -> Reports:
         halves = codes(value, 2 * self.pairs)
-        source = source_of(bits)
+        source = source_of(rng)
         rows = below(self.pairs, len(halves), source)
         lies = bernoulli_real(self._lie, len(halves), source)
         signs = np.bitwise_count(rows & (halves >> 1)) + halves + lies & 1

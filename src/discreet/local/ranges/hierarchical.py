@@ -97,10 +97,10 @@ class LevelReports(LocalRandomizer):
     def size(self) -> int:
         return sum(part.size + 1 for part in self.parts)
 
-    def encode(self, value: ArrayLike, *, bits: RandomSource | None = None) -> Reports:
+    def randomize(self, value: ArrayLike, *, rng: RandomSource | None = None) -> Reports:
         """The report of each client. ``value`` holds labels of the domain."""
         cells = place(self.domain, value)
-        source = source_of(bits)
+        source = source_of(rng)
         rows = np.zeros((len(cells), self.width), dtype=np.uint8)
         for start in range(0, len(cells), _CHUNK):
             here = cells[start : start + _CHUNK]
@@ -109,7 +109,7 @@ class LevelReports(LocalRandomizer):
                 chosen = np.flatnonzero(levels == level)
                 if not chosen.size:
                     continue
-                report = part.encode(here[chosen] // block, bits=source)
+                report = part.randomize(here[chosen] // block, rng=source)
                 rows[start + chosen, self.tagged : self.tagged + part.width] = report
             if self.tagged:
                 rows[start : start + _CHUNK, 0] = levels
@@ -146,11 +146,11 @@ class LevelReports(LocalRandomizer):
             mechanism=self.kind, guarantee=self.guarantee, checks=tuple(dict.fromkeys(checks))
         ).demand()
 
-    def _levels(self, number: int, bits: RandomSource) -> Ints:
+    def _levels(self, number: int, rng: RandomSource) -> Ints:
         """Levels, each with exactly the probability of its share."""
         unit = math.lcm(*(share.denominator for share in self.shares))
         ends = np.cumsum([int(share * unit) for share in self.shares])
-        return np.searchsorted(ends, below(unit, number, bits), side="right").astype(np.int64)
+        return np.searchsorted(ends, below(unit, number, rng), side="right").astype(np.int64)
 
     def _check_levels(self) -> None:
         if not 1 <= len(self.shares) == len(self.parts) <= MOST_LEVELS:
@@ -301,24 +301,24 @@ def blocks(
     sizes: Sequence[int],
     shares: Sequence[Fraction] | None = None,
     oracle: Oracles = None,
-    report_bits: int | None = None,
+    max_report_bits: int | None = None,
 ) -> LocalHierarchicalHistogram:
     """Nested blocks of chosen sizes; by default equal shares and the best oracle on every level.
 
     ``oracle`` names one for all levels (``"oue"``), or several of which each level takes the best;
-    ``report_bits`` is the longest report that clients can afford.
+    ``max_report_bits`` is the longest report that clients can afford.
     """
     chain = tuple(check.count("sizes", block) for block in sizes)
     _check_sizes(domain, chain)
     given = (Fraction(1, len(chain)),) * len(chain) if shares is None else tuple(shares)
     room = (
         None
-        if report_bits is None
-        else check.count("report_bits", report_bits) - 8 * (len(chain) > 1)
+        if max_report_bits is None
+        else check.count("max_report_bits", max_report_bits) - 8 * (len(chain) > 1)
     )
     exact = check.positive("epsilon", epsilon)
     oracles = tuple(
-        best_oracle(number, epsilon=exact, oracle=oracle, report_bits=room)
+        best_oracle(number, epsilon=exact, oracle=oracle, max_report_bits=room)
         for number in nodes(domain.size, chain)
     )
     return LocalHierarchicalHistogram(
@@ -327,11 +327,11 @@ def blocks(
 
 
 def flat_histogram(
-    *, domain: Domain, epsilon: Number, oracle: Oracles = None, report_bits: int | None = None
+    *, domain: Domain, epsilon: Number, oracle: Oracles = None, max_report_bits: int | None = None
 ) -> LocalHierarchicalHistogram:
     """A histogram alone; its answers are projected on the known total  (F15)."""
     return blocks(
-        domain=domain, epsilon=epsilon, sizes=(1,), oracle=oracle, report_bits=report_bits
+        domain=domain, epsilon=epsilon, sizes=(1,), oracle=oracle, max_report_bits=max_report_bits
     )
 
 
@@ -341,7 +341,7 @@ def hierarchical_histogram(
     epsilon: Number,
     branching: int = 2,
     oracle: Oracles = None,
-    report_bits: int | None = None,
+    max_report_bits: int | None = None,
 ) -> LocalHierarchicalHistogram:
     """A tree of one branching with equally many clients on every level but the root."""
     check.count("branching", branching, minimum=2)
@@ -349,7 +349,7 @@ def hierarchical_histogram(
     while sizes[-1] * branching < declared(domain).size:
         sizes.append(sizes[-1] * branching)
     return blocks(
-        domain=domain, epsilon=epsilon, sizes=sizes, oracle=oracle, report_bits=report_bits
+        domain=domain, epsilon=epsilon, sizes=sizes, oracle=oracle, max_report_bits=max_report_bits
     )
 
 

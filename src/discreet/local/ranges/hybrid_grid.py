@@ -95,10 +95,10 @@ class HybridGrid(LocalRandomizer):
             ],
         }
 
-    def encode(self, value: ArrayLike, *, bits: RandomSource | None = None) -> Reports:
+    def randomize(self, value: ArrayLike, *, rng: RandomSource | None = None) -> Reports:
         """The report of each client. ``value`` maps each attribute to the clients' labels."""
         cells = self._cells(value)
-        source = source_of(bits)
+        source = source_of(rng)
         rows = np.zeros((len(cells[self.domains[0][0]]), self.width), dtype=np.uint8)
         for start in range(0, len(rows), _CHUNK):
             part = rows[start : start + _CHUNK]
@@ -108,8 +108,8 @@ class HybridGrid(LocalRandomizer):
                 mine = np.flatnonzero(drawn == number)
                 held = {name: cells[name][start : start + _CHUNK][mine] for name in group}
                 oracle = self.oracle(group)
-                part[mine, 1 : 1 + oracle.width] = oracle.encode(
-                    self._blocks(held, group), bits=source
+                part[mine, 1 : 1 + oracle.width] = oracle.randomize(
+                    self._blocks(held, group), rng=source
                 )
         return rows
 
@@ -198,11 +198,11 @@ def hybrid_grid(
     attributes: Mapping[str, Domain],
     *,
     epsilon: Number,
-    clients: int | None = None,
+    expected_clients: int | None = None,
     fine: int | None = None,
     coarse: int | None = None,
 ) -> HybridGrid:
-    """Ranges over any of several attributes; say how many ``clients``, or both grids.
+    """Ranges over any of several attributes; say how many ``expected_clients``, or both grids.
 
     Theorem: each report is epsilon-DP in the local model: all attributes of a client together.
     Proof: the group is drawn without the values, and a block of it is a public function of them,
@@ -214,10 +214,12 @@ def hybrid_grid(
         raise InvalidArgument(f"attributes must name 2 to 16 domains, got {len(attributes)}.")
     if any(declared(domain).size < 2 for domain in attributes.values()):
         raise InvalidArgument("attributes must have at least two cells each.")
-    if (fine is None or coarse is None) and clients is None:
+    if (fine is None or coarse is None) and expected_clients is None:
         raise InvalidArgument("Give the expected number of clients, or both fine and coarse.")
-    if clients is not None:
-        _, (one, two) = granularity(reports=clients, epsilon=epsilon, attributes=len(attributes))
+    if expected_clients is not None:
+        _, (one, two) = granularity(
+            reports=expected_clients, epsilon=epsilon, attributes=len(attributes)
+        )
         fine, coarse = fine or one, coarse or two
     made = HybridGrid(
         epsilon=positive("epsilon", epsilon),

@@ -42,7 +42,7 @@ def optimal_hierarchical_histogram(
     epsilon: Number,
     workload: Asked,
     oracle: Oracles = None,
-    report_bits: int | None = None,
+    max_report_bits: int | None = None,
 ) -> LocalHierarchicalHistogram:
     """The nested blocks of least mean variance over a workload, for equally frequent cells.
 
@@ -63,12 +63,20 @@ def optimal_hierarchical_histogram(
     for top in tops.values():
         sizes = [block for block in _powers(domain.size) if block <= top]
         whole = blocks(
-            domain=domain, epsilon=epsilon, sizes=sizes, oracle=oracle, report_bits=report_bits
+            domain=domain,
+            epsilon=epsilon,
+            sizes=sizes,
+            oracle=oracle,
+            max_report_bits=max_report_bits,
         )
         shares = best_shares(whole.law, workload)
         kept = [b for b, share in zip(sizes, shares, strict=True) if share > _FADED or b == 1]
         some = blocks(
-            domain=domain, epsilon=epsilon, sizes=kept, oracle=oracle, report_bits=report_bits
+            domain=domain,
+            epsilon=epsilon,
+            sizes=kept,
+            oracle=oracle,
+            max_report_bits=max_report_bits,
         )
         made = replace(some, shares=rounded_shares(best_shares(some.law, workload)))
         mean = made.law.mean(workload)
@@ -118,7 +126,7 @@ class LocalCandidate:
     """Mean variance of an estimated share over the workload, times the number of reports."""
     largest: float
     """The largest such variance among many ranges of the workload."""
-    clients: int
+    expected_clients: int
 
     @property
     def name(self) -> str:
@@ -133,11 +141,11 @@ class LocalCandidate:
     @property
     def rmse(self) -> float:
         """The root of the mean squared error, in clients."""
-        return math.sqrt(self.clients * self.mean)
+        return math.sqrt(self.expected_clients * self.mean)
 
     def by_length(self, lengths: Ints) -> Floats:
         """Root mean squared error in clients over all ranges of each length."""
-        return np.sqrt(self.clients * self.randomiser.law.by_length(np.asarray(lengths)))
+        return np.sqrt(self.expected_clients * self.randomiser.law.by_length(np.asarray(lengths)))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -147,7 +155,7 @@ class LocalPlan:
     domain: Domain
     workload: Workload
     epsilon: Fraction
-    clients: int
+    expected_clients: int
     candidates: tuple[LocalCandidate, ...]
 
     @property
@@ -168,7 +176,13 @@ class LocalPlan:
         return given, {one.name: one.by_length(given) for one in self.candidates}
 
     def __str__(self) -> str:
-        head = ["structure", "n x variance", "largest", f"error at n = {self.clients:,}", "bits"]
+        head = [
+            "structure",
+            "n x variance",
+            "largest",
+            f"error at n = {self.expected_clients:,}",
+            "bits",
+        ]
         lines = [head]
         for one in self.candidates:
             numbers = [one.mean, one.largest, one.rmse]
@@ -184,13 +198,13 @@ def plan_collection(
     workload: Asked,
     *,
     epsilon: Number,
-    clients: int,
-    report_bits: int | None = None,
+    expected_clients: int,
+    max_report_bits: int | None = None,
 ) -> LocalPlan:
     """Rank the structures of the local model by their mean squared error. Reads no data.
 
     ``workload`` says which ranges matter, as in `plan_ranges`: "all", "short", pairs of labels.
-    ``clients`` will report; ``report_bits`` is the longest report that they can afford.
+    ``expected_clients`` will report; ``max_report_bits`` is the longest report that they can afford.
 
     Theorem: the stated variances are exact, given that every level gets its share of the reports,
         if all cells are equally frequent and the blocks fill the domain; at other distributions the
@@ -200,55 +214,63 @@ def plan_collection(
     Needs: a declared domain of at least two cells.
     """
     exact = check.positive("epsilon", epsilon)
-    check.count("clients", clients)
-    if report_bits is not None:
-        check.count("report_bits", report_bits)
+    check.count("expected_clients", expected_clients)
+    if max_report_bits is not None:
+        check.count("max_report_bits", max_report_bits)
     workload = workload_of(workload, declared(domain))
     a, b = tried_ranges(workload, domain.size)
-    made = dict.fromkeys(_randomisers(domain, workload, exact, report_bits))
+    made = dict.fromkeys(_randomisers(domain, workload, exact, max_report_bits))
     if not made:
         raise InvalidArgument(
-            f"report_bits must be more than {report_bits}: no report is as short as that."
+            f"max_report_bits must be more than {max_report_bits}: no report is as short as that."
         )
     found = [
         LocalCandidate(
             randomiser=one,
             mean=one.law.mean(workload),
             largest=float(one.law.uniform(a, b).max()),
-            clients=clients,
+            expected_clients=expected_clients,
         )
         for one in made
     ]
     found.sort(key=lambda one: one.mean)
     return LocalPlan(
-        domain=domain, workload=workload, epsilon=exact, clients=clients, candidates=tuple(found)
+        domain=domain,
+        workload=workload,
+        epsilon=exact,
+        expected_clients=expected_clients,
+        candidates=tuple(found),
     )
 
 
 def _randomisers(
-    domain: Domain, workload: Workload, epsilon: Fraction, report_bits: int | None
+    domain: Domain, workload: Workload, epsilon: Fraction, max_report_bits: int | None
 ) -> Iterator[LocalHierarchicalHistogram | LocalHaar]:
-    yield from _trees(domain, workload, epsilon, report_bits)
+    yield from _trees(domain, workload, epsilon, max_report_bits)
     for levels in (None, workload):
         made = haar_wavelet(domain=domain, epsilon=epsilon, workload=levels)
-        if report_bits is None or 8 * made.width <= report_bits:
+        if max_report_bits is None or 8 * made.width <= max_report_bits:
             yield made
 
 
 def _trees(
-    domain: Domain, workload: Workload, epsilon: Fraction, report_bits: int | None
+    domain: Domain, workload: Workload, epsilon: Fraction, max_report_bits: int | None
 ) -> Iterator[LocalHierarchicalHistogram]:
-    room = LONGEST if report_bits is None else report_bits
+    room = LONGEST if max_report_bits is None else max_report_bits
     for oracle in (None, *_ORACLES):
         with suppress(InvalidArgument):  # reports of this oracle are too long
             yield optimal_hierarchical_histogram(
-                domain=domain, epsilon=epsilon, workload=workload, oracle=oracle, report_bits=room
+                domain=domain,
+                epsilon=epsilon,
+                workload=workload,
+                oracle=oracle,
+                max_report_bits=room,
             )
     for branching in BRANCHINGS:
         if branching < domain.size:
             with suppress(InvalidArgument):
                 yield hierarchical_histogram(
-                    domain=domain, epsilon=epsilon, branching=branching, report_bits=room
+                    domain=domain, epsilon=epsilon, branching=branching, max_report_bits=room
                 )
     with suppress(InvalidArgument):
-        yield flat_histogram(domain=domain, epsilon=epsilon, report_bits=room)
+        yield flat_histogram(domain=domain, epsilon=epsilon, max_report_bits=room)

@@ -104,7 +104,7 @@ class LocalRanges(RangeAnswers):
         """The share of the clients between two labels, both included; None is an open end."""
         return self.answer(lower, upper) / max(self.reports, 1)
 
-    def polished(self) -> NonnegativeRelease:
+    def nonnegative(self) -> NonnegativeRelease:
         """Cells that are not negative and sum to the number of reports."""
         total = float(self.reports)
         strategy = replace(self._strategy, size=self.domain.size)

@@ -67,7 +67,7 @@ def simulate_square_wave_error(
     shares: ArrayLike | None = None,
     smooth: bool = True,
     runs: int = 20,
-    bits: RandomSource | None = None,
+    rng: RandomSource | None = None,
 ) -> SimulatedError:
     """The mean square error over all ranges if the clients were distributed like ``shares``.
 
@@ -79,11 +79,11 @@ def simulate_square_wave_error(
     if guess.shape != (wave.cells,) or not (guess >= 0).all() or not 0 < guess.sum() < np.inf:
         raise InvalidArgument(f"shares must be {wave.cells} numbers, none negative, not all zero.")
     guess = guess / guess.sum()
-    rng = np.random.Generator(np.random.Philox(source_of(bits).words(2)))
+    generator = np.random.Generator(np.random.Philox(source_of(rng).words(2)))
     errors = np.empty(repeated)
     for run in range(repeated):
-        clients = rng.multinomial(n, guess)
-        told = wave.estimate(_reported(wave, clients, rng), n, smooth=smooth).shares
+        clients = generator.multinomial(n, guess)
+        told = wave.estimate(_reported(wave, clients, generator), n, smooth=smooth).shares
         errors[run] = _all_ranges(np.cumsum(told - clients / n))
     spread = float(errors.std(ddof=1)) / repeated**0.5
     return SimulatedError(error=float(errors.mean()), std=spread, runs=repeated)

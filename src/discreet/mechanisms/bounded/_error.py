@@ -45,11 +45,11 @@ class ErrorDistribution:
         """Expected size of the error."""
         return float(np.abs(self.errors) @ self.masses)
 
-    def size(self, level: float) -> float:
-        """The size that errors do not pass with probability ``level``."""
+    def size(self, confidence: float) -> float:
+        """The size that errors do not pass with probability ``confidence``."""
         sizes = np.abs(self.errors)
         order = np.argsort(sizes, kind="stable")
-        place = int(np.searchsorted(np.cumsum(self.masses[order]), level * (1 - 1e-12)))
+        place = int(np.searchsorted(np.cumsum(self.masses[order]), confidence * (1 - 1e-12)))
         return float(sizes[order][min(place, len(sizes) - 1)])
 
 
@@ -130,7 +130,7 @@ def _distribution(mechanism: AdditiveMechanism | ScalarNoise) -> Callable[[Float
         noise: Noise = mechanism.noise
         step = mechanism.scale.step
     else:
-        part = mechanism.integers or mechanism.grid
+        part = mechanism.integers or mechanism.granularity
         assert part is not None  # noqa: S101 - a mechanism has one of them
         noise, step = part.noise, part.step
 

@@ -88,7 +88,7 @@ def compare_bounded_noise(  # noqa: PLR0913 - each has a default and a name
     delta: Number = 0,
     loss: Loss = "mse",
     prior: Prior = "uniform",
-    on: Lattice | None = None,
+    domain: Lattice | None = None,
     relation: NeighboringRelation = NeighboringRelation.ADD_REMOVE,
 ) -> BoundedComparison:
     """Clamped, folded or bounded noise: the way of least expected loss.
@@ -110,7 +110,7 @@ def compare_bounded_noise(  # noqa: PLR0913 - each has a default and a name
         sensitivity=sensitivity,
         epsilon=epsilon,
         delta=delta,
-        on=on,
+        domain=domain,
         relation=relation,
     )
     additive = best_additive_noise(
@@ -118,7 +118,7 @@ def compare_bounded_noise(  # noqa: PLR0913 - each has a default and a name
         epsilon=epsilon,
         delta=delta,
         loss=loss,
-        on="integers" if direct.column.exponent == 0 else "reals",
+        domain="integers" if direct.column.exponent == 0 else "reals",
         relation=relation,
     )
     truths = _truths(prior, direct)
@@ -149,7 +149,9 @@ def _ways(
             clamp_output(noise, lower=low, upper=high),
             partial(_clamped_at, direct, noise),
         )
-        part = (noise.integers or noise.grid) if isinstance(noise, AdditiveMechanism) else None
+        part = (
+            (noise.integers or noise.granularity) if isinstance(noise, AdditiveMechanism) else None
+        )
         if part is not None and isinstance(part.noise, DiscreteLaplace | RoundedLaplace):
             scale = float(part.noise.scale) * part.step / direct.column.step
             yield (

@@ -66,15 +66,15 @@ class BoundedLaplaceMechanism(Mechanism):
         ends = np.linspace(*self.bounds, _NODES)
         return max(self.error(value).root_mean_square for value in ends.tolist())
 
-    def interval(self, level: float) -> tuple[float, float]:
-        """Bounds that hold the error with probability at least ``level``, whatever is true.
+    def interval(self, confidence: float) -> tuple[float, float]:
+        """Bounds that hold the error with probability at least ``confidence``, whatever is true.
 
         Proof: with g(x) the sum of r^k over 1..x, an error is at most w with probability ``(1 +
             g(min(w, A)) + g(min(w, B))) / (1 + g(A) + g(B))``, A and B the distances to the
             bounds. For A < w it is at least its value at the edge, else at least that in the
             middle, because g is concave.
         """
-        inside = float(probability("level", level, zero=False, one=False))
+        inside = float(probability("confidence", confidence, zero=False, one=False))
         span, rate = self.column.span, 1 / float(self.scale)
         low, high = -1, span
         while high - low > 1:
@@ -85,11 +85,11 @@ class BoundedLaplaceMechanism(Mechanism):
         width = (high + (self.column.exponent != 0)) * self.column.step
         return -width, width
 
-    def release(self, value: float, *, bits: RandomSource | None = None) -> Released:
+    def release(self, value: float, *, rng: RandomSource | None = None) -> Released:
         """A noisy number between the bounds; a whole one on whole bounds."""
         steps = self.steps(value)
         low = np.array([-steps], dtype=np.int64)
-        drawn = sample_between(low, low + self.column.span, self.scale, source_of(bits))
+        drawn = sample_between(low, low + self.column.span, self.scale, source_of(rng))
         noisy = self.column.number(steps + int(drawn[0]))
         if self.column.exponent == 0:
             return int(noisy)
@@ -138,12 +138,12 @@ class BoundedOutput(Mechanism):
         """At most this: neither clamping nor folding takes a release farther from the truth."""
         return min(self.inner.std, float(self.upper - self.lower))
 
-    def interval(self, level: float) -> tuple[float, float]:
-        """Bounds that hold the error with probability at least ``level``, whatever is true."""
-        high = min(self.inner.interval(level)[1], float(self.upper - self.lower))
+    def interval(self, confidence: float) -> tuple[float, float]:
+        """Bounds that hold the error with probability at least ``confidence``, whatever is true."""
+        high = min(self.inner.interval(confidence)[1], float(self.upper - self.lower))
         return -high, high
 
-    def release(self, value: ArrayLike, *, bits: RandomSource | None = None) -> Released:
+    def release(self, value: ArrayLike, *, rng: RandomSource | None = None) -> Released:
         """Noisy numbers between the bounds."""
         given = read(value)
         if given.whole is not None:
@@ -151,7 +151,7 @@ class BoundedOutput(Mechanism):
         else:
             assert given.real is not None  # noqa: S101 - Values holds one or the other
             inside = given.restore(np.clip(given.real, self.lower, self.upper))
-        noisy = self.inner.release(inside, bits=bits)
+        noisy = self.inner.release(inside, rng=rng)
         if self.folds:
             turn = np.mod(np.asarray(noisy) - self.lower, 2 * (self.upper - self.lower))
             noisy = self.lower + np.minimum(turn, 2 * (self.upper - self.lower) - turn)
@@ -205,7 +205,7 @@ def bounded_laplace(
     sensitivity: Number,
     epsilon: Number,
     delta: Number = 0,
-    on: Lattice | None = None,
+    domain: Lattice | None = None,
     relation: NeighboringRelation = NeighboringRelation.ADD_REMOVE,
 ) -> BoundedLaplaceMechanism:
     """Laplace noise that stays between two bounds, with the scale that this needs.
@@ -227,7 +227,7 @@ def bounded_laplace(
     if eps > _LARGEST_EPSILON:
         raise InvalidArgument(f"epsilon must be at most {_LARGEST_EPSILON}, got {epsilon}.")
     moved = min(declared(sensitivity), high - low)
-    column = _column((low, high), moved, eps, on)
+    column = _column((low, high), moved, eps, domain)
     shift = min(math.ceil(moved / Fraction(2) ** column.exponent), column.span)
     outputs = BoundedOutputs(span=column.span, shift=shift)
     spent = spendable(eps, dlt)
@@ -242,15 +242,15 @@ def bounded_laplace(
 
 
 def _column(
-    bounds: tuple[Fraction, Fraction], moved: Fraction, epsilon: Fraction, on: Lattice | None
+    bounds: tuple[Fraction, Fraction], moved: Fraction, epsilon: Fraction, domain: Lattice | None
 ) -> SortedColumn:
     """Whole numbers if all is whole, else the finest grid that the sampler can hold."""
-    lattice(on)
+    lattice(domain)
     low, high = bounds
-    if on != "reals" and all(number.denominator == 1 for number in (low, high, moved)):
+    if domain != "reals" and all(number.denominator == 1 for number in (low, high, moved)):
         return SortedColumn.of(low, high, 1)
-    if on == "integers":
-        raise InvalidArgument("on='integers' needs whole bounds and a whole sensitivity.")
+    if domain == "integers":
+        raise InvalidArgument("domain='integers' needs whole bounds and a whole sensitivity.")
     largest = max(abs(low), abs(high), high - low)
     exponent = max(
         exponent_below(moved),

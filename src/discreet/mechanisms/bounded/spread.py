@@ -38,7 +38,7 @@ class PrivateSpread(Mechanism):
     """A variance or a standard deviation. Made by `private_variance` and `private_sd`."""
 
     column: SortedColumn
-    rows: int
+    public_rows: int
     inner: BoundedLaplaceMechanism | BoundedOutput
     takes_root: Literal["never", "before", "after"]
     """Whether the noise is on the variance, on its root, or on the variance before the root."""
@@ -53,19 +53,21 @@ class PrivateSpread(Mechanism):
         """At most this: roots differ by no more than the root of the difference."""
         return math.sqrt(self.inner.std) if self.takes_root == "after" else self.inner.std
 
-    def interval(self, level: float) -> tuple[float, float]:
-        """Bounds that hold the error with probability at least ``level``, whatever the data."""
-        high = self.inner.interval(level)[1]
+    def interval(self, confidence: float) -> tuple[float, float]:
+        """Bounds that hold the error with probability at least ``confidence``, whatever the data."""
+        high = self.inner.interval(confidence)[1]
         if self.takes_root == "after":
             high = math.sqrt(high)
         return -high, high
 
-    def release(self, values: ArrayLike, *, bits: RandomSource | None = None) -> float:
+    def release(self, values: ArrayLike, *, rng: RandomSource | None = None) -> float:
         """The noisy statistic."""
-        codes = self.column.sorted(values, rows=self.rows)
-        exact = float(SmoothVariance(rows=self.rows).value(codes)) * self.column.step**2
+        codes = self.column.sorted(values, rows=self.public_rows)
+        exact = (
+            float(SmoothVariance(public_rows=self.public_rows).value(codes)) * self.column.step**2
+        )
         noisy = self.inner.release(
-            math.sqrt(exact) if self.takes_root == "before" else exact, bits=bits
+            math.sqrt(exact) if self.takes_root == "before" else exact, rng=rng
         )
         return math.sqrt(noisy) if self.takes_root == "after" else float(noisy)
 
@@ -82,11 +84,11 @@ def private_variance(
     *,
     lower: Number,
     upper: Number,
-    rows: int,
+    public_rows: int,
     epsilon: Number,
     delta: Number = 0,
     method: Method = "clamp",
-    grid: Number | None = None,
+    granularity: Number | None = None,
 ) -> PrivateSpread:
     """The sample variance of a column of a public number of rows.
 
@@ -98,22 +100,22 @@ def private_variance(
     Source: B2, B45.
     Needs: public bounds and number of rows, at least 2.
     """
-    column, square = _prepare(lower, upper, grid, rows)
-    moved = square * (Fraction(1, rows) + _ALLOWANCE)
-    inner = _within(method, square * _largest(rows), moved, epsilon, delta)
-    return PrivateSpread(column=column, rows=rows, inner=inner, takes_root="never")
+    column, square = _prepare(lower, upper, granularity, public_rows)
+    moved = square * (Fraction(1, public_rows) + _ALLOWANCE)
+    inner = _within(method, square * _largest(public_rows), moved, epsilon, delta)
+    return PrivateSpread(column=column, public_rows=public_rows, inner=inner, takes_root="never")
 
 
 def private_std(
     *,
     lower: Number,
     upper: Number,
-    rows: int,
+    public_rows: int,
     epsilon: Number,
     delta: Number = 0,
     method: Method = "clamp",
     direct: bool = False,
-    grid: Number | None = None,
+    granularity: Number | None = None,
 ) -> PrivateSpread:
     """The sample standard deviation: the root of a noisy variance, or with noise of its own.
 
@@ -128,30 +130,32 @@ def private_std(
     Source: B2, B45.
     Needs: public bounds and number of rows, at least 2.
     """
-    column, square = _prepare(lower, upper, grid, rows)
+    column, square = _prepare(lower, upper, granularity, public_rows)
     if not flag("direct", direct):
-        moved = square * (Fraction(1, rows) + _ALLOWANCE)
-        inner = _within(method, square * _largest(rows), moved, epsilon, delta)
-        return PrivateSpread(column=column, rows=rows, inner=inner, takes_root="after")
+        moved = square * (Fraction(1, public_rows) + _ALLOWANCE)
+        inner = _within(method, square * _largest(public_rows), moved, epsilon, delta)
+        return PrivateSpread(
+            column=column, public_rows=public_rows, inner=inner, takes_root="after"
+        )
     span = column.span * Fraction(2) ** column.exponent
-    moved = span * (root_down(Fraction(1, rows)) + _ALLOWANCE)
-    top = span * (root_down(_largest(rows)) + _ALLOWANCE)
+    moved = span * (root_down(Fraction(1, public_rows)) + _ALLOWANCE)
+    top = span * (root_down(_largest(public_rows)) + _ALLOWANCE)
     inner = _within(method, top, moved, epsilon, delta)
-    return PrivateSpread(column=column, rows=rows, inner=inner, takes_root="before")
+    return PrivateSpread(column=column, public_rows=public_rows, inner=inner, takes_root="before")
 
 
 def _prepare(
-    lower: Number, upper: Number, grid: Number | None, rows: int
+    lower: Number, upper: Number, granularity: Number | None, public_rows: int
 ) -> tuple[SortedColumn, Fraction]:
     """The column, and the square of its width."""
-    count("rows", rows, minimum=2)
-    column = SortedColumn.of(lower, upper, grid)
+    count("public_rows", public_rows, minimum=2)
+    column = SortedColumn.of(lower, upper, granularity)
     return column, (column.span * Fraction(2) ** column.exponent) ** 2
 
 
-def _largest(rows: int) -> Fraction:
+def _largest(public_rows: int) -> Fraction:
     """The largest sample variance of rows between 0 and 1."""
-    return Fraction((rows // 2) * ((rows + 1) // 2), rows * (rows - 1))
+    return Fraction((public_rows // 2) * ((public_rows + 1) // 2), public_rows * (public_rows - 1))
 
 
 def _within(
@@ -165,14 +169,14 @@ def _within(
             sensitivity=moved,
             epsilon=epsilon,
             delta=delta,
-            on="reals",
+            domain="reals",
             relation=NeighboringRelation.REPLACE_ONE,
         )
     noise = laplace(
         sensitivity=moved,
         epsilon=epsilon,
         delta=delta,
-        on="reals",
+        domain="reals",
         relation=NeighboringRelation.REPLACE_ONE,
     )
     return (reflect_output if method == "fold" else clamp_output)(noise, lower=0, upper=upper)

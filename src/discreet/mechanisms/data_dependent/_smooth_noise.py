@@ -126,7 +126,7 @@ class NoiseFamily(ABC):
         """The z that the noise at scale 1 exceeds in size with probability ``1 - level``."""
 
     @abstractmethod
-    def draw(self, scale: Fraction, bits: RandomSource) -> int:
+    def draw(self, scale: Fraction, rng: RandomSource) -> int:
         """Noise of ``scale`` steps, rounded to the nearest step: exact."""
 
 
@@ -164,8 +164,8 @@ class SmoothLaplace(NoiseFamily):
     def tail(self, level: float) -> float:
         return -math.log1p(-level)
 
-    def draw(self, scale: Fraction, bits: RandomSource) -> int:
-        return laplace_draw(scale, bits)
+    def draw(self, scale: Fraction, rng: RandomSource) -> int:
+        return laplace_draw(scale, rng)
 
 
 def laplace_log_density(z: Floats) -> Floats:
@@ -173,13 +173,13 @@ def laplace_log_density(z: Floats) -> Floats:
     return np.asarray(-np.abs(z) - math.log(2))
 
 
-def laplace_draw(scale: Fraction, bits: RandomSource) -> int:
+def laplace_draw(scale: Fraction, rng: RandomSource) -> int:
     """Laplace noise of ``scale`` steps, rounded to the nearest step: exact."""
 
     def beyond(z: Fraction, precision: int) -> Enclosure:
         return exp_minus(z / scale, precision)
 
-    return _rounded(beyond, lambda u: -math.log(u) * float(scale), bits)
+    return _rounded(beyond, lambda u: -math.log(u) * float(scale), rng)
 
 
 def laplace_multiplier(epsilon: float, delta: float, beta: float) -> float:
@@ -239,8 +239,8 @@ class SmoothGaussian(NoiseFamily):
     def tail(self, level: float) -> float:
         return float(special.ndtri((1 + level) / 2))
 
-    def draw(self, scale: Fraction, bits: RandomSource) -> int:
-        return int(RoundedGaussian(scale * scale, 0).add(np.zeros(1), bits)[0])
+    def draw(self, scale: Fraction, rng: RandomSource) -> int:
+        return int(RoundedGaussian(scale * scale, 0).add(np.zeros(1), rng)[0])
 
 
 def gaussian_delta(epsilon: float, ratio: float, shift: float) -> float:
@@ -338,15 +338,13 @@ class Lomax(NoiseFamily):
     def tail(self, level: float) -> float:
         return math.expm1(-math.log1p(-level) / self.order)
 
-    def draw(self, scale: Fraction, bits: RandomSource) -> int:
+    def draw(self, scale: Fraction, rng: RandomSource) -> int:
         def beyond(z: Fraction, precision: int) -> Enclosure:
             power = (scale / (scale + z)) ** self.order
             scaled = power.numerator << precision
             return scaled // power.denominator, ceil_div(scaled, power.denominator)
 
-        return _rounded(
-            beyond, lambda u: math.expm1(-math.log(u) / self.order) * float(scale), bits
-        )
+        return _rounded(beyond, lambda u: math.expm1(-math.log(u) / self.order) * float(scale), rng)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -383,11 +381,11 @@ class Cauchy(NoiseFamily):
     def tail(self, level: float) -> float:
         return math.tan(math.pi * level / 2)
 
-    def draw(self, scale: Fraction, bits: RandomSource) -> int:
+    def draw(self, scale: Fraction, rng: RandomSource) -> int:
         def beyond(z: Fraction, precision: int) -> Enclosure:
             return turns_beyond(z / scale, precision)
 
-        return _rounded(beyond, lambda u: float(scale) / math.tan(math.pi * u / 2), bits)
+        return _rounded(beyond, lambda u: float(scale) / math.tan(math.pi * u / 2), rng)
 
 
 def cauchy_multiplier(epsilon: float, beta: float) -> float:
@@ -397,10 +395,10 @@ def cauchy_multiplier(epsilon: float, beta: float) -> float:
     return 1 / math.sqrt(square) if square > 0 else math.inf
 
 
-def _rounded(beyond: _Tail, guess: _Guess, bits: RandomSource) -> int:
+def _rounded(beyond: _Tail, guess: _Guess, rng: RandomSource) -> int:
     """A signed draw, rounded to the nearest whole number, from P(|Z| > z), strictly falling."""
-    negative = bool(int(bits.words(1)[0]) & 1)
-    uniform = LazyUniform(bits)
+    negative = bool(int(rng.words(1)[0]) & 1)
+    uniform = LazyUniform(rng)
     uniform.extend()
     first = math.floor(guess((uniform.value + 0.5) * 2.0**-uniform.bits) + 0.5)
     size = invert(uniform, partial(_at_least, beyond), first)

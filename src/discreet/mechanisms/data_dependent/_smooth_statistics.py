@@ -28,7 +28,7 @@ class SmoothStatistic(Protocol):
     """A number computed from sorted whole ``values`` between 0 and ``span``."""
 
     @property
-    def rows(self) -> int:
+    def public_rows(self) -> int:
         """How many values there are: public."""
 
     @property
@@ -59,7 +59,7 @@ class TrimmedMean:
     Without anything trimmed it is the mean; with all but one value trimmed an order statistic.
     """
 
-    rows: int
+    public_rows: int
     below: int
     above: int
     power: int = 1
@@ -68,25 +68,25 @@ class TrimmedMean:
         for name in ("below", "above"):
             count(name, getattr(self, name), minimum=0)
         if self.kept < 1:
-            raise InvalidArgument(f"Trimming must leave one of {self.rows} rows.")
+            raise InvalidArgument(f"Trimming must leave one of {self.public_rows} rows.")
 
     @classmethod
-    def quantile(cls, rows: int, level: Number) -> TrimmedMean:
-        """The smallest value that a share ``level`` of the rows does not exceed."""
-        rank = max(1, math.ceil(probability("level", level) * rows))
-        return cls(rows=rows, below=rank - 1, above=rows - rank)
+    def quantile(cls, public_rows: int, q: Number) -> TrimmedMean:
+        """The smallest value that a share ``q`` of the rows does not exceed."""
+        rank = max(1, math.ceil(probability("q", q) * public_rows))
+        return cls(public_rows=public_rows, below=rank - 1, above=public_rows - rank)
 
     @property
     def kept(self) -> int:
         """Values that are averaged."""
-        return self.rows - self.below - self.above
+        return self.public_rows - self.below - self.above
 
     @property
     def whole(self) -> bool:
         return self.kept == 1
 
     def value(self, values: Ints) -> Fraction:
-        return Fraction(int(values[self.below : self.rows - self.above].sum()), self.kept)
+        return Fraction(int(values[self.below : self.public_rows - self.above].sum()), self.kept)
 
     def largest(self, span: int) -> Fraction:
         return Fraction(span, self.kept)
@@ -110,7 +110,7 @@ class TrimmedMean:
         Needs: changes at most rows + 1 - kept; from there on it is the span.
         """
         first, wide = max(0, self.below - changes), self.kept + changes
-        last = min(self.below + 1, self.rows + 1 - wide)
+        last = min(self.below + 1, self.public_rows + 1 - wide)
         gaps = padded[first + wide : last + wide + 1] - padded[first : last + 1]
         return int(gaps.max())
 
@@ -123,12 +123,12 @@ class TrimmedMean:
         """
         padded = bounded(values, span)
         best = least * self.kept
-        for changes in range(self.rows + 2 - self.kept):
+        for changes in range(self.public_rows + 2 - self.kept):
             weight = math.exp(-beta * changes)
             if span * weight <= best:
                 break
             low = padded[max(0, self.below - changes)]
-            high = padded[min(self.below + 1 + self.kept + changes, self.rows + 1)]
+            high = padded[min(self.below + 1 + self.kept + changes, self.public_rows + 1)]
             if int(high - low) * weight > best:
                 best = max(best, self.reach(padded, changes) * weight)
         return best / self.kept
@@ -136,7 +136,7 @@ class TrimmedMean:
     def distance(self, values: Ints, span: int, *, bound: Fraction) -> int:
         """How many values must change before the local sensitivity can pass ``bound``."""
         padded = bounded(values, span)
-        low, high = 0, self.rows + 2 - self.kept  # reach does not decrease in the changes
+        low, high = 0, self.public_rows + 2 - self.kept  # reach does not decrease in the changes
         while low < high:
             middle = (low + high) // 2
             passes = Fraction(self.reach(padded, middle), self.kept) > bound
@@ -148,22 +148,22 @@ class TrimmedMean:
 class SmoothVariance:
     """The sample variance, with divisor rows - 1."""
 
-    rows: int
+    public_rows: int
     power: int = 2
     whole: bool = False
 
     def __post_init__(self) -> None:
-        count("rows", self.rows, minimum=2)
+        count("public_rows", self.public_rows, minimum=2)
 
     def value(self, values: Ints) -> Fraction:
-        n, total = self.rows, int(values.sum())
+        n, total = self.public_rows, int(values.sum())
         return Fraction(n * _squares(values) - total * total, n * (n - 1))
 
     def largest(self, span: int) -> Fraction:
-        return Fraction(span * span, self.rows)
+        return Fraction(span * span, self.public_rows)
 
     def domain(self, span: int) -> tuple[int, int]:
-        return 0, math.ceil(Fraction(span * span * self.rows, 4 * (self.rows - 1)))
+        return 0, math.ceil(Fraction(span * span * self.public_rows, 4 * (self.public_rows - 1)))
 
     def smooth_bound(self, values: Ints, span: int, *, beta: float, least: float) -> float:
         """A beta-smooth bound between a quarter of the global sensitivity and all of it.
@@ -178,9 +178,9 @@ class SmoothVariance:
             values become the lower bound and the next one is left out; likewise upwards.
         Source: Nissim, Raskhodnikova, Smith 2007 (the construction). B34.
         """
-        others, total = self.rows - 1, int(values.sum())
+        others, total = self.public_rows - 1, int(values.sum())
         best, top, bottom = least, 0, 0
-        for changes in range(self.rows):
+        for changes in range(self.public_rows):
             weight = math.exp(-beta * changes)
             top += int(values[-1 - changes])
             bottom += int(values[changes])
@@ -189,7 +189,7 @@ class SmoothVariance:
             # Sums of the others: as small as possible, and as large as possible.
             smallest, largest = total - top, total - bottom + changes * span
             distance = Fraction(max(others * span - smallest, largest), others)
-            best = max(best, float(distance**2 / self.rows) * weight)
+            best = max(best, float(distance**2 / self.public_rows) * weight)
         return best
 
 

@@ -80,16 +80,16 @@ class ProposeTestRelease(Mechanism):
         """Standard deviation of the noise of what is released."""
         return math.sqrt(2) * float(self.bound / self.answer) * self.column.step
 
-    def interval(self, level: float) -> tuple[float, float]:
-        """Bounds that hold the noise of what is released with probability at least ``level``."""
-        inside = float(probability("level", level, zero=False, one=False))
+    def interval(self, confidence: float) -> tuple[float, float]:
+        """Bounds that hold the noise of what is released with probability at least ``confidence``."""
+        inside = float(probability("confidence", confidence, zero=False, one=False))
         high = -math.log1p(-inside) * float(self.bound / self.answer) * self.column.step
         return -high - self.column.step, high + self.column.step
 
-    def release(self, values: ArrayLike, *, bits: RandomSource | None = None) -> float | None:
+    def release(self, values: ArrayLike, *, rng: RandomSource | None = None) -> float | None:
         """The noisy statistic between the bounds, or None if the test failed."""
-        source = source_of(bits)
-        codes = self.column.sorted(values, rows=self.statistic.rows)
+        source = source_of(rng)
+        codes = self.column.sorted(values, rows=self.statistic.public_rows)
         # Rounding the statistic down takes up a step of the proposed bound.
         room = self.bound - (not self.statistic.whole)
         distance = self.statistic.distance(codes, self.column.span, bound=room)
@@ -139,13 +139,13 @@ def propose_test_release(  # noqa: PLR0913 - each has a default and a name
     bound: Number,
     lower: Number,
     upper: Number,
-    rows: int,
+    public_rows: int,
     epsilon: Number,
     delta: Number,
     test: Number = Fraction(1, 2),
     quantile: Number | None = None,
     trim: int | None = None,
-    grid: Number | None = None,
+    granularity: Number | None = None,
     relation: NeighboringRelation = NeighboringRelation.REPLACE_ONE,
 ) -> ProposeTestRelease:
     """A statistic with noise of a proposed sensitivity ``bound``, if the data allow it.
@@ -153,7 +153,7 @@ def propose_test_release(  # noqa: PLR0913 - each has a default and a name
     A share ``test`` of epsilon pays for the test. The guarantee holds whether or not the bound is a
     good one; a bad one gets None.
 
-    Theorem: (epsilon, delta)-DP if one of ``rows`` rows is replaced.
+    Theorem: (epsilon, delta)-DP if one of ``public_rows`` rows is replaced.
     Proof: the distance to data whose local sensitivity passes the bound changes by at most 1
         between neighbours, so the test is (test * epsilon)-DP. If the statistic of two neighbours
         differs by at most the bound, the answer is ((1 - test) epsilon)-DP, and the two compose. If
@@ -164,8 +164,8 @@ def propose_test_release(  # noqa: PLR0913 - each has a default and a name
     """
     if relation is not NeighboringRelation.REPLACE_ONE:
         raise InvalidArgument("propose_test_release is for a public number of rows: REPLACE_ONE.")
-    chosen, name = trimmed(statistic, count("rows", rows), quantile, trim)
-    column = SortedColumn.of(lower, upper, grid)
+    chosen, name = trimmed(statistic, count("public_rows", public_rows), quantile, trim)
+    column = SortedColumn.of(lower, upper, granularity)
     eps = positive("epsilon", epsilon)
     dlt = probability("delta", delta, zero=False, one=False)
     if dlt < _SMALLEST_DELTA:

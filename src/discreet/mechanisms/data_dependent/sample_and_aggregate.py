@@ -63,12 +63,12 @@ class SampleAndAggregate(Mechanism):
     def _unit(self) -> float:
         return self.column.step / self.groups if isinstance(self.inner, AdditiveMechanism) else 1.0
 
-    def interval(self, level: float) -> tuple[float, float]:
+    def interval(self, confidence: float) -> tuple[float, float]:
         """Bounds on the noise around the mean of the estimates; around their median, in ranks."""
-        low, high = self.inner.interval(level)
+        low, high = self.inner.interval(confidence)
         return low * self._unit, high * self._unit
 
-    def assign(self, units: int, bits: RandomSource) -> Ints:
+    def assign(self, units: int, rng: RandomSource) -> Ints:
         """A group for each unit, without a look at the data.
 
         Where a unit is replaced their number is public and groups are as equal as can be; where
@@ -76,9 +76,9 @@ class SampleAndAggregate(Mechanism):
         """
         if self.relation is NeighboringRelation.REPLACE_ONE:
             groups = np.empty(units, dtype=np.int64)
-            groups[np.argsort(bits.words(units), kind="stable")] = np.arange(units) % self.groups
+            groups[np.argsort(rng.words(units), kind="stable")] = np.arange(units) % self.groups
             return groups
-        return below(self.groups, units, bits)
+        return below(self.groups, units, rng)
 
     def estimates(self, rows: ArrayLike, groups: Ints) -> Ints:
         """The estimate of every group, in steps from the lower bound: private."""
@@ -102,13 +102,13 @@ class SampleAndAggregate(Mechanism):
         return int(self.column.sorted([min(max(value, low), high)])[0])
 
     def release(
-        self, rows: ArrayLike, *, owners: ArrayLike | None = None, bits: RandomSource | None = None
+        self, rows: ArrayLike, *, owners: ArrayLike | None = None, rng: RandomSource | None = None
     ) -> float:
         """The noisy mean or the private median of the estimates.
 
         ``owners`` says whose a row is, where a person may have several.
         """
-        source = source_of(bits)
+        source = source_of(rng)
         data = np.asarray(rows)
         if data.ndim == 0:
             raise OutOfDomain("rows must be an array with one entry, or one line, for each row.")
@@ -122,8 +122,8 @@ class SampleAndAggregate(Mechanism):
         found = self.estimates(data, groups)
         if isinstance(self.inner, PrivateQuantile):
             numbers = (self.column.first + found) * self.column.step
-            return self.inner.release(numbers, bits=source)
-        noisy = self.inner.release(int(found.sum()), bits=source)
+            return self.inner.release(numbers, rng=source)
+        noisy = self.inner.release(int(found.sum()), rng=source)
         inside = min(max(int(noisy), 0), self.groups * self.column.span)
         return self.column.first * self.column.step + inside * self._unit
 
@@ -179,11 +179,15 @@ def sample_and_aggregate(
     inner: AdditiveMechanism | PrivateQuantile
     one_of("summary", summary, get_args(Summary))
     if summary == "mean":
-        inner = laplace(sensitivity=column.span, epsilon=eps, on="integers", relation=relation)
+        inner = laplace(sensitivity=column.span, epsilon=eps, domain="integers", relation=relation)
     else:
         # Whatever the relation of the rows: of the estimates, one is replaced.
         inner = private_quantile(
-            lower=low, upper=high, epsilon=eps, grid=grid, relation=NeighboringRelation.REPLACE_ONE
+            lower=low,
+            upper=high,
+            epsilon=eps,
+            granularity=grid,
+            relation=NeighboringRelation.REPLACE_ONE,
         )
     return SampleAndAggregate(
         estimator=estimator,

@@ -183,15 +183,15 @@ class SmoothSensitivity(Mechanism):
         """The largest standard deviation of the noise over all data; that at hand is private."""
         return self.family.std * self._largest
 
-    def interval(self, level: float) -> tuple[float, float]:
-        """Bounds that hold the noise with probability at least ``level``, whatever the data."""
-        inside = float(probability("level", level, zero=False, one=False))
+    def interval(self, confidence: float) -> tuple[float, float]:
+        """Bounds that hold the noise with probability at least ``confidence``, whatever the data."""
+        inside = float(probability("confidence", confidence, zero=False, one=False))
         high = self.family.tail(inside) * self._largest + self._unit
         return -high, high
 
     def forecast(self, values: ArrayLike) -> float:
         """The standard deviation on public or made-up data; on private data it is private."""
-        codes = self.column.sorted(values, rows=self.statistic.rows)
+        codes = self.column.sorted(values, rows=self.statistic.public_rows)
         return self.family.std * float(self.bound(codes) * self.family.multiplier) * self._unit
 
     def bound(self, codes: Ints) -> Fraction:
@@ -211,12 +211,12 @@ class SmoothSensitivity(Mechanism):
         raw = self.statistic.smooth_bound(codes, self.column.span, beta=lowered, least=least)
         return Fraction(raw) * _RAISED + (not self.statistic.whole)
 
-    def release(self, values: ArrayLike, *, bits: RandomSource | None = None) -> float:
+    def release(self, values: ArrayLike, *, rng: RandomSource | None = None) -> float:
         """The noisy statistic, within what it can be at all."""
-        codes = self.column.sorted(values, rows=self.statistic.rows)
+        codes = self.column.sorted(values, rows=self.statistic.public_rows)
         scale = self.bound(codes) * self.family.multiplier
         exact = math.floor(self.statistic.value(codes))
-        noisy = exact + self.family.draw(scale, source_of(bits))
+        noisy = exact + self.family.draw(scale, source_of(rng))
         low, high = self.statistic.domain(self.column.span)
         steps = min(max(noisy, low), high)
         return self.column.number(steps) if self.statistic.power == 1 else steps * self._unit
@@ -243,7 +243,7 @@ def smooth_sensitivity(  # noqa: PLR0913 - each has a default and a name
     *,
     lower: Number,
     upper: Number,
-    rows: int,
+    public_rows: int,
     epsilon: Number,
     delta: Number = 0,
     noise: Noise | None = None,
@@ -251,7 +251,7 @@ def smooth_sensitivity(  # noqa: PLR0913 - each has a default and a name
     trim: int | None = None,
     smoothness: float | None = None,
     order: int = _ORDER,
-    grid: Number | None = None,
+    granularity: Number | None = None,
     relation: NeighboringRelation = NeighboringRelation.REPLACE_ONE,
 ) -> SmoothSensitivity:
     """A statistic of one column with noise as small as the data allow.
@@ -261,7 +261,7 @@ def smooth_sensitivity(  # noqa: PLR0913 - each has a default and a name
     or an object with a smooth bound of its own (`Statistic`). Without a ``delta`` the noise is
     two-sided Lomax noise of an ``order`` (or "cauchy"), with one it is "laplace" or "gaussian".
 
-    Theorem: (epsilon, delta)-DP if one of ``rows`` rows is replaced; epsilon-DP without delta.
+    Theorem: (epsilon, delta)-DP if one of ``public_rows`` rows is replaced; epsilon-DP without delta.
     Proof: neighbours' centres differ by at most the smaller of the two smooth bounds and their
         scales by a factor of at most e^smoothness (`Smooth.bound`); the family's multiplier keeps
         (epsilon, delta) for any such pair. Rounding to the grid and clipping is post-processing.
@@ -278,7 +278,7 @@ def smooth_sensitivity(  # noqa: PLR0913 - each has a default and a name
         )
     if positive("epsilon", epsilon) > _LARGEST_EPSILON:
         raise InvalidArgument(f"epsilon must be at most 100, got {epsilon}: more is no privacy.")
-    public = count("rows", rows)
+    public = count("public_rows", public_rows)
     chosen, name = _statistic(statistic, public, quantile, trim)
     family = _family(
         noise,
@@ -290,7 +290,10 @@ def smooth_sensitivity(  # noqa: PLR0913 - each has a default and a name
     if family.beta < SMALLEST_BETA:
         raise InvalidArgument("epsilon is too small: the smoothness must be at least 2**-20.")
     made = SmoothSensitivity(
-        statistic=chosen, column=SortedColumn.of(lower, upper, grid), family=family, name=name
+        statistic=chosen,
+        column=SortedColumn.of(lower, upper, granularity),
+        family=family,
+        name=name,
     )
     if made.largest_steps > LARGEST_STEPS[type(family)]:
         raise InvalidArgument("The noise may have too many steps of the grid: use a coarser grid.")
@@ -298,7 +301,7 @@ def smooth_sensitivity(  # noqa: PLR0913 - each has a default and a name
 
 
 def trimmed(
-    statistic: Name, rows: int, quantile: Number | None, trim: int | None
+    statistic: Name, public_rows: int, quantile: Number | None, trim: int | None
 ) -> tuple[TrimmedMean, str]:
     """The trimmed mean that a median, a quantile or a mean is, and what to call it."""
     if not isinstance(statistic, str):
@@ -308,14 +311,16 @@ def trimmed(
     if (trim is not None) != (statistic == "trimmed_mean"):
         raise InvalidArgument("trim is for, and needed by, the statistic 'trimmed_mean'.")
     if quantile is not None:
-        return TrimmedMean.quantile(rows, quantile), f"quantile {float(quantile):g}"
+        return TrimmedMean.quantile(public_rows, quantile), f"quantile {float(quantile):g}"
     if trim is not None:
         cut = count("trim", trim, minimum=0)
-        return TrimmedMean(rows=rows, below=cut, above=cut), f"trimmed mean without 2 x {cut}"
+        return TrimmedMean(
+            public_rows=public_rows, below=cut, above=cut
+        ), f"trimmed mean without 2 x {cut}"
     if statistic == "median":
-        return TrimmedMean.quantile(rows, Fraction(1, 2)), "median"
+        return TrimmedMean.quantile(public_rows, Fraction(1, 2)), "median"
     if statistic == "mean":
-        return TrimmedMean(rows=rows, below=0, above=0), "mean"
+        return TrimmedMean(public_rows=public_rows, below=0, above=0), "mean"
     raise _unknown(statistic)
 
 
@@ -327,18 +332,20 @@ def _unknown(statistic: object) -> InvalidArgument:
 
 
 def _statistic(
-    statistic: Name | SmoothStatistic, rows: int, quantile: Number | None, trim: int | None
+    statistic: Name | SmoothStatistic, public_rows: int, quantile: Number | None, trim: int | None
 ) -> tuple[SmoothStatistic, str]:
     if isinstance(statistic, str) and statistic != "variance":
-        return trimmed(statistic, rows, quantile, trim)
+        return trimmed(statistic, public_rows, quantile, trim)
     if quantile is not None or trim is not None:
         raise InvalidArgument("quantile is for 'quantile', trim for 'trimmed_mean'.")
     if isinstance(statistic, str):
-        return SmoothVariance(rows=rows), "variance"
-    if not isinstance(getattr(statistic, "rows", None), int):
+        return SmoothVariance(public_rows=public_rows), "variance"
+    if not isinstance(getattr(statistic, "public_rows", None), int):
         raise _unknown(statistic)
-    if statistic.rows != rows:
-        raise InvalidArgument(f"rows={rows} must be those of the statistic, {statistic.rows}.")
+    if statistic.public_rows != public_rows:
+        raise InvalidArgument(
+            f"public_rows={public_rows} must be those of the statistic, {statistic.public_rows}."
+        )
     return statistic, type(statistic).__name__.removeprefix("Smooth").lower()
 
 

@@ -93,15 +93,15 @@ class WeightedSensitivity(Mechanism):
         """The largest standard deviation of the noise over all data; that at hand is private."""
         return math.sqrt(2) * self._largest
 
-    def interval(self, level: float) -> tuple[float, float]:
-        """Bounds that hold the noise with probability at least ``level``, whatever the data."""
-        inside = float(probability("level", level, zero=False, one=False))
+    def interval(self, confidence: float) -> tuple[float, float]:
+        """Bounds that hold the noise with probability at least ``confidence``, whatever the data."""
+        inside = float(probability("confidence", confidence, zero=False, one=False))
         high = -math.log1p(-inside) * self._largest + self.column.step
         return -high, high
 
     def forecast(self, values: ArrayLike) -> float:
         """The standard deviation on public or made-up data; on private data it is private."""
-        codes = self.column.sorted(values, rows=self.statistic.rows)
+        codes = self.column.sorted(values, rows=self.statistic.public_rows)
         local = self._local(codes)
         squares = [self._scale(local, ceiling) ** 2 for ceiling in self.ceilings]
         return math.sqrt(2 * float(sum(squares)) / len(squares)) * self.column.step
@@ -114,10 +114,10 @@ class WeightedSensitivity(Mechanism):
     def _scale(self, local: Fraction, ceiling: Fraction) -> Fraction:
         return ((1 - self.share) * local + self.share * ceiling * self._global) / self.epsilon
 
-    def release(self, values: ArrayLike, *, bits: RandomSource | None = None) -> float:
+    def release(self, values: ArrayLike, *, rng: RandomSource | None = None) -> float:
         """The noisy statistic, between the bounds."""
-        source = source_of(bits)
-        codes = self.column.sorted(values, rows=self.statistic.rows)
+        source = source_of(rng)
+        codes = self.column.sorted(values, rows=self.statistic.public_rows)
         which = int(below(len(self.ceilings), 1, source)[0]) if len(self.ceilings) > 1 else 0
         scale = self._scale(self._local(codes), self.ceilings[which])
         noisy = math.floor(self.statistic.value(codes)) + laplace_draw(scale, source)
@@ -155,13 +155,13 @@ def weighted_sensitivity(  # noqa: PLR0913 - each has a default and a name
     *,
     lower: Number,
     upper: Number,
-    rows: int,
+    public_rows: int,
     epsilon: Number,
     delta: Number,
     quantile: Number | None = None,
     trim: int | None = None,
     blur: tuple[Number, ...] | None = None,
-    grid: Number | None = None,
+    granularity: Number | None = None,
     relation: NeighboringRelation = NeighboringRelation.REPLACE_ONE,
 ) -> WeightedSensitivity:
     """A median, quantile, trimmed mean or mean with noise between local and global sensitivity.
@@ -170,7 +170,7 @@ def weighted_sensitivity(  # noqa: PLR0913 - each has a default and a name
     nothing private. ``blur`` replaces the global sensitivity by one of several multiples of it,
     drawn anew for each release (blurred sensitivity); each must be at least 1, so it never helps.
 
-    Theorem: (epsilon, delta)-DP if one of ``rows`` rows is replaced.
+    Theorem: (epsilon, delta)-DP if one of ``public_rows`` rows is replaced.
     Proof: `weighted_delta` holds for every ceiling that is at least the global sensitivity, and a
         mixture over ceilings that do not depend on the data is no worse (joint convexity). The
         noise is continuous, of a rational scale, and rounded to the grid: post-processing.
@@ -179,7 +179,7 @@ def weighted_sensitivity(  # noqa: PLR0913 - each has a default and a name
     """
     if relation is not NeighboringRelation.REPLACE_ONE:
         raise InvalidArgument("Weighted sensitivity is for a public number of rows: REPLACE_ONE.")
-    public = count("rows", rows)
+    public = count("public_rows", public_rows)
     chosen, name = trimmed(statistic, public, quantile, trim)
     eps = positive("epsilon", epsilon)
     dlt = probability("delta", delta, zero=False, one=False)
@@ -194,7 +194,7 @@ def weighted_sensitivity(  # noqa: PLR0913 - each has a default and a name
         )
     return WeightedSensitivity(
         statistic=chosen,
-        column=SortedColumn.of(lower, upper, grid),
+        column=SortedColumn.of(lower, upper, granularity),
         epsilon=eps,
         delta=dlt,
         share=smallest_share(float(eps), float(dlt)),

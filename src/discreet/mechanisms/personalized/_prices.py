@@ -54,17 +54,19 @@ class PricedLevels:
             left -= taken
         return total
 
-    def codes(self, levels: ArrayLike, people: int) -> NDArray[np.intp]:
+    def codes(self, privacy_levels: ArrayLike, people: int) -> NDArray[np.intp]:
         """The place of each person's level in the order of prices."""
         if max(self.prices) * people >= 1 << 62:
             raise InvalidArgument("limits have too many digits for exact sums; round them down.")
-        chosen = np.asarray(levels).astype(str)
+        chosen = np.asarray(privacy_levels).astype(str)
         if chosen.shape != (people,):
-            raise InvalidArgument(f"levels must name one level for each of the {people} values.")
+            raise InvalidArgument(
+                f"privacy_levels must name one level for each of the {people} values."
+            )
         known = {name: code for code, name in enumerate(self.names)}
         kinds, places = np.unique(chosen, return_inverse=True)
         if not set(kinds.tolist()) <= set(known):
-            raise InvalidArgument(f"levels must be among {', '.join(sorted(known))}.")
+            raise InvalidArgument(f"privacy_levels must be among {', '.join(sorted(known))}.")
         order = np.array([known[kind] for kind in kinds.tolist()], dtype=np.intp)
         found: NDArray[np.intp] = order[places]
         return found

@@ -46,18 +46,18 @@ class PersonalizedCount:
         return self.menu.limits
 
     def release(
-        self, having: ArrayLike, levels: ArrayLike, *, bits: RandomSource | None = None
+        self, having: ArrayLike, privacy_levels: ArrayLike, *, rng: RandomSource | None = None
     ) -> int:
         """A private count of those who have the property."""
-        distances = self.distances(having, levels)
-        return _choose(distances, self.menu, source_of(bits))
+        distances = self.distances(having, privacy_levels)
+        return _choose(distances, self.menu, source_of(rng))
 
-    def distances(self, having: ArrayLike, levels: ArrayLike) -> Ints:
+    def distances(self, having: ArrayLike, privacy_levels: ArrayLike) -> Ints:
         """The price of each answer 0 .. n in units; private."""
         held = np.asarray(having)
         if held.ndim != 1 or not np.isin(held, (0, 1)).all():
             raise OutOfDomain("having must be one 0 or 1 for each person.")
-        codes = self.menu.codes(levels, len(held))
+        codes = self.menu.codes(privacy_levels, len(held))
         size = len(self.menu.names)
         ones = np.bincount(codes[held.astype(np.bool_)], minlength=size)
         zeros = np.bincount(codes, minlength=size) - ones
@@ -66,9 +66,9 @@ class PersonalizedCount:
         down = self.menu.costs(np.maximum(-steps, 0), list(ones))
         return up + down
 
-    def probabilities(self, having: ArrayLike, levels: ArrayLike) -> Floats:
+    def probabilities(self, having: ArrayLike, privacy_levels: ArrayLike) -> Floats:
         """The exact law, in double precision: private, for audits and planning."""
-        return _law(self.distances(having, levels), self.menu)
+        return _law(self.distances(having, privacy_levels), self.menu)
 
 
 def personal_count(limits: Mapping[str, Guarantee]) -> PersonalizedCount:
@@ -103,17 +103,17 @@ class PersonalizedQuantile:
         return self.menu.limits
 
     def release(
-        self, values: ArrayLike, levels: ArrayLike, *, bits: RandomSource | None = None
+        self, values: ArrayLike, privacy_levels: ArrayLike, *, rng: RandomSource | None = None
     ) -> int:
         """A private quantile. Values beyond the bounds are clipped to them."""
-        distances = self.distances(values, levels)
-        return self.lower + _choose(distances, self.menu, source_of(bits))
+        distances = self.distances(values, privacy_levels)
+        return self.lower + _choose(distances, self.menu, source_of(rng))
 
-    def distances(self, values: ArrayLike, levels: ArrayLike) -> Ints:
+    def distances(self, values: ArrayLike, privacy_levels: ArrayLike) -> Ints:
         """The price of each answer lower .. upper in units; private."""
         held = clipped(values, lower=self.lower, upper=self.upper)
         rank = ranked(held, self.quantile)
-        codes = self.menu.codes(levels, len(held))
+        codes = self.menu.codes(privacy_levels, len(held))
         below, above = [], []
         for code in range(len(self.menu.names)):
             here = held[codes == code] - self.lower
@@ -126,9 +126,9 @@ class PersonalizedQuantile:
         high = np.maximum(np.sum(above, axis=0) - (len(held) - rank), 0)
         return self.menu.costs(low, below) + self.menu.costs(high, above)
 
-    def probabilities(self, values: ArrayLike, levels: ArrayLike) -> Floats:
+    def probabilities(self, values: ArrayLike, privacy_levels: ArrayLike) -> Floats:
         """The exact law, in double precision: private, for audits and planning."""
-        return _law(self.distances(values, levels), self.menu)
+        return _law(self.distances(values, privacy_levels), self.menu)
 
 
 def personal_quantile(
@@ -154,8 +154,8 @@ def personal_quantile(
     )
 
 
-def _choose(distances: Ints, menu: PricedLevels, bits: RandomSource) -> int:
-    return exponential_choice(-distances, menu.unit / 2, bits)
+def _choose(distances: Ints, menu: PricedLevels, rng: RandomSource) -> int:
+    return exponential_choice(-distances, menu.unit / 2, rng)
 
 
 def _law(distances: Ints, menu: PricedLevels) -> Floats:

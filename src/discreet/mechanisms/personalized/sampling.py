@@ -44,10 +44,12 @@ class PersonalizedSampling:
         """What each level pays for one run."""
         return personalized({name: self._at(rate) for name, rate in self.rates})
 
-    def draw(self, levels: ArrayLike, *, bits: RandomSource | None = None) -> NDArray[np.bool_]:
+    def draw(
+        self, privacy_levels: ArrayLike, *, rng: RandomSource | None = None
+    ) -> NDArray[np.bool_]:
         """Who takes part, given everyone's level. Secret, and so is their number."""
-        source = source_of(bits)
-        chosen = np.asarray(levels).astype(str)
+        source = source_of(rng)
+        chosen = np.asarray(privacy_levels).astype(str)
         taking = np.zeros(chosen.shape, dtype=np.bool_)
         found = 0
         for name, rate in self.rates:
@@ -56,7 +58,7 @@ class PersonalizedSampling:
             taking[here] = bernoulli(rate, len(here), source)
         if found < chosen.size:
             names = ", ".join(name for name, _ in self.rates)
-            raise InvalidArgument(f"levels must be among {names}; others were given.")
+            raise InvalidArgument(f"privacy_levels must be among {names}; others were given.")
         return taking
 
     def _at(self, rate: Fraction) -> Guarantee:

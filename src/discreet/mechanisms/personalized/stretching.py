@@ -54,8 +54,8 @@ class _Stretched:
         """Of the noise, in units of the values."""
         return DiscreteLaplace(self._scale).std / max(self.menu.prices)
 
-    def _noisy(self, exact: int, bits: RandomSource | None) -> Fraction:
-        noise = DiscreteLaplace(self._scale).sample(1, source_of(bits))
+    def _noisy(self, exact: int, rng: RandomSource | None) -> Fraction:
+        noise = DiscreteLaplace(self._scale).sample(1, source_of(rng))
         return Fraction(exact + int(noise[0]), max(self.menu.prices))
 
     @property
@@ -88,16 +88,16 @@ class StretchedSum(_Stretched):
         }
 
     def release(
-        self, values: ArrayLike, levels: ArrayLike, *, bits: RandomSource | None = None
+        self, values: ArrayLike, privacy_levels: ArrayLike, *, rng: RandomSource | None = None
     ) -> float:
         """The noisy weighted sum. Values beyond the bounds are clipped to them."""
         held = clipped(values, lower=self.lower, upper=self.upper)
-        codes = self.menu.codes(levels, len(held))
+        codes = self.menu.codes(privacy_levels, len(held))
         most = max(abs(self.lower), abs(self.upper)) * max(self.menu.prices)
         if len(held) * most >= 1 << 61:
             raise InvalidArgument("limits have too many digits for exact sums; round them down.")
         total = int((np.array(self.menu.prices)[codes] * held).sum())
-        return float(self._noisy(total, bits))
+        return float(self._noisy(total, rng))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,17 +121,17 @@ class StretchedQuantile(_Stretched):
     anchor: int
 
     def release(
-        self, values: ArrayLike, levels: ArrayLike, *, bits: RandomSource | None = None
+        self, values: ArrayLike, privacy_levels: ArrayLike, *, rng: RandomSource | None = None
     ) -> float:
         """The noisy quantile of pulled values. Values beyond the bounds are clipped to them."""
-        found = self.anchor + self._noisy(self.exact(values, levels), bits)
+        found = self.anchor + self._noisy(self.exact(values, privacy_levels), rng)
         return float(min(max(found, Fraction(self.lower)), Fraction(self.upper)))
 
-    def exact(self, values: ArrayLike, levels: ArrayLike) -> int:
+    def exact(self, values: ArrayLike, privacy_levels: ArrayLike) -> int:
         """Without noise, from the anchor, in units of 1/P: private."""
         held = clipped(values, lower=self.lower, upper=self.upper)
         rank = ranked(held, self.quantile)
-        codes = self.menu.codes(levels, len(held))
+        codes = self.menu.codes(privacy_levels, len(held))
         pulled = np.array(self.menu.prices)[codes] * (held - self.anchor)
         return int(np.partition(pulled, rank - 1)[rank - 1])
 

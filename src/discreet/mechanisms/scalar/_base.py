@@ -103,17 +103,17 @@ class ScalarNoise(Mechanism):
         """Standard deviation of the noise."""
         return self.noise.std * self.scale.step
 
-    def interval(self, level: float) -> tuple[float, float]:
-        """Bounds that hold the noise with probability at least ``level``."""
-        high = divergence.half_width(self.noise, level) * self.scale.step
+    def interval(self, confidence: float) -> tuple[float, float]:
+        """Bounds that hold the noise with probability at least ``confidence``."""
+        high = divergence.half_width(self.noise, confidence) * self.scale.step
         return -high, high
 
-    def release(self, value: float, *, bits: RandomSource | None = None) -> Released:
+    def release(self, value: float, *, rng: RandomSource | None = None) -> Released:
         """Add noise to one number: a whole one stays whole if the sensitivity is whole."""
         if np.ndim(value) != 0:
             raise OutOfDomain("value must be one number: this noise is made for a scalar.")
         steps = self.scale.read(np.reshape(np.asarray(value), 1), name="value")
-        noisy = clamped_sum(steps, self.noise.sample(1, source_of(bits)))
+        noisy = clamped_sum(steps, self.noise.sample(1, source_of(rng)))
         return noisy.item() if self.scale.exponent == 0 else noisy.item() * self.scale.step
 
     @abstractmethod

@@ -63,13 +63,13 @@ class BestAdditiveNoise(Mechanism):
         """Standard deviation of the noise."""
         return self.chosen.std
 
-    def interval(self, level: float) -> tuple[float, float]:
-        """Bounds that hold the noise with probability at least ``level``."""
-        return self.chosen.interval(level)
+    def interval(self, confidence: float) -> tuple[float, float]:
+        """Bounds that hold the noise with probability at least ``confidence``."""
+        return self.chosen.interval(confidence)
 
-    def release(self, value: float, *, bits: RandomSource | None = None) -> Released:
+    def release(self, value: float, *, rng: RandomSource | None = None) -> Released:
         """Add noise to one number."""
-        return self.chosen.release(value, bits=bits)
+        return self.chosen.release(value, rng=rng)
 
     def certify(self) -> Certificate:
         """Recompute the guarantee from the exact law."""
@@ -95,7 +95,7 @@ def best_additive_noise(
     epsilon: Number,
     delta: Number = 0,
     loss: Loss = "mse",
-    on: Lattice | None = None,
+    domain: Lattice | None = None,
     relation: NeighboringRelation = NeighboringRelation.ADD_REMOVE,
 ) -> BestAdditiveNoise:
     """The certified noise of least expected loss for one number.
@@ -111,11 +111,11 @@ def best_additive_noise(
         is in part an event that tells neighbours apart: keep it far below one over the people.
     """
     one_of("loss", loss, LOSSES)
-    lattice(on)
+    lattice(domain)
     eps, dlt = positive("epsilon", epsilon), probability("delta", delta, one=False)
-    where: Lattice = "reals" if whole(declared(sensitivity)) is None else (on or "integers")
+    where: Lattice = "reals" if whole(declared(sensitivity)) is None else (domain or "integers")
     task = _Task(
-        sensitivity=sensitivity, epsilon=eps, delta=dlt, loss=loss, on=where, relation=relation
+        sensitivity=sensitivity, epsilon=eps, delta=dlt, loss=loss, domain=where, relation=relation
     )
     made, refused = [], []
     for name, make in task.catalogue.items():
@@ -142,7 +142,7 @@ class _Task:
     epsilon: Fraction
     delta: Fraction
     loss: Loss
-    on: Lattice
+    domain: Lattice
     relation: NeighboringRelation
 
     def laplace(self) -> AdditiveMechanism:
@@ -150,7 +150,7 @@ class _Task:
             sensitivity=self.sensitivity,
             epsilon=self.epsilon,
             delta=self.delta,
-            on=self.on,
+            domain=self.domain,
             relation=self.relation,
         )
 
@@ -160,7 +160,7 @@ class _Task:
             sensitivity=self.sensitivity,
             epsilon=self.epsilon,
             delta=self.delta,
-            on=self.on,
+            domain=self.domain,
             relation=self.relation,
         )
 
@@ -169,7 +169,7 @@ class _Task:
             sensitivity=self.sensitivity,
             epsilon=self.epsilon,
             loss=self.loss,
-            on=self.on,
+            domain=self.domain,
             relation=self.relation,
         )
 
@@ -179,7 +179,7 @@ class _Task:
             sensitivity=self.sensitivity,
             epsilon=self.epsilon,
             delta=self.delta,
-            on=self.on,
+            domain=self.domain,
             relation=self.relation,
         )
 
@@ -190,7 +190,7 @@ class _Task:
             epsilon=self.epsilon,
             delta=self.delta,
             loss=self.loss,
-            on=self.on,
+            domain=self.domain,
             relation=self.relation,
         )
 
@@ -216,7 +216,7 @@ def _loss(mechanism: AdditiveMechanism | ScalarNoise, loss: Loss) -> float:
     if isinstance(mechanism, ScalarNoise):
         value, step = measure(mechanism.noise), mechanism.scale.step
     else:
-        part = mechanism.integers or mechanism.grid
+        part = mechanism.integers or mechanism.granularity
         assert part is not None  # noqa: S101 - `on` leaves one of them
         value, step = measure(part.noise), part.step
     return step * (math.sqrt(value) if loss == "mse" else value)

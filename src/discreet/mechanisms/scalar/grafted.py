@@ -74,7 +74,7 @@ def grafted(
     epsilon: Number,
     delta: Number,
     loss: Loss = "mse",
-    on: Lattice | None = None,
+    domain: Lattice | None = None,
     relation: NeighboringRelation = NeighboringRelation.ADD_REMOVE,
 ) -> GraftedNoise:
     """Noise whose density is Laplace near zero and Gaussian beyond: between the two, and better.
@@ -87,7 +87,7 @@ def grafted(
     Needs: a scalar, 0 < delta < 1; epsilon not so small that the table would be too long.
     """
     eps, dlt = positive("epsilon", epsilon), probability("delta", delta, zero=False, one=False)
-    scale = ScoreScale.of(sensitivity, on=on)
+    scale = ScoreScale.of(sensitivity, domain=domain)
     cells, width = _cells(scale.shift, float(eps))
     measure = LOSSES[loss]
 

@@ -44,7 +44,7 @@ def staircase(
     sensitivity: Number,
     epsilon: Number,
     loss: Loss = "mse",
-    on: Lattice | None = None,
+    domain: Lattice | None = None,
     relation: NeighboringRelation = NeighboringRelation.ADD_REMOVE,
 ) -> StaircaseMechanism:
     """Staircase noise on one number: a constant near zero, then flights that fall by e^epsilon.
@@ -57,7 +57,7 @@ def staircase(
     Needs: a scalar. For a sensitivity of one step this is discrete Laplace noise.
     """
     eps = positive("epsilon", epsilon)
-    scale = ScoreScale.of(sensitivity, on=on)
+    scale = ScoreScale.of(sensitivity, domain=domain)
     measure = LOSSES[loss]
 
     def cost(tread: int) -> float:

@@ -55,7 +55,7 @@ def truncated_laplace(
     sensitivity: Number,
     epsilon: Number,
     delta: Number,
-    on: Lattice | None = None,
+    domain: Lattice | None = None,
     relation: NeighboringRelation = NeighboringRelation.ADD_REMOVE,
 ) -> TruncatedLaplaceMechanism:
     """Laplace noise that never exceeds a bound: for counts that must not be off by much.
@@ -73,7 +73,7 @@ def truncated_laplace(
     dlt = probability("delta", delta, zero=False)
     if not _SMALLEST_DELTA <= dlt <= Fraction(1, 2):
         raise InvalidArgument(f"delta must lie between 2**-100 and 1/2, got {delta}.")
-    scale = ScoreScale.of(sensitivity, on=on)
+    scale = ScoreScale.of(sensitivity, domain=domain)
     width = scale.shift / eps
     # From the optimum on the line to the smallest bound that keeps delta exactly.
     low = scale.shift - 1

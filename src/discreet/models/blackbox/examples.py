@@ -58,7 +58,7 @@ def release_examples(  # noqa: PLR0913 - as `wrap`
     epsilon: Number,
     account: Account | None = None,
     label: str = "examples for a learned mechanism",
-    bits: RandomSource | None = None,
+    rng: RandomSource | None = None,
 ) -> PrivateExamples:
     """Mean outputs of private examples around public anchors, with noise (A50.7).
 
@@ -92,9 +92,9 @@ def release_examples(  # noqa: PLR0913 - as `wrap`
     counting = laplace(sensitivity=1, epsilon=half, relation=NeighboringRelation.ADD_REMOVE)
     adding = laplace(sensitivity=reach, epsilon=half, relation=NeighboringRelation.ADD_REMOVE)
     guarantee = counting.guarantee + adding.guarantee
-    source = source_of(bits)
+    source = source_of(rng)
     # What a process has set for numbers too small or too large would tell of them.
-    with charged(account, guarantee, label=label, bits=source) as held, np.errstate(all="ignore"):
+    with charged(account, guarantee, label=label, rng=source) as held, np.errstate(all="ignore"):
         given = tuples("inputs", inputs)
         said = _steps(outputs, low=low, high=high)
         fits = given.shape[1:] == places.shape[1:] or len(given) == 0
@@ -104,8 +104,8 @@ def release_examples(  # noqa: PLR0913 - as `wrap`
         counts = np.bincount(nearest, minlength=len(places)).astype(np.int64)
         sums = np.zeros(len(places), dtype=np.int64)
         np.add.at(sums, nearest, said)
-        noisy_counts = np.asarray(counting.release(counts, bits=source), dtype=np.float64)
-        noisy_sums = np.asarray(adding.release(sums, bits=source), dtype=np.float64)
+        noisy_counts = np.asarray(counting.release(counts, rng=source), dtype=np.float64)
+        noisy_sums = np.asarray(adding.release(sums, rng=source), dtype=np.float64)
     means = _means(noisy_counts, noisy_sums, half=half)
     step = (high - low) / _FINE
     return PrivateExamples(

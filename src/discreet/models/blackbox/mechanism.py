@@ -226,7 +226,7 @@ def _made(width: int, epsilon: Fraction, delta: Fraction) -> Noise:
         epsilon=epsilon,
         delta=delta,
         loss="mae",
-        on="integers",
+        domain="integers",
         relation=NeighboringRelation.REPLACE_ONE,
     )
     return found.chosen
@@ -235,16 +235,16 @@ def _made(width: int, epsilon: Fraction, delta: Fraction) -> Noise:
 class ScalarMechanism(Protocol):
     """Anything that releases one number about one input."""
 
-    def release(self, value: Any, *, bits: RandomSource | None = None) -> Any:
+    def release(self, value: Any, *, rng: RandomSource | None = None) -> Any:
         """The number."""
 
 
-def ask_alternative(mechanism: Mechanism, given: Floats, bits: RandomSource) -> float:
+def ask_alternative(mechanism: Mechanism, given: Floats, rng: RandomSource) -> float:
     """What another mechanism releases about an input: one number about the whole of it.
 
     Noise for each entry, of a sensitivity that is not that of a record, does not pass as one.
     """
-    said = np.asarray(cast("ScalarMechanism", mechanism).release(given, bits=bits))
+    said = np.asarray(cast("ScalarMechanism", mechanism).release(given, rng=rng))
     if said.ndim or said.dtype.kind not in "biuf":
         raise InvalidArgument("alternatives must release one number about a whole input.")
     return float(said)
@@ -299,9 +299,9 @@ class BlackBoxRelease:
     receipt: Receipt | None
     mechanism: BlackBoxMechanism = field(repr=False)
 
-    def interval(self, level: float) -> tuple[float, float]:
-        """Bounds that hold the clipped answer with probability at least ``level``."""
-        low, high = self.mechanism.interval(level)
+    def interval(self, confidence: float) -> tuple[float, float]:
+        """Bounds that hold the clipped answer with probability at least ``confidence``."""
+        low, high = self.mechanism.interval(confidence)
         return self.noisy - high, self.noisy - low
 
     def __float__(self) -> float:
@@ -365,21 +365,21 @@ class BlackBoxMechanism(Mechanism):
             return self.alternative.std
         return 0.0 if self.noise is None else self.noise.std * float(self.step)
 
-    def interval(self, level: float) -> tuple[float, float]:
-        """Bounds that hold the noise with probability at least ``level``."""
-        probability("level", level, zero=False, one=False)
+    def interval(self, confidence: float) -> tuple[float, float]:
+        """Bounds that hold the noise with probability at least ``confidence``."""
+        probability("confidence", confidence, zero=False, one=False)
         if self.alternative is not None:
             raise Unsupported(f"{self.chosen} answers: see its own interval().")
         if self.noise is None:
             return 0.0, 0.0
-        low, high = self.noise.interval(level)
+        low, high = self.noise.interval(confidence)
         return low * float(self.step), high * float(self.step)
 
-    def release(self, private: object, *, bits: RandomSource | None = None) -> float:
+    def release(self, private: object, *, rng: RandomSource | None = None) -> float:
         """The estimate for one private input; see `answer`."""
-        return self.answer(private, bits=bits).value
+        return self.answer(private, rng=rng).value
 
-    def answer(self, private: object, *, bits: RandomSource | None = None) -> BlackBoxRelease:
+    def answer(self, private: object, *, rng: RandomSource | None = None) -> BlackBoxRelease:
         """Ask the function about one private input, once, and release what it says.
 
         The budget is spent before the input is looked at. Entries that are no finite numbers
@@ -387,8 +387,8 @@ class BlackBoxMechanism(Mechanism):
         the middle of its range.
         """
         entries = self.box.shape.read(private)
-        source = source_of(bits)
-        with charged(self.account, self.guarantee, label=self.label, bits=source) as held:
+        source = source_of(rng)
+        with charged(self.account, self.guarantee, label=self.label, rng=source) as held:
             rows = self.box.shape.clean(entries)
             # What a process has set for numbers too small or too large would tell of them.
             with np.errstate(all="ignore"):
@@ -401,23 +401,23 @@ class BlackBoxMechanism(Mechanism):
             mechanism=self,
         )
 
-    def _noisy(self, rows: Floats, bits: RandomSource) -> tuple[float, float]:
+    def _noisy(self, rows: Floats, rng: RandomSource) -> tuple[float, float]:
         """The noisy number, and the estimate from it."""
         low, high = self.model.ranges(rows[None])
         steps = int(low[0])
         if self.noise is not None:
             said = self.box.ask(rows) - self.origin  # about a copy: the ranges are made
             steps = int(clipped([said], low, high, step=self.step)[0])
-            steps = int(np.asarray(self.noise.release(steps, bits=bits)).item())
+            steps = int(np.asarray(self.noise.release(steps, rng=rng)).item())
         noisy = float(steps * self.step) + self.origin
         if self.posterior is None:
             return noisy, noisy
         return noisy, float(self.posterior.estimate(np.array([steps]))[0]) + self.origin
 
-    def _replaced(self, rows: Floats, bits: RandomSource) -> tuple[float, float] | None:
+    def _replaced(self, rows: Floats, rng: RandomSource) -> tuple[float, float] | None:
         if self.alternative is None:
             return None
-        value = ask_alternative(self.alternative, self.box.shape.given(rows), bits)
+        value = ask_alternative(self.alternative, self.box.shape.given(rows), rng)
         return value, value
 
     def charged_to(self, account: Account | None, *, label: str | None = None) -> BlackBoxMechanism:

@@ -136,9 +136,9 @@ class Windows:
             "A stream cannot be copied: what was paid is for one answer to each window."
         )
 
-    def feed(self, reading: object, *, bits: RandomSource | None = None) -> BlackBoxRelease | None:
+    def feed(self, reading: object, *, rng: RandomSource | None = None) -> BlackBoxRelease | None:
         """Take one reading; answer if a window ends here. Every window is answered once."""
-        source = source_of(bits)
+        source = source_of(rng)
         if self._closed:
             raise InvalidArgument("This stream is closed.")
         if self.reservation is not None and not source.private:
@@ -151,7 +151,7 @@ class Windows:
             if self.fed < self.plan.length or (self.fed - self.plan.length) % self.plan.stride:
                 return None
             window = shape.given(np.stack(self._last))
-        return self.plan.mechanism.charged_to(None).answer(window, bits=source)
+        return self.plan.mechanism.charged_to(None).answer(window, rng=source)
 
     def close(self) -> None:
         """No more readings; what was paid stays spent."""

@@ -165,10 +165,10 @@ class GradientDescentEstimator(MappedEstimator):
     """Linear models by private gradient descent. Use one of the estimators made of it.
 
     ``epsilon`` with ``delta`` (or ``rho``, or ``mu``) is what a fit may cost. ``bounds`` are the
-    declared bounds of the features: one pair for all, one for each, or by column name. ``rows`` is
+    declared bounds of the features: one pair for all, one for each, or by column name. ``public_rows`` is
     the number of rows, roughly, if it is public knowledge; otherwise a fit under
     ``Relation.ADD_REMOVE`` counts them with noise, for one per cent of the budget. Nobody may have
-    more than ``rows_per_unit`` rows. ``bits`` is for tests and simulations.
+    more than ``max_rows_per_unit`` rows. ``rng`` is for tests and simulations.
     """
 
     epsilon: float | Fraction | None = None
@@ -177,8 +177,8 @@ class GradientDescentEstimator(MappedEstimator):
     mu: float | Fraction | None = None
     relation: NeighboringRelation = NeighboringRelation.ADD_REMOVE
     bounds: Bounds = None
-    rows: int | None = None
-    rows_per_unit: int = 1
+    public_rows: int | None = None
+    max_rows_per_unit: int = 1
     row_norm: float | None = None
     clip: float | None = None
     rate: float | Fraction | None = None
@@ -190,31 +190,31 @@ class GradientDescentEstimator(MappedEstimator):
     fit_intercept: bool = True
     account: Account | None = None
     label: str = "private gradient descent"
-    bits: RandomSource | None = None
+    rng: RandomSource | None = None
 
     def fit(self, X: object, y: object) -> Self:
         """Fit, privately. What can be refused without reading a value is refused before paying.
 
         Theorem: the fitted parameters cost ``guarantee_``; everything else that is set is public.
         Proof: `train.descend`, and the noisy count if ``rows`` is not known (composition).
-        Needs: at most ``rows_per_unit`` rows of each unit of privacy, which is not checked here;
+        Needs: at most ``max_rows_per_unit`` rows of each unit of privacy, which is not checked here;
             declared bounds; targets as declared.
         """
         table, targets, mapped = self._start(X, y)
-        plan = self.plan(features=table.shape[1], rows=self._public_rows(len(table)))
+        plan = self.plan(features=table.shape[1], public_rows=self._public_rows(len(table)))
         source = self._source
-        with charged(self.account, plan.guarantee, label=self.label, bits=source) as held:
+        with charged(self.account, plan.guarantee, label=self.label, rng=source) as held:
             rows = self._rows(plan, len(table), source)
             read = mapped.steps(doubles("X", table))
-            theta = descend(read, self._whole_targets(targets), run=plan.run(rows), bits=source)
+            theta = descend(read, self._whole_targets(targets), run=plan.run(rows), rng=source)
         self._keep(theta, mapped, plan, rows)
         self.receipt_ = None if held is None else held.receipt
         return self
 
-    def plan(self, *, features: int, rows: int | None = None) -> TrainingPlan:
+    def plan(self, *, features: int, public_rows: int | None = None) -> TrainingPlan:
         """Noise, guarantee and predicted excess of a fit, before a row is read.
 
-        ``rows``: their number if it is public knowledge.
+        ``public_rows``: their number if it is public knowledge.
         """
         columns = count("features", features)
         width = columns + bool(self.fit_intercept)
@@ -224,7 +224,7 @@ class GradientDescentEstimator(MappedEstimator):
             delta=self.delta,
             rho=self.rho,
             mu=self.mu,
-            rows_per_unit=self.rows_per_unit,
+            max_rows_per_unit=self.max_rows_per_unit,
         )
         objective = self._objective()
         wishes = TrainingOptions(
@@ -242,7 +242,7 @@ class GradientDescentEstimator(MappedEstimator):
             clip=self._clip(columns),
             smoothness=objective.smoothness(self._row_norm(columns)),
             radius=self._spread() * math.sqrt(objective.dimension(width)) / self._usual(columns),
-            rows=self.rows if rows is None else rows,
+            public_rows=self.public_rows if public_rows is None else public_rows,
         )
 
     def certify(self) -> Certificate:
@@ -292,18 +292,18 @@ class GradientDescentEstimator(MappedEstimator):
         return self._margins_of(self.plan_.objective, X)
 
     def _public_rows(self, present: int) -> int | None:
-        if self.rows is not None:
-            return count("rows", self.rows)
+        if self.public_rows is not None:
+            return count("public_rows", self.public_rows)
         # With several rows a unit, a replacement can change their number.
-        public = self.relation is NeighboringRelation.REPLACE_ONE and self.rows_per_unit == 1
+        public = self.relation is NeighboringRelation.REPLACE_ONE and self.max_rows_per_unit == 1
         return present if public else None
 
-    def _rows(self, plan: TrainingPlan, present: int, bits: RandomSource) -> float:
+    def _rows(self, plan: TrainingPlan, present: int, rng: RandomSource) -> float:
         """The number to divide by: public, or counted with noise and then at least one sigma."""
         if plan.counting is None:
             return float(max(self._public_rows(present) or 1, 1))
-        counter = gaussian(sensitivity=1, mu=1 / plan.counting, on="integers")
-        return max(float(counter.release(present, bits=bits)), float(plan.counting))
+        counter = gaussian(sensitivity=1, mu=1 / plan.counting, domain="integers")
+        return max(float(counter.release(present, rng=rng)), float(plan.counting))
 
     def _one_column(self, y: NDArray[Any]) -> NDArray[Any]:
         """Targets as a flat array; a table of one column is taken with a warning."""

@@ -200,9 +200,7 @@ class OutputPerturbation(Mechanism):
             mechanism="output perturbation", guarantee=self.guarantee, checks=found.checks
         )
 
-    def release(
-        self, x: object, y: object, *, bits: RandomSource | None = None
-    ) -> Floats_perturbed:
+    def release(self, x: object, y: object, *, rng: RandomSource | None = None) -> Floats_perturbed:
         """The noisy parameters, a multiple of a public grid each."""
         rows, targets = read_records(
             self.objective,
@@ -213,7 +211,7 @@ class OutputPerturbation(Mechanism):
             rows=self.rows if self.relation is NeighboringRelation.REPLACE_ONE else None,
         )
         theta = _solved(self, rows, targets)
-        released: Floats_perturbed = self.noise.release(theta, bits=source_of(bits))
+        released: Floats_perturbed = self.noise.release(theta, rng=source_of(rng))
         return released
 
     @property
@@ -231,7 +229,7 @@ def output_perturbation(  # noqa: PLR0913 - four ways to say how much, each name
     objective: Loss,
     *,
     features: int,
-    rows: int,
+    public_rows: int,
     row_norm: float,
     epsilon: Number | None = None,
     delta: Number = 0,
@@ -242,7 +240,7 @@ def output_perturbation(  # noqa: PLR0913 - four ways to say how much, each name
     """Noise on the minimiser of ``sum of losses / rows + l2/2 ||theta||^2``.
 
     Pure ``epsilon`` takes Laplace noise, ``epsilon`` with ``delta``, ``rho`` or ``mu`` Gaussian.
-    Rows longer than ``row_norm`` are shrunk to it. ``rows`` is a public number: under replace-one
+    Rows longer than ``row_norm`` are shrunk to it. ``public_rows`` is a public number: under replace-one
     the number of records, under add/remove roughly that.
 
     Theorem: as asked, under ``relation``, for all data.
@@ -253,7 +251,7 @@ def output_perturbation(  # noqa: PLR0913 - four ways to say how much, each name
     Needs: a loss with bounded gradient; l2 above zero, also on an intercept.
     """
     width = count("features", features)
-    divisor = count("rows", rows)
+    divisor = count("public_rows", public_rows)
     piece_error(width)  # refuses too many features before a row is read
     length = widened(float(positive("row_norm", row_norm)), width)
     g, m = bounded(objective, length)
@@ -321,7 +319,7 @@ def _noise(
             norm="l2",
             dimension=dimension,
             epsilon=epsilon,
-            on="reals",
+            domain="reals",
             relation=relation,
         )
     return gaussian(
@@ -330,7 +328,7 @@ def _noise(
         delta=delta or None,
         rho=rho,
         mu=mu,
-        on="reals",
+        domain="reals",
         relation=relation,
     )
 

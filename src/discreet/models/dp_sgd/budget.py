@@ -51,7 +51,7 @@ class TrainingBudget:
     """
 
     relation: NeighboringRelation
-    rows_per_unit: int = 1
+    max_rows_per_unit: int = 1
     epsilon: Fraction | None = None
     delta: Fraction | None = None
     rho: Fraction | None = None
@@ -66,7 +66,7 @@ class TrainingBudget:
         delta: Number | None,
         rho: Number | None,
         mu: Number | None,
-        rows_per_unit: int = 1,
+        max_rows_per_unit: int = 1,
     ) -> TrainingBudget:
         """Check the parameters of a person."""
         if relation not in (NeighboringRelation.ADD_REMOVE, NeighboringRelation.REPLACE_ONE):
@@ -81,7 +81,7 @@ class TrainingBudget:
             raise InvalidArgument("Give one of: epsilon together with delta, or rho, or mu.")
         return cls(
             relation=relation,
-            rows_per_unit=count("rows_per_unit", rows_per_unit),
+            max_rows_per_unit=count("max_rows_per_unit", max_rows_per_unit),
             epsilon=None if epsilon is None else positive("epsilon", epsilon),
             delta=None if delta is None else probability("delta", delta, zero=False, one=False),
             rho=None if rho is None else positive("rho", rho),
@@ -95,7 +95,7 @@ class TrainingBudget:
             mu = 1 / gaussian_sigma(float(self.epsilon), delta=float(self.delta))
         else:
             mu = float(self.mu) if self.mu is not None else math.sqrt(2 * float(self.rho or 0))
-        return mu / moves(self.relation, self.rows_per_unit)
+        return mu / moves(self.relation, self.max_rows_per_unit)
 
     @property
     def amplifies(self) -> bool:
@@ -108,9 +108,9 @@ class TrainingBudget:
         return Fraction(math.ceil(64 / (self.worth * math.sqrt(_COUNT_SHARE))), 64)
 
 
-def moves(relation: NeighboringRelation, rows_per_unit: int) -> int:
+def moves(relation: NeighboringRelation, max_rows_per_unit: int) -> int:
     """How many rows one step of the relation adds or removes: a replacement does both."""
-    return rows_per_unit * (2 if relation is NeighboringRelation.REPLACE_ONE else 1)
+    return max_rows_per_unit * (2 if relation is NeighboringRelation.REPLACE_ONE else 1)
 
 
 def cost(
@@ -120,7 +120,7 @@ def cost(
     steps: int,
     noise: Fraction,
     counting: Fraction | None = None,
-    rows_per_unit: int = 1,
+    max_rows_per_unit: int = 1,
 ) -> Guarantee:
     """The guarantee of a run, and of a count with Gaussian noise of ``counting`` before it.
 
@@ -137,7 +137,7 @@ def cost(
     parts = [events.repeat(sampled, count("steps", steps))]
     if counting is not None:
         parts.append(events.GaussianEvent(counting))
-    group = moves(relation, count("rows_per_unit", rows_per_unit))
+    group = moves(relation, count("max_rows_per_unit", max_rows_per_unit))
     whole = events.compose(parts)
     return Guarantee(events.GroupEvent(group, whole) if group > 1 else whole, relation)
 
@@ -159,7 +159,7 @@ def noise_for(
             steps=steps,
             noise=noise,
             counting=counting,
-            rows_per_unit=budget.rows_per_unit,
+            max_rows_per_unit=budget.max_rows_per_unit,
         )
 
     share = budget.worth / (float(rate) * math.sqrt(steps))
@@ -241,7 +241,7 @@ class TrainingPlan:
     objective: Loss
     wishes: TrainingOptions
     relation: NeighboringRelation
-    rows_per_unit: int
+    max_rows_per_unit: int
     rate: Fraction
     steps: int
     noise: Fraction
@@ -261,7 +261,7 @@ class TrainingPlan:
             steps=self.steps,
             noise=self.noise,
             counting=self.counting,
-            rows_per_unit=self.rows_per_unit,
+            max_rows_per_unit=self.max_rows_per_unit,
         )
 
     @property
@@ -310,16 +310,16 @@ def make_plan(
     clip: float,
     smoothness: float,
     radius: float,
-    rows: int | None,
+    public_rows: int | None,
 ) -> TrainingPlan:
-    """A plan that keeps the budget. ``rows``: the public number of records, None if it is not.
+    """A plan that keeps the budget. ``public_rows``: the public number of records, None if it is not.
 
-    Only public numbers enter. Without ``rows`` a noisy count is part of the run, and nothing but
+    Only public numbers enter. Without ``public_rows`` a noisy count is part of the run, and nothing but
     the learning rate will depend on it, so that the guarantee is the same whatever it shows.
     """
     grid = SlopeGrid(clip=clip)
     whole_slopes(objective, grid)  # what cannot be trained is refused before anything is paid
-    counting = budget.counting if rows is None else None
+    counting = budget.counting if public_rows is None else None
     steps = wishes.steps or _steps(
         budget,
         momentum=wishes.momentum,
@@ -327,7 +327,7 @@ def make_plan(
         smoothness=smoothness,
         radius=radius,
         dimension=dimension,
-        rows=rows,
+        rows=public_rows,
     )
     rate = _rate(budget, wishes.rate, steps)
     noise = noise_for(budget, rate=rate, steps=steps, counting=counting)
@@ -337,7 +337,7 @@ def make_plan(
         objective=objective,
         wishes=wishes,
         relation=budget.relation,
-        rows_per_unit=budget.rows_per_unit,
+        max_rows_per_unit=budget.max_rows_per_unit,
         rate=rate,
         steps=steps,
         noise=noise,

@@ -173,19 +173,21 @@ class _Regressor(RegressorMixin, GradientDescentEstimator):
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class PrivateHuberRegressor(_Regressor):
-    """Robust regression: residuals beyond ``knee`` (in units of y) pull with a constant force.
+    """Robust regression: residuals beyond ``huber_threshold`` (in units of y) pull with a constant force.
 
-    By default ``knee`` is an eighth of the width of ``target_bounds``.
+    By default ``huber_threshold`` is an eighth of the width of ``target_bounds``.
     """
 
-    knee: float | None = None
+    huber_threshold: float | None = None
 
     def _full(self) -> float:
-        knee = self._declared("knee")
+        knee = self._declared("huber_threshold")
         return _KNEE if knee is None else knee / self._target_scale()[1]
 
     def _objective(self) -> Loss:
-        return Huber(knee=self._full(), l2=self._penalty(), intercept=bool(self.fit_intercept))
+        return Huber(
+            huber_threshold=self._full(), l2=self._penalty(), intercept=bool(self.fit_intercept)
+        )
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

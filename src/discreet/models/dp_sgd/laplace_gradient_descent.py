@@ -93,15 +93,15 @@ class LaplaceGradientDescent(Mechanism):
             mechanism="laplace descent", guarantee=self.guarantee, checks=tuple(checks)
         ).demand()
 
-    def release(self, x: object, y: object, *, bits: RandomSource | None = None) -> Floats:
+    def release(self, x: object, y: object, *, rng: RandomSource | None = None) -> Floats:
         """The last iterate, or the average of the iterates, weighted by their rates."""
-        *_, last = self.iterates(x, y, bits=bits)
+        *_, last = self.iterates(x, y, rng=rng)
         if not self.average:
             return last[0]
         return last[1] / math.fsum(self.rates)
 
     def iterates(
-        self, x: object, y: object, *, bits: RandomSource | None = None
+        self, x: object, y: object, *, rng: RandomSource | None = None
     ) -> Iterator[tuple[Floats, Floats]]:
         """Every iterate, and the sum of those before it times their rates: all are covered."""
         rows, targets = read_records(
@@ -114,13 +114,13 @@ class LaplaceGradientDescent(Mechanism):
             norm="l1",
             bits=FEATURE_BITS,
         )
-        source = source_of(bits)
+        source = source_of(rng)
         theta = np.zeros(self.objective.dimension(self.features))
         total = np.zeros_like(theta)
         for rate, step in zip(self.rates, self.steps, strict=True):
             drawn = None if self.batch == self.rows else subset(self.rows, self.batch, source)
             part = (rows, targets) if drawn is None else (rows[drawn], targets[drawn])
-            noisy = step.release(self._sum(theta, *part), bits=source)
+            noisy = step.release(self._sum(theta, *part), rng=source)
             slope = noisy * (self.unit / self.batch) + self.objective.penalty_gradient(theta)
             total = total + rate * theta
             theta = theta - rate * slope
@@ -154,7 +154,7 @@ def laplace_descent(  # noqa: PLR0913 - each has a name
     objective: Loss,
     *,
     features: int,
-    rows: int,
+    public_rows: int,
     row_norm: float,
     epsilon: Number,
     steps: int = 30,
@@ -166,7 +166,7 @@ def laplace_descent(  # noqa: PLR0913 - each has a name
     """Gradient descent under pure epsilon, with the best Laplace noise for its rates.
 
     ``row_norm`` is in L1; longer rows are shrunk. ``batch`` records are drawn for each step, in
-    secret and afresh, by default all (under replace-one only). ``rows`` is a public number: under
+    secret and afresh, by default all (under replace-one only). ``public_rows`` is a public number: under
     replace-one that of the records, under add/remove roughly that. The schedule's ``growth`` plays
     no part.
 
@@ -177,7 +177,7 @@ def laplace_descent(  # noqa: PLR0913 - each has a name
     Source: C36 with C37 in the place of its accounting, C41 for the noise.
     Needs: a loss with bounded gradient.
     """
-    width, n = count("features", features), count("rows", rows)
+    width, n = count("features", features), count("public_rows", public_rows)
     taken = n if batch is None else count("batch", batch)
     piece_error(width)  # refuses too many features before a row is read
     if taken > n:
@@ -200,7 +200,7 @@ def laplace_descent(  # noqa: PLR0913 - each has a name
     allowed = undrawn_epsilons(shares, rows=n, batch=taken) * (1 - 1e-9)
     scales = [math.ceil(moved / part) for part in allowed.tolist()]
     made = {
-        scale: laplace(sensitivity=moved, scale=scale, on="integers", relation=relation)
+        scale: laplace(sensitivity=moved, scale=scale, domain="integers", relation=relation)
         for scale in set(scales)
     }
     return LaplaceGradientDescent(

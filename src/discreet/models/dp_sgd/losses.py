@@ -185,28 +185,28 @@ class Softmax(Loss):
 
 @dataclass(frozen=True, kw_only=True)
 class Huber(Loss):
-    """``r^2/2`` for residuals up to ``knee``, linear beyond: least squares, residuals clipped."""
+    """``r^2/2`` for residuals up to ``huber_threshold``, linear beyond: least squares, residuals clipped."""
 
-    knee: float = 1.0
+    huber_threshold: float = 1.0
 
     def __post_init__(self) -> None:
         Loss.__post_init__(self)
-        positive("knee", self.knee)
+        positive("huber_threshold", self.huber_threshold)
 
     @property
     def curvature(self) -> float:
         return 1.0
 
     def slope_bound(self, norm: Norm = "l2") -> float:  # noqa: ARG002
-        return self.knee
+        return self.huber_threshold
 
     def losses(self, margins: Floats, targets: Floats) -> Floats:
         size = np.abs(margins - targets)
-        inside = np.minimum(size, self.knee)
-        return inside**2 / 2 + self.knee * (size - inside)
+        inside = np.minimum(size, self.huber_threshold)
+        return inside**2 / 2 + self.huber_threshold * (size - inside)
 
     def slopes(self, margins: Floats, targets: Floats) -> Floats:
-        return np.clip(margins - targets, -self.knee, self.knee)
+        return np.clip(margins - targets, -self.huber_threshold, self.huber_threshold)
 
 
 @dataclass(frozen=True, kw_only=True)

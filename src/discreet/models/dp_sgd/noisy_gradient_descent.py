@@ -169,18 +169,18 @@ class NoisyGradientDescent(Mechanism):
             checks=(*self.noise.certify().checks, *checks),
         ).demand()
 
-    def release(self, x: object, y: object, *, bits: RandomSource | None = None) -> Floats:
+    def release(self, x: object, y: object, *, rng: RandomSource | None = None) -> Floats:
         """The last iterate. All others are forgotten: the guarantee does not cover them."""
         rows, targets = read_records(
             self.objective, x, y, features=self.features, row_norm=self.row_norm, rows=self.rows
         )
-        source = source_of(bits)
+        source = source_of(rng)
         theta = np.zeros(self.objective.dimension(self.features))
         for _ in range(self.steps):
             theta = representable(projected(theta, self.radius), self.features)
             slope = data_gradient(self.objective, theta, rows, targets) / self.rows
             slope += self.objective.penalty_gradient(theta)
-            theta = self.noise.release(theta - self.rate * slope, bits=source)
+            theta = self.noise.release(theta - self.rate * slope, rng=source)
         return theta
 
 
@@ -188,7 +188,7 @@ def noisy_descent(  # noqa: PLR0913 - each has a name
     objective: Loss,
     *,
     features: int,
-    rows: int,
+    public_rows: int,
     row_norm: float,
     epsilon: Number | None = None,
     delta: Number | None = None,
@@ -205,10 +205,10 @@ def noisy_descent(  # noqa: PLR0913 - each has a name
         step. Rounding to the grid, projection and errors of doubles (`gradient_error`) are in s.
         See theory/sgd-convergence.
     Source: Bok, Su, Altschuler 2024. C44.
-    Needs: a loss with bounded gradient and l2 above zero; ``rows``, the number of records, public;
+    Needs: a loss with bounded gradient and l2 above zero; ``public_rows``, the number of records, public;
         that no other iterate is ever published.
     """
-    width, n = count("features", features), count("rows", rows)
+    width, n = count("features", features), count("public_rows", public_rows)
     length = widened(float(positive("row_norm", row_norm)), width)
     g, m = bounded(objective, length)
     top = objective.smoothness(length)
@@ -235,8 +235,8 @@ def noisy_descent(  # noqa: PLR0913 - each has a name
         noise=gaussian(
             sensitivity=moved,
             sigma=sigma,
-            on="reals",
-            grid=Fraction(2) ** exponent,
+            domain="reals",
+            granularity=Fraction(2) ** exponent,
             relation=NeighboringRelation.REPLACE_ONE,
         ),
         moved=moved,

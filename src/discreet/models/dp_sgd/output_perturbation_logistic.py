@@ -46,7 +46,7 @@ class OutputPerturbationLogisticRegression(ClassifierMixin, MappedEstimator):
     to the minimiser (Laplace for a pure ``epsilon``, Gaussian with a ``delta``); "last iterate" is
     full-batch descent with Gaussian noise of which only the end is published (a ``delta`` and
     replace-one needed). ``bounds`` and ``classes`` are declared; ``classes="public"`` says that the
-    labels found in y are no secret. ``rows`` is a public number: under replace-one that of X, under
+    labels found in y are no secret. ``public_rows`` is a public number: under replace-one that of X, under
     add/remove roughly that. ``l2`` penalises the intercept, too; None chooses it from public
     numbers.
     """
@@ -57,7 +57,7 @@ class OutputPerturbationLogisticRegression(ClassifierMixin, MappedEstimator):
     relation: NeighboringRelation = NeighboringRelation.ADD_REMOVE
     bounds: Bounds = None
     classes: labels.Classes = None
-    rows: int | None = None
+    public_rows: int | None = None
     row_norm: float | None = None
     l2: float | None = None
     steps: int | None = None
@@ -65,7 +65,7 @@ class OutputPerturbationLogisticRegression(ClassifierMixin, MappedEstimator):
     fit_intercept: bool = True
     account: Account | None = None
     label: str | None = None
-    bits: RandomSource | None = None
+    rng: RandomSource | None = None
 
     def fit(self, X: object, y: object) -> Self:
         """Fit, privately. What can be refused without reading a value is refused before paying.
@@ -76,27 +76,27 @@ class OutputPerturbationLogisticRegression(ClassifierMixin, MappedEstimator):
         Needs: one row for each unit of privacy; declared bounds and classes.
         """
         table, given, mapped = self._start(X, y)
-        mechanism = self.plan(features=table.shape[1], rows=self._rows(len(table)))
+        mechanism = self.plan(features=table.shape[1], public_rows=self._rows(len(table)))
         source, label = self._source, self.label or f"fit {type(self).__name__}"
-        with charged(self.account, mechanism.guarantee, label=label, bits=source) as held:
+        with charged(self.account, mechanism.guarantee, label=label, rng=source) as held:
             read = mapped.rows(doubles("X", table))
-            theta = mechanism.release(read, labels.places(given, self.classes_), bits=source)
+            theta = mechanism.release(read, labels.places(given, self.classes_), rng=source)
         self.theta_, self.feature_map_, self.mechanism_ = theta, mapped, mechanism
         self.guarantee_ = mechanism.guarantee
         self.coef_, self.intercept_ = mapped.in_units(theta)
         self.receipt_ = None if held is None else held.receipt
         return self
 
-    def plan(self, *, features: int, rows: int) -> Release:
+    def plan(self, *, features: int, public_rows: int) -> Release:
         """The mechanism of a fit on that many features and rows: noise and guarantee; free."""
         width = count("features", features) + bool(self.fit_intercept)
         size = self._row_norm(features)
         match self.method:
             case "output":
                 return output_perturbation(
-                    self._objective(features, rows),
+                    self._objective(features, public_rows),
                     features=width,
-                    rows=rows,
+                    public_rows=public_rows,
                     row_norm=size,
                     epsilon=self.epsilon,
                     delta=self.delta,
@@ -106,9 +106,9 @@ class OutputPerturbationLogisticRegression(ClassifierMixin, MappedEstimator):
                 if self.relation is not NeighboringRelation.REPLACE_ONE:
                     raise RelationMismatch("'last iterate' holds for Relation.REPLACE_ONE only.")
                 return noisy_descent(
-                    self._objective(features, rows),
+                    self._objective(features, public_rows),
                     features=width,
-                    rows=rows,
+                    public_rows=public_rows,
                     row_norm=size,
                     epsilon=self.epsilon,
                     delta=self.delta,
@@ -118,7 +118,7 @@ class OutputPerturbationLogisticRegression(ClassifierMixin, MappedEstimator):
             case "laplace steps":
                 if self.delta:
                     raise InvalidArgument("delta must be 0 for 'laplace steps': it is pure.")
-                return self._laplace_steps(width, rows, size)
+                return self._laplace_steps(width, public_rows, size)
             case _:
                 raise InvalidArgument(
                     "method must be 'output', 'last iterate' or 'laplace steps', got "
@@ -155,7 +155,7 @@ class OutputPerturbationLogisticRegression(ClassifierMixin, MappedEstimator):
         return laplace_descent(
             objective,
             features=width,
-            rows=rows,
+            public_rows=rows,
             # The L1 norm of rows of 0 and 1 is their squared length; others are shrunk.
             row_norm=min(max(size, size**2), size * math.sqrt(width)),
             epsilon=self.epsilon,
@@ -216,17 +216,17 @@ class OutputPerturbationLogisticRegression(ClassifierMixin, MappedEstimator):
 
     def _rows(self, present: int) -> int:
         if self.relation is NeighboringRelation.REPLACE_ONE:
-            if self.rows not in (None, present):
+            if self.public_rows not in (None, present):
                 raise InvalidArgument(
                     f"rows must be the number of rows of X under {self.relation!r}, or None."
                 )
             return count("rows", present)
-        if self.rows is None:
+        if self.public_rows is None:
             raise InvalidArgument(
                 "rows must be declared under Relation.ADD_REMOVE: roughly their number, from "
                 "public knowledge."
             )
-        return count("rows", self.rows)
+        return count("public_rows", self.public_rows)
 
     def _row_norm(self, columns: int) -> float:
         if self.row_norm is not None:

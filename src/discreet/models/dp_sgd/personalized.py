@@ -113,19 +113,21 @@ def personal_descent(
 def descend_personal(
     steps: Steps,
     targets: Floats,
-    levels: ArrayLike,
+    privacy_levels: ArrayLike,
     *,
     plan: PersonalizedGradientDescent,
-    bits: RandomSource,
+    rng: RandomSource,
 ) -> Floats:
     """The parameters after a personal run on mapped rows, one record a person.
 
     Theorem and proof: `PersonalDescent`.
     """
     run = plan.run
-    chosen = np.asarray(levels).astype(str)
+    chosen = np.asarray(privacy_levels).astype(str)
     if chosen.shape != (len(steps),) or not set(np.unique(chosen).tolist()) <= set(plan.rates):
-        raise InvalidArgument(f"levels must name one of {', '.join(plan.rates)} for each row.")
+        raise InvalidArgument(
+            f"privacy_levels must name one of {', '.join(plan.rates)} for each row."
+        )
     batch = Batch(steps=steps, targets=targets, run=run)
     groups = {name: np.flatnonzero(chosen == name) for name in plan.rates}
     for name, rows in groups.items():
@@ -133,21 +135,21 @@ def descend_personal(
 
     def noisy_sum(theta: Floats) -> NDArray[np.int64]:
         zeros = np.zeros(len(theta), dtype=np.int64)
-        noise: NDArray[np.int64] = run.mechanism.release(zeros, bits=bits)
-        return batch.sum(theta, _drawn(groups, plan, bits)) + noise
+        noise: NDArray[np.int64] = run.mechanism.release(zeros, rng=rng)
+        return batch.sum(theta, _drawn(groups, plan, rng)) + noise
 
     return follow(noisy_sum, run=run, features=steps.shape[1])
 
 
 def _drawn(
-    groups: Mapping[str, NDArray[np.intp]], plan: PersonalizedGradientDescent, bits: RandomSource
+    groups: Mapping[str, NDArray[np.intp]], plan: PersonalizedGradientDescent, rng: RandomSource
 ) -> NDArray[np.intp]:
     parts = []
     for name, rows in groups.items():
         if plan.rates[name] == 1 or not len(rows):
             parts.append(rows)
             continue
-        packed = packed_bernoulli(plan.rates[name], rows=1, columns=len(rows), bits=bits)[0]
+        packed = packed_bernoulli(plan.rates[name], rows=1, columns=len(rows), rng=rng)[0]
         drawn = np.unpackbits(packed, count=len(rows), bitorder="little")
         parts.append(rows[drawn.view(np.bool_)])
     return np.concatenate(parts)
@@ -203,7 +205,7 @@ class PersonalizedLogisticRegression(PrivateLogisticRegression):
     ``limits`` maps levels to ``approx(epsilon, delta)``, ``people`` to the public number of records
     of each level, roughly. ``fit`` takes the level of each record. Stricter levels take part in
     fewer steps (``method="sampling"``) or with shorter gradients (``method="clipping"``). All else
-    is as in `PrivateLogisticRegression`, whose epsilon, delta, rho, mu and rows stay unset.
+    is as in `PrivateLogisticRegression`, whose epsilon, delta, rho, mu and public_rows stay unset.
     ``personal_guarantee_`` has an entry for each level; ``guarantee_`` holds for everybody, and is
     what an account is charged.
 
@@ -225,25 +227,25 @@ class PersonalizedLogisticRegression(PrivateLogisticRegression):
     people: Mapping[str, int] | None = None
     method: Method = "sampling"
 
-    def fit(self, X: object, y: object, *, levels: object = None) -> Self:
+    def fit(self, X: object, y: object, *, privacy_levels: object = None) -> Self:
         """Fit, privately, each record within the limit of its level.
 
         What can be refused without reading a value is refused before paying.
         """
         table, targets, mapped = self._start(X, y)
-        if levels is None:
-            raise InvalidArgument("levels must be given: the level of each record.")
-        chosen = np.asarray(levels).astype(str)
+        if privacy_levels is None:
+            raise InvalidArgument("privacy_levels must be given: the level of each record.")
+        chosen = np.asarray(privacy_levels).astype(str)
         if chosen.shape != (len(table),):
-            raise InvalidArgument("levels must name one level for each row of X.")
+            raise InvalidArgument("privacy_levels must name one level for each row of X.")
         planned = self.personal_plan(features=table.shape[1])
         if not set(np.unique(chosen).tolist()) <= set(planned.rates):
-            raise InvalidArgument(f"levels must be among {', '.join(planned.rates)}.")
+            raise InvalidArgument(f"privacy_levels must be among {', '.join(planned.rates)}.")
         source, cost = self._source, planned.guarantee.worst
-        with charged(self.account, cost, label=self.label, bits=source) as held:
+        with charged(self.account, cost, label=self.label, rng=source) as held:
             read = mapped.steps(doubles("X", table))
             whole = self._whole_targets(targets)
-            theta = descend_personal(read, whole, chosen, plan=planned, bits=source)
+            theta = descend_personal(read, whole, chosen, plan=planned, rng=source)
         self.personal_plan_ = planned
         self._keep(theta, mapped, self._open_plan(table.shape[1]), planned.run.rows)
         self.personal_guarantee_ = planned.guarantee
@@ -283,14 +285,14 @@ class PersonalizedLogisticRegression(PrivateLogisticRegression):
                 "limits and people must name the same levels, for example "
                 'limits={"strict": discreet.approx(1, 1e-6)}, people={"strict": 1000}.'
             )
-        unset = ("epsilon", "delta", "rho", "mu", "rows")
+        unset = ("epsilon", "delta", "rho", "mu", "public_rows")
         given = [name for name in unset if getattr(self, name) is not None]
         if given:
             raise InvalidArgument(f"{', '.join(given)} must stay unset: limits and people say it.")
         if self.relation is not NeighboringRelation.ADD_REMOVE:
             raise RelationMismatch("Personal descent is accounted under Relation.ADD_REMOVE only.")
-        if self.rows_per_unit != 1:
-            raise InvalidArgument("rows_per_unit must be 1: a person has one record here.")
+        if self.max_rows_per_unit != 1:
+            raise InvalidArgument("max_rows_per_unit must be 1: a person has one record here.")
         return self.limits, {n: count(f"people[{n!r}]", x) for n, x in self.people.items()}
 
     def _open_plan(self, features: int) -> TrainingPlan:
@@ -304,4 +306,4 @@ class PersonalizedLogisticRegression(PrivateLogisticRegression):
         same = PrivateLogisticRegression(**{**shared, "epsilon": epsilon, "delta": delta})
         if hasattr(self, "classes_"):
             same.classes_ = self.classes_
-        return same.plan(features=features, rows=rows)
+        return same.plan(features=features, public_rows=rows)

@@ -95,19 +95,19 @@ def analyze_schedule(
     epsilon: float | None = None,
     rho: float | None = None,
     budget: Budget = "iterate",
-    rows: int | None = None,
+    public_rows: int | None = None,
 ) -> ScheduleAnalysis:
     """Privacy, distance, variance and noise of a schedule against the number of steps.
 
     ``budget="iterate"``: the schedule of the thesis, iterate t promised ``epsilon t**growth``;
     ``sensitivity`` is the L1 diameter of all gradients. ``budget="run"``: ``epsilon`` (Laplace
     noise; L1) or ``rho`` (Gaussian; L2) is for all iterates together, spread over the steps in the
-    best way; ``sensitivity`` is at one theta. With ``rows`` one secret record of so many is drawn a
+    best way; ``sensitivity`` is at one theta. With ``public_rows`` one secret record of so many is drawn a
     step, and the run costs less, or needs less noise. ``steps`` is a list of numbers, or the
     largest, from 1 on.
     """
     wanted = _grid(steps)
-    plan = _plan(schedule, sensitivity, epsilon=epsilon, rho=rho, budget=budget, rows=rows)
+    plan = _plan(schedule, sensitivity, epsilon=epsilon, rho=rho, budget=budget, rows=public_rows)
     noise: Noise = "laplace" if rho is None else "gaussian"
 
     def point(number: int) -> SchedulePoint:

@@ -363,7 +363,7 @@ def whole_slopes(objective: Loss, grid: SlopeGrid) -> Slopes:
     match objective:
         case Logistic():
             return lambda margins, targets, caps: _logistic(margins, targets, caps, unit=unit)
-        case Huber(knee=knee):
+        case Huber(huber_threshold=knee):
             limit = math.floor(knee * unit)
             return lambda margins, targets, caps: np.clip(
                 np.rint(np.clip(margins - targets, -knee, knee) * unit),
@@ -477,12 +477,12 @@ class TrainingRun:
             the same; one record's share has a length of at most ``sensitivity`` (see `Grid`).
         """
         return gaussian(
-            sensitivity=SlopeGrid(clip=self.clip).sensitivity, mu=1 / self.noise, on="integers"
+            sensitivity=SlopeGrid(clip=self.clip).sensitivity, mu=1 / self.noise, domain="integers"
         )
 
 
 def descend(
-    steps: Steps, targets: Floats_train, *, run: TrainingRun, bits: RandomSource
+    steps: Steps, targets: Floats_train, *, run: TrainingRun, rng: RandomSource
 ) -> Floats_train:
     """The parameters after a run on mapped rows (see `features`) and their targets.
 
@@ -494,7 +494,7 @@ def descend(
     Needs: targets that the objective understands, one for each row; private bits for a release.
     """
     batch = Batch(steps=steps, targets=targets, run=run)
-    draws = _draws(len(steps), run.objective.dimension(steps.shape[1]), run, bits)
+    draws = _draws(len(steps), run.objective.dimension(steps.shape[1]), run, rng)
 
     def noisy_sum(theta: Floats_train) -> NDArray[np.int64]:
         chosen, noise = next(draws)
@@ -523,7 +523,7 @@ def follow(
 
 
 def _draws(
-    rows: int, width: int, run: TrainingRun, bits: RandomSource
+    rows: int, width: int, run: TrainingRun, rng: RandomSource
 ) -> Iterator[tuple[NDArray[np.intp] | None, NDArray[np.int64]]]:
     """For each step the rows that are drawn (None: all) and its noise; many steps at a time."""
     mechanism = run.mechanism
@@ -531,11 +531,11 @@ def _draws(
     for start in range(0, run.steps, most):
         count = min(most, run.steps - start)
         # Noise on zeros is noise: the sums are whole, so that it can be added to them later.
-        noise = mechanism.release(np.zeros((count, width), dtype=np.int64), bits=bits)
+        noise = mechanism.release(np.zeros((count, width), dtype=np.int64), rng=rng)
         if run.rate == 1 or not rows:
             yield from ((None, part) for part in noise)
             continue
-        coins = packed_bernoulli(run.rate, rows=count, columns=rows, bits=bits)
+        coins = packed_bernoulli(run.rate, rows=count, columns=rows, rng=rng)
         for packed, part in zip(coins, noise, strict=True):
             drawn = np.unpackbits(packed, count=rows, bitorder="little")
             yield np.flatnonzero(drawn.view(np.bool_)), part

@@ -95,7 +95,7 @@ def tune_aggregator(
     )
     answered, correct = expected_label_quality(found, right, rule)
     plan = plan_labels(
-        assignment, rule, limits, classes=found.shape[1], answered=answered, items=pool
+        assignment, rule, limits, classes=found.shape[1], answered_share=answered, items=pool
     )
     return AggregatorChoice(plan=plan, answered=answered, accuracy=correct)
 

@@ -73,23 +73,23 @@ class ConfidentGNMax:
         """What every owner pays for an answer, beside the question."""
         return self._cost(assignment, self.sigma_votes, squares=2, dimension=classes)
 
-    def ask(self, counts: ArrayLike, *, bits: RandomSource | None = None) -> NDArray[np.bool_]:
+    def ask(self, counts: ArrayLike, *, rng: RandomSource | None = None) -> NDArray[np.bool_]:
         """Whether each item is answered; ``counts`` in units, one row for each item."""
         found = as_counts(counts)
-        noise = self._noise(self.sigma_threshold, len(found), bits)
+        noise = self._noise(self.sigma_threshold, len(found), rng)
         # Whole units: the noisy count is compared in exact numbers.
         limit = math.ceil(finite("threshold", self.threshold) * UNITS)
         return np.asarray(found.max(axis=1) + noise >= limit)
 
-    def answers(self, counts: ArrayLike, *, bits: RandomSource | None = None) -> NDArray[np.int64]:
+    def answers(self, counts: ArrayLike, *, rng: RandomSource | None = None) -> NDArray[np.int64]:
         """The winner of each row; of equal noisy counts the first."""
         found = as_counts(counts)
-        noise = self._noise(self.sigma_votes, found.size, bits).reshape(found.shape)
+        noise = self._noise(self.sigma_votes, found.size, rng).reshape(found.shape)
         return np.asarray((found + noise).argmax(axis=1), dtype=np.int64)
 
-    def _noise(self, sigma: Number, size: int, bits: RandomSource | None) -> NDArray[np.int64]:
+    def _noise(self, sigma: Number, size: int, rng: RandomSource | None) -> NDArray[np.int64]:
         variance = (positive("sigma", sigma) * UNITS) ** 2
-        return DiscreteGaussian(square=variance).sample(size, source_of(bits))
+        return DiscreteGaussian(square=variance).sample(size, source_of(rng))
 
     def _cost(
         self, assignment: TeacherAssignment, sigma: Number, *, squares: int, dimension: int
@@ -257,11 +257,11 @@ class LNMax:
             }
         )
 
-    def answers(self, counts: ArrayLike, *, bits: RandomSource | None = None) -> NDArray[np.int64]:
+    def answers(self, counts: ArrayLike, *, rng: RandomSource | None = None) -> NDArray[np.int64]:
         """The winner of each row; of equal noisy counts the first."""
         found = as_counts(counts)
         law = DiscreteLaplace(positive("scale", self.scale) * UNITS)
-        noise = law.sample(found.size, source_of(bits)).reshape(found.shape)
+        noise = law.sample(found.size, source_of(rng)).reshape(found.shape)
         return np.asarray((found + noise).argmax(axis=1), dtype=np.int64)
 
 

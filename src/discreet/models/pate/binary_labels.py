@@ -39,18 +39,18 @@ class BinaryLabels:
 
     rule: ConfidentGNMax
 
-    def ask(self, counts: ArrayLike, *, bits: RandomSource | None = None) -> NDArray[np.bool_]:
+    def ask(self, counts: ArrayLike, *, rng: RandomSource | None = None) -> NDArray[np.bool_]:
         """Whether each item is answered; ``counts`` in units, one row for each item."""
         found = _two(counts)
         limit = math.ceil(finite("threshold", self.rule.threshold) * UNITS)
-        noisy = _noisy(found.max(axis=1), positive("sigma", self.rule.sigma_threshold) ** 2, bits)
+        noisy = _noisy(found.max(axis=1), positive("sigma", self.rule.sigma_threshold) ** 2, rng)
         return np.asarray(noisy >= limit)
 
-    def answers(self, counts: ArrayLike, *, bits: RandomSource | None = None) -> NDArray[np.int64]:
+    def answers(self, counts: ArrayLike, *, rng: RandomSource | None = None) -> NDArray[np.int64]:
         """The winner of each row: the sign of the noisy difference."""
         found = _two(counts)
         square = 2 * positive("sigma", self.rule.sigma_votes) ** 2
-        return np.asarray(_noisy(found[:, 0] - found[:, 1], square, bits) < 0, dtype=np.int64)
+        return np.asarray(_noisy(found[:, 0] - found[:, 1], square, rng) < 0, dtype=np.int64)
 
     def costs(self, share: int) -> tuple[Floats, Floats]:
         """The Rényi costs of a question and of an answer at `costs.ORDERS`, for a share in units.
@@ -116,15 +116,15 @@ def plan_bits(
     rule: ConfidentGNMax,
     limits: Mapping[str, Guarantee],
     *,
-    answered: float,
+    answered_share: float,
     items: int | None = None,
 ) -> BinaryLabelPlan:
     """The longest run about two classes that keeps every level's limit; as `plan.plan_labels`."""
-    probability("answered", answered, zero=False)
+    probability("answered_share", answered_share, zero=False)
     if sorted(limits) != list(assignment.names):
         raise InvalidArgument(f"limits must name the levels {', '.join(assignment.names)}.")
     most = 1 << 24 if items is None else count("items", items)
-    each = (SPARE if answered < 1 else 1) / answered
+    each = (SPARE if answered_share < 1 else 1) / answered_share
     bits = BinaryLabels(rule=rule)
     goals = {name: stated(limit) for name, limit in limits.items()}
     prices = {name: bits.costs(share) for name, share in assignment.shares.items()}
@@ -168,7 +168,7 @@ def _two(counts: ArrayLike) -> NDArray[np.int64]:
 
 
 def _noisy(
-    values: NDArray[np.int64], square: Number, bits: RandomSource | None
+    values: NDArray[np.int64], square: Number, rng: RandomSource | None
 ) -> NDArray[np.int64]:
     law = RoundedGaussian(positive("square", square) * UNITS**2, 0)
-    return law.add(values.astype(np.float64), source_of(bits))
+    return law.add(values.astype(np.float64), source_of(rng))

@@ -40,7 +40,7 @@ class LabelPlanProtocol(Protocol):
     @property
     def guarantee(self) -> PersonalizedGuarantee: ...
 
-    def publish(self, votes: ArrayLike, *, bits: RandomSource) -> LabelRelease: ...
+    def publish(self, votes: ArrayLike, *, rng: RandomSource) -> LabelRelease: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,7 +85,9 @@ class PATEClassifier:
         self._teachers: list[Any] | None = None
         self._owners: frozenset[tuple[str, str]] = frozenset()
 
-    def fit(self, X: ArrayLike, y: ArrayLike, *, owners: ArrayLike, levels: ArrayLike) -> Self:
+    def fit(
+        self, X: ArrayLike, y: ArrayLike, *, owners: ArrayLike, privacy_levels: ArrayLike
+    ) -> Self:
         """Train every teacher on its own records; nothing is published, nothing is paid.
 
         Needs: every scaling inside ``estimator`` by declared constants or by its own records.
@@ -100,11 +102,11 @@ class PATEClassifier:
             raise InvalidArgument(f"y must be whole numbers 0..{self.classes - 1}, as declared.")
         if np.shape(owners) != (len(features),):
             raise InvalidArgument("owners and levels must name one of each for every record.")
-        parts = self.assignment.rows(owners, levels)
+        parts = self.assignment.rows(owners, privacy_levels)
         self._teachers = Parallel(n_jobs=self.n_jobs)(
             delayed(_teacher)(self.estimator, features[rows], targets[rows]) for rows in parts
         )
-        who, chosen = owner_names(owners), np.asarray(levels).astype(str)
+        who, chosen = owner_names(owners), np.asarray(privacy_levels).astype(str)
         self._owners = frozenset(zip(who.tolist(), chosen.tolist(), strict=True))
         return self
 
@@ -119,26 +121,28 @@ class PATEClassifier:
         X: ArrayLike,
         *,
         plan: LabelPlan | BinaryLabelPlan | LabelPlanProtocol,
-        crowd: PersonalBudgets | None = None,
+        personal_budgets: PersonalBudgets | None = None,
         account: Account | None = None,
-        bits: RandomSource | None = None,
+        rng: RandomSource | None = None,
     ) -> LabelRelease:
         """Publish labels of public items, in their order, until the plan is at its end.
 
-        A ``crowd`` is charged for the whole plan before the first vote is counted, each member by
+        A ``personal_budgets`` is charged for the whole plan before the first vote is counted, each member by
         the own level; every owner must be a member, at the same level. An ``account`` is charged
         for the level that pays the most. A crowd counts rho: a plan whose costs have a delta of
         their own, `TestedPlan` or `BitPlan`, takes an account.
         """
-        source = source_of(bits)
+        source = source_of(rng)
         if plan.assignment is not self.assignment or plan.classes != self.classes:
             raise InvalidArgument("plan must be made for this ensemble's assignment and classes.")
         self._taught()
-        if crowd is not None:
+        if personal_budgets is not None:
             if not source.private:
                 raise NotCertified("Labels from seeded bits are not private; nothing was charged.")
             _check_rho(plan.guarantee)
-            if not self._owners <= set(zip(crowd.members, crowd.levels.tolist(), strict=True)):
+            if not self._owners <= set(
+                zip(personal_budgets.members, personal_budgets.levels.tolist(), strict=True)
+            ):
                 raise InvalidArgument(
                     "Every owner must be a member of the crowd, at the same level: whoever is not "
                     "would not be charged."
@@ -147,13 +151,13 @@ class PATEClassifier:
             if account is not None:
                 cost = plan.guarantee.worst
                 stack.enter_context(account.reserve(cost, label="labels", private=source.private))
-            if crowd is not None:
-                crowd.charge(plan.guarantee, label="labels")
+            if personal_budgets is not None:
+                personal_budgets.charge_all(plan.guarantee, label="labels")
             said = self.votes(X)
             if not isinstance(plan, LabelPlan | BinaryLabelPlan):
-                return plan.publish(said, bits=source)
+                return plan.publish(said, rng=source)
             counts = count_votes(said, self.assignment, classes=self.classes)
-            return published(counts, plan, bits=source)
+            return published(counts, plan, rng=source)
 
     def _taught(self) -> list[Any]:
         if self._teachers is None:
@@ -167,7 +171,8 @@ class PATEClassifier:
 def _check_rho(cost: PersonalizedGuarantee) -> None:
     """A crowd adds up rho, which a cost that is epsilon with a delta has not."""
     if any(
-        isinstance(each.event, events.ApproxEvent) and each.event.delta for _, each in cost.levels
+        isinstance(each.event, events.ApproxEvent) and each.event.delta
+        for _, each in cost.privacy_levels
     ):
         raise Unsupported(
             "The costs of this plan have a delta, and a crowd counts rho: charge an account "
@@ -176,17 +181,17 @@ def _check_rho(cost: PersonalizedGuarantee) -> None:
 
 
 def published(
-    counts: NDArray[np.int64], plan: LabelPlan | BinaryLabelPlan, *, bits: RandomSource
+    counts: NDArray[np.int64], plan: LabelPlan | BinaryLabelPlan, *, rng: RandomSource
 ) -> LabelRelease:
     """Labels from counts of votes, in units, one row for each public item, in order."""
     if counts.ndim != 2 or counts.shape[1] != plan.classes:
         raise InvalidArgument(f"counts must have a column for each of the {plan.classes} classes.")
     held = counts[: plan.questions]
-    answered = np.flatnonzero(plan.rule.ask(held, bits=bits))[: plan.answers]
+    answered = np.flatnonzero(plan.rule.ask(held, rng=rng))[: plan.answers]
     # After the last answer nothing more is asked.
     asked = int(answered[-1]) + 1 if len(answered) == plan.answers else len(held)
     labels = np.full(asked, UNANSWERED, dtype=np.int64)
-    labels[answered] = plan.rule.answers(held[answered], bits=bits)
+    labels[answered] = plan.rule.answers(held[answered], rng=rng)
     return LabelRelease(labels=labels, guarantee=plan.guarantee)
 
 

@@ -194,15 +194,15 @@ def plan_labels(
     limits: Mapping[str, Guarantee],
     *,
     classes: int,
-    answered: float,
+    answered_share: float,
     items: int | None = None,
 ) -> LabelPlan:
     """The longest run that keeps every level's limit.
 
-    ``answered``: the share of items that are answered, guessed from public data; a wrong guess
+    ``answered_share``: the share of items that are answered, guessed from public data; a wrong guess
     costs labels, not privacy. ``items``: how many there are to ask, if that is the limit.
     """
-    probability("answered", answered, zero=False)
+    probability("answered_share", answered_share, zero=False)
     menu = personalized(limits)
     if menu.names != assignment.names:
         raise InvalidArgument(f"limits must name the levels {', '.join(assignment.names)}.")
@@ -211,7 +211,7 @@ def plan_labels(
     targets = {name: target(menu[name]) for name in menu}
 
     def run(answers: int) -> LabelPlan:
-        questions = math.ceil(answers / answered * (SPARE if answered < 1 else 1))
+        questions = math.ceil(answers / answered_share * (SPARE if answered_share < 1 else 1))
         questions = questions if items is None else min(questions, items)
         return LabelPlan(
             assignment=assignment, rule=rule, classes=number, questions=questions, answers=answers

@@ -77,13 +77,13 @@ class StagedPlan:
         """What each level pays for the whole run, fixed before the first vote."""
         return _total(self.stages)
 
-    def publish(self, votes: ArrayLike, *, bits: RandomSource) -> LabelRelease:
+    def publish(self, votes: ArrayLike, *, rng: RandomSource) -> LabelRelease:
         """Labels of public items in their order, from what each teacher says of each of them."""
         said = np.asarray(votes)
         found, asked = [], 0
         for stage in self.stages:
             counts = count_votes(said[asked:], stage.assignment, classes=self.classes)
-            one = published(counts, stage, bits=bits)
+            one = published(counts, stage, rng=rng)
             found.append(one.labels)
             asked += one.asked
         return LabelRelease(labels=np.concatenate(found), guarantee=self.guarantee)
@@ -95,7 +95,7 @@ def plan_stages(
     limits: Mapping[str, Guarantee],
     *,
     classes: int,
-    answered: float,
+    answered_share: float,
     items: int | None = None,
     least: float = 0.1,
 ) -> StagedPlan:
@@ -104,8 +104,10 @@ def plan_stages(
     The rule is scaled to the weight that is left. It ends when less than the part ``least`` of the
     weight is left, when nobody can pay for a label, or when all ``items`` were asked.
     """
-    numbers = _Numbers(classes=classes, answered=answered)
-    first = plan_labels(assignment, rule, limits, classes=classes, answered=answered, items=items)
+    numbers = _Numbers(classes=classes, answered_share=answered_share)
+    first = plan_labels(
+        assignment, rule, limits, classes=classes, answered_share=answered_share, items=items
+    )
     stages, gone = [first], set[str]()
     whole = int(assignment.weights.sum())
     while _anybody(assignment, gone):
@@ -153,12 +155,12 @@ class _Numbers:
     """How many questions go with how many answers."""
 
     classes: int
-    answered: float
+    answered_share: float
 
     def stage(
         self, answers: int, rest: TeacherAssignment, rule: ConfidentGNMax, items: int | None
     ) -> LabelPlan:
-        questions = questions_for(answers, self.answered)
+        questions = questions_for(answers, self.answered_share)
         questions = questions if items is None else min(questions, items)
         return LabelPlan(
             assignment=rest, rule=rule, classes=self.classes, questions=questions, answers=answers
@@ -186,9 +188,9 @@ class _Numbers:
         return self.stage(low, rest, rule, items)
 
 
-def questions_for(answers: int, answered: float) -> int:
+def questions_for(answers: int, answered_share: float) -> int:
     """Questions that go with so many answers, if this share of them is answered."""
-    return math.ceil(answers / answered * (SPARE if answered < 1 else 1))
+    return math.ceil(answers / answered_share * (SPARE if answered_share < 1 else 1))
 
 
 # ── turns ────────────────────────────────────────────────────────────────────
@@ -224,7 +226,7 @@ class TurnPlan:
         """What each level pays for the whole run, fixed before the first vote."""
         return personalized({name: self._paid(name) for name in self.assignment.names})
 
-    def publish(self, votes: ArrayLike, *, bits: RandomSource) -> LabelRelease:
+    def publish(self, votes: ArrayLike, *, rng: RandomSource) -> LabelRelease:
         """Labels of public items; -1 also where a slot asks no more."""
         said = np.asarray(votes)
         length = len(self.schedule.slots)
@@ -238,7 +240,7 @@ class TurnPlan:
                 answers=self.answers,
             )
             items = np.arange(place, len(labels), length)
-            one = published(count_votes(said[items], slot, classes=self.classes), plan, bits=bits)
+            one = published(count_votes(said[items], slot, classes=self.classes), plan, rng=rng)
             labels[items[: one.asked]] = one.labels
         return LabelRelease(labels=labels, guarantee=self.guarantee)
 
@@ -266,10 +268,10 @@ def plan_turns(
     limits: Mapping[str, Guarantee],
     *,
     classes: int,
-    answered: float,
+    answered_share: float,
 ) -> TurnPlan:
     """The longest run with turns that keeps every level's limit; see `plan.plan_labels`."""
-    probability("answered", answered, zero=False)
+    probability("answered_share", answered_share, zero=False)
     names = schedule.slots[0].names
     if sorted(limits) != list(names):
         raise InvalidArgument(f"limits must name the levels {', '.join(names)}.")
@@ -279,7 +281,7 @@ def plan_turns(
             schedule=schedule,
             rule=rule,
             classes=classes,
-            questions=questions_for(answers, answered),
+            questions=questions_for(answers, answered_share),
             answers=answers,
         )
 

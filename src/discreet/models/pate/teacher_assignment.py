@@ -81,15 +81,15 @@ class TeacherAssignment:
         parts = [(x.names, x.copies, x.blocks, x.key, x.teachers) for x in (self, other)]
         return parts[0] == parts[1]
 
-    def rows(self, owners: ArrayLike, levels: ArrayLike) -> list[NDArray[np.intp]]:
+    def rows(self, owners: ArrayLike, privacy_levels: ArrayLike) -> list[NDArray[np.intp]]:
         """For each teacher the records it learns from, given owner and level of each record."""
         who = owner_names(owners)
-        chosen = np.asarray(levels).astype(str)
+        chosen = np.asarray(privacy_levels).astype(str)
         if who.ndim != 1 or who.shape != chosen.shape:
             raise InvalidArgument("owners and levels must name one of each for every record.")
         known = {name: place for place, name in enumerate(self.names)}
         if not set(np.unique(chosen).tolist()) <= set(known):
-            raise InvalidArgument(f"levels must be among {', '.join(self.names)}.")
+            raise InvalidArgument(f"privacy_levels must be among {', '.join(self.names)}.")
         pairs, places = np.unique(np.stack([who, chosen]), axis=1, return_inverse=True)
         if len(np.unique(pairs[0])) < pairs.shape[1]:
             raise InvalidArgument("An owner must have one level; some have several.")

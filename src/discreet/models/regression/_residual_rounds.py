@@ -97,12 +97,12 @@ def noisy_gram(
     lattice: RowLattice,
     *,
     noise: AdditiveMechanism,
-    bits: RandomSource,
+    rng: RandomSource,
 ) -> Floats:
     """The Gram matrix with symmetric noise, in mapped units (K9, shape c)."""
     size = lattice.columns
     exact = rows.add_up(gram, start=empty(size * size))
-    noisy = np.asarray(noise.release(exact, bits=bits), dtype=np.float64).reshape(size, size)
+    noisy = np.asarray(noise.release(exact, rng=rng), dtype=np.float64).reshape(size, size)
     return np.asarray((noisy + noisy.T) / (2 * lattice.steps**2))
 
 
@@ -113,7 +113,7 @@ def descend(
     noises: list[AdditiveMechanism],
     clip: int,
     step: Floats,
-    bits: RandomSource,
+    rng: RandomSource,
 ) -> Floats:
     """The mean of the coefficients over the second half of the rounds.
 
@@ -129,7 +129,7 @@ def descend(
     for turn, noise in enumerate(noises):
         piece = partial(products, steps_of(theta, grid), clip)
         exact = rows.add_up(piece, start=empty(grid.columns))
-        noisy = np.asarray(noise.release(exact, bits=bits), dtype=np.float64)
+        noisy = np.asarray(noise.release(exact, rng=rng), dtype=np.float64)
         theta = theta + step @ (noisy / (grid.steps * grid.target_steps))
         if turn >= first:
             mean += theta / (len(noises) - first)

@@ -82,7 +82,7 @@ def median(
     upper: float,
     *,
     mechanism: ExponentialMechanism,
-    bits: RandomSource,
+    rng: RandomSource,
     prior: float | None = None,
 ) -> float:
     """The middle of the chosen cell; with ``prior`` on the midpoint, that may be chosen itself.
@@ -102,11 +102,11 @@ def median(
         at = min(max(math.floor((prior - lower) / (upper - lower) * CELLS), 0), CELLS - 1)
         scores = np.append(scores, scores[at] + bonus)
         middles = np.append(middles, prior)
-    return float(middles[mechanism.choose(scores.astype(np.int64), bits)])
+    return float(middles[mechanism.choose(scores.astype(np.int64), rng)])
 
 
 def radius(
-    counts: Ints, top: float, *, mechanism: ExponentialMechanism, bits: RandomSource
+    counts: Ints, top: float, *, mechanism: ExponentialMechanism, rng: RandomSource
 ) -> float:
     """The chosen radius: about four of five rows lie within.
 
@@ -115,7 +115,7 @@ def radius(
     upto = np.cumsum(counts)
     below, many = upto - counts, upto[-1]
     scores = -np.maximum(0, np.maximum(_OF * below - _PART * many, _PART * many - _OF * upto))
-    return float(radii(top)[::-1][mechanism.choose(scores.astype(np.int64), bits)])
+    return float(radii(top)[::-1][mechanism.choose(scores.astype(np.int64), rng)])
 
 
 # ── Scaling ──────────────────────────────────────────────────────────────────────────────────────
@@ -177,14 +177,14 @@ def midpoints(bounds: Bounds, *, columns: int) -> ColumnScaling:
 
 
 def histogram_moves(
-    features: int, outputs: int, *, relation: NeighboringRelation, rows_per_unit: int = 1
+    features: int, outputs: int, *, relation: NeighboringRelation, max_rows_per_unit: int = 1
 ) -> list[tuple[BudgetChange, Fraction]]:
     """How far a unit moves the histograms of features and of targets, in each round; and shares.
 
     Theorem: one row is in one bin of each column: adding it moves as many counts by one as there
         are columns, replacing it twice as many; m rows of a unit move them m times as far.
     """
-    times = count("rows_per_unit", rows_per_unit) ** 2
+    times = count("max_rows_per_unit", max_rows_per_unit) ** 2
     if relation is not NeighboringRelation.ADD_REMOVE:
         times *= 2
     found = []
@@ -209,7 +209,7 @@ def private_scaling(
     lower: Floats,
     upper: Floats,
     noises: tuple[AdditiveMechanism, ...],
-    bits: RandomSource,
+    rng: RandomSource,
 ) -> PrivateScaling:
     """Centre and spread of each column, from noisy histograms that zoom in on its rows (K34).
 
@@ -233,8 +233,8 @@ def private_scaling(
         exact = rows.add_up(counting, start=empty(columns * size))
         first = rows.features * size
         parts = [
-            features.release(exact[:first], bits=bits),
-            targets.release(exact[first:], bits=bits),
+            features.release(exact[:first], rng=rng),
+            targets.release(exact[first:], rng=rng),
         ]
         del exact
         # A window that stays is measured again, and the mean is taken.
@@ -404,7 +404,7 @@ def row_map(
     plan: SufficientStatisticsPlan,
     *,
     declared: DeclaredScaling,
-    bits: RandomSource,
+    rng: RandomSource,
 ) -> RowMap:
     """The map of rows: by declared constants alone, or by a private scaling that the plan pays."""
     d = rows.features
@@ -418,7 +418,7 @@ def row_map(
             lower=np.concatenate((lower, target[0])),
             upper=np.concatenate((upper, target[1])),
             noises=plan.scaling,
-            bits=bits,
+            rng=rng,
         )
         centre, scale = found.centre[:d], found.scale[:d]
         lower, upper = _around(lower, upper, centre, 2 * _CLIP * scale, np.ones(d, dtype=bool))

@@ -50,7 +50,7 @@ class ArrayRows:
     x: NDArray[Any] = field(repr=False)
     y: NDArray[Any] = field(repr=False)
     units: NDArray[Any] | None = field(default=None, repr=False)
-    rows_per_unit: int = 1
+    max_rows_per_unit: int = 1
 
     @property
     def features(self) -> int:
@@ -65,7 +65,7 @@ class ArrayRows:
     def add_up(self, piece: Piece, *, start: Ints) -> Ints:
         """``start`` plus the sum of ``piece`` over chunks of rows."""
         total = start.copy()
-        kept = None if self.units is None else first_rows(self.units, self.rows_per_unit)
+        kept = None if self.units is None else first_rows(self.units, self.max_rows_per_unit)
         for first in range(0, len(self.x), CHUNK):
             chunk = slice(first, first + CHUNK)
             x, y = doubles("X", self.x[chunk]), doubles("y", self.y[chunk])
@@ -78,7 +78,7 @@ class ArrayRows:
         """The rows that count, if they are read as a whole: none beyond those of their unit."""
         if self.units is None:
             return self
-        kept = first_rows(self.units, self.rows_per_unit)
+        kept = first_rows(self.units, self.max_rows_per_unit)
         return ArrayRows(self.x[kept], self.y[kept])
 
 

@@ -36,7 +36,7 @@ class RegressionTask:
     mu: float
     """About what the budget is worth in Gaussian differential privacy (see `strength`)."""
     relation: NeighboringRelation
-    rows_per_unit: int = 1
+    max_rows_per_unit: int = 1
 
     @property
     def features(self) -> int:
@@ -46,7 +46,7 @@ class RegressionTask:
     @property
     def signal(self) -> float:
         """Rows times mu, for each root of a column: what decides which method is best."""
-        return self.rows * self.mu / (self.rows_per_unit * math.sqrt(self.features + 1))
+        return self.rows * self.mu / (self.max_rows_per_unit * math.sqrt(self.features + 1))
 
     @property
     def middle(self) -> Floats:
@@ -80,12 +80,12 @@ class RegressionTask:
             ``replaced`` times, where that is proved); m rows of a unit m times as far.
         Proof: triangle inequality.
         """
-        times = self.rows_per_unit**2 * (replaced if self.replaced else 1)
+        times = self.max_rows_per_unit**2 * (replaced if self.replaced else 1)
         return BudgetChange(l1=square * times, l2_squared=square * times)
 
     def choice(self, added: int, replaced: int) -> BudgetChange:
         """A unit moves scores by at most this if one row is added or replaced, times its rows."""
-        moved = self.rows_per_unit * (replaced if self.replaced else added)
+        moved = self.max_rows_per_unit * (replaced if self.replaced else added)
         return BudgetChange(l1=moved, l2_squared=moved**2, choice=True)
 
 
@@ -159,7 +159,7 @@ class RegressionMethod(Protocol):
         """What is released, and the noise for it, before a row is read."""
 
     def fit(
-        self, rows: RowSource, task: RegressionTask, *, noises: NoiseScales, bits: RandomSource
+        self, rows: RowSource, task: RegressionTask, *, noises: NoiseScales, rng: RandomSource
     ) -> RegressionFit:
         """Read the rows, through the noises only."""
 

@@ -78,7 +78,7 @@ class MethodChoice:
 
 def choose_method(
     *,
-    rows: float,
+    expected_rows: float,
     bounds: Bounds = None,
     features: int | None = None,
     epsilon: Number | None = None,
@@ -88,7 +88,7 @@ def choose_method(
 ) -> MethodChoice:
     """Rank the methods by the error to expect of them; nothing private is looked at.
 
-    ``rows``: about how many there are; a factor of two does not matter. Give ``features``, or the
+    ``expected_rows``: about how many there are; a factor of two does not matter. Give ``features``, or the
     ``bounds`` that are declared of each. ``width``: how many deviations of a column fit into half
     its declared range, at a guess: 3 is tight, 40 very wide.
 
@@ -103,11 +103,11 @@ def choose_method(
     if (bounds is None) == (features is None):
         raise InvalidArgument("Give bounds, one pair for each feature, or features, their number.")
     many = check.count("features", len(bounds) if features is None else features)
-    if not 0 < float(rows) < float("inf"):
-        raise InvalidArgument(f"rows must be a positive number, got {rows}.")
+    if not 0 < float(expected_rows) < float("inf"):
+        raise InvalidArgument(f"expected_rows must be a positive number, got {expected_rows}.")
     mu = strength(gaussian_budget(epsilon=epsilon, delta=delta, rho=rho))
-    errors = forecast(rows=float(rows), features=many, mu=mu, width=width)
-    signal = float(rows) * mu / math.sqrt(many + 1)
+    errors = forecast(expected_rows=float(expected_rows), features=many, mu=mu, width=width)
+    signal = float(expected_rows) * mu / math.sqrt(many + 1)
     tried = {
         name: error * _WEIGHTS[name]
         for name, error in errors.items()
@@ -149,40 +149,40 @@ class AutoLinearRegression(LinearEstimator):
         rho: Number | None = None,
         bounds: Bounds = None,
         target_bounds: Bounds = None,
-        rows: float | None = None,
+        expected_rows: float | None = None,
         method: Name | RegressionMethod = "auto",
         width: float = WIDTH,
         relation: NeighboringRelation = NeighboringRelation.ADD_REMOVE,
-        rows_per_unit: int = 1,
+        max_rows_per_unit: int = 1,
         account: Account | None = None,
         label: str = "linear regression",
-        bits: RandomSource | None = None,
+        rng: RandomSource | None = None,
     ) -> None:
         self.epsilon = epsilon
         self.delta = delta
         self.rho = rho
         self.bounds = bounds
         self.target_bounds = target_bounds
-        self.rows = rows
+        self.expected_rows = expected_rows
         self.method = method
         self.width = width
         self.relation = relation
-        self.rows_per_unit = rows_per_unit
+        self.max_rows_per_unit = max_rows_per_unit
         self.account = account
         self.label = label
-        self.bits = bits
+        self.rng = rng
 
     def task(self, *, features: int, names: tuple[str, ...] | None = None) -> RegressionTask:
         """What is declared, checked."""
         if self.bounds is None or self.target_bounds is None:
             raise InvalidArgument("bounds and target_bounds must be declared: (lower, upper).")
-        if self.rows is None:
+        if self.expected_rows is None:
             raise InvalidArgument(
                 "rows must be declared: about how many rows there are, a public number. "
                 "A factor of two does not matter."
             )
-        if not 0 < float(self.rows) < float("inf"):
-            raise InvalidArgument(f"rows must be a positive number, got {self.rows}.")
+        if not 0 < float(self.expected_rows) < float("inf"):
+            raise InvalidArgument(f"rows must be a positive number, got {self.expected_rows}.")
         lower, upper = bounds_of("bounds", self.bounds, columns=features, names=names)
         least, most = bounds_of("target_bounds", self.target_bounds, columns=1)
         with np.errstate(over="ignore"):
@@ -193,10 +193,10 @@ class AutoLinearRegression(LinearEstimator):
             lower=lower,
             upper=upper,
             target=(float(least[0]), float(most[0])),
-            rows=float(self.rows),
+            rows=float(self.expected_rows),
             mu=strength(gaussian_budget(epsilon=self.epsilon, delta=self.delta, rho=self.rho)),
             relation=trusted(self.relation),
-            rows_per_unit=check.count("rows_per_unit", self.rows_per_unit),
+            max_rows_per_unit=check.count("max_rows_per_unit", self.max_rows_per_unit),
         )
 
     def plan(self, *, features: int) -> tuple[RegressionMethod, NoiseScales]:
@@ -218,7 +218,7 @@ class AutoLinearRegression(LinearEstimator):
                 )
             return METHODS[self.method]
         chosen = choose_method(
-            rows=task.rows / task.rows_per_unit,
+            expected_rows=task.rows / task.max_rows_per_unit,
             features=task.features,
             epsilon=self.epsilon,
             delta=self.delta,
@@ -238,9 +238,9 @@ class AutoLinearRegression(LinearEstimator):
         task = self.task(features=x.shape[1], names=names)
         method, noises = self._plan(task)
         source = self._source
-        with charged(self.account, noises.guarantee, label=self.label, bits=source) as held:
+        with charged(self.account, noises.guarantee, label=self.label, rng=source) as held:
             rows = ArrayRows(doubles("X", x), doubles("y", table))
-            found = method.fit(rows, task, noises=noises, bits=source)
+            found = method.fit(rows, task, noises=noises, rng=source)
         self.receipt_ = None if held is None else held.receipt
         self.guarantee_: Guarantee = noises.guarantee
         self.released_ = noises.released

@@ -98,14 +98,14 @@ class BoostedAdaSSP:
         return spend(tuple(self.parts(task)), amount, relation=task.relation)
 
     def fit(
-        self, rows: RowSource, task: RegressionTask, *, noises: NoiseScales, bits: RandomSource
+        self, rows: RowSource, task: RegressionTask, *, noises: NoiseScales, rng: RandomSource
     ) -> RegressionFit:
         """Find coordinates, release the matrix, and boost."""
-        mapped = self._mapped(rows, task, noises=noises, bits=bits)
+        mapped = self._mapped(rows, task, noises=noises, rng=rng)
         grid = mapped.lattice
         (noise,) = noises.additive(MATRIX)
         codes = coded(rows, mapped)
-        matrix = noisy_gram(codes, grid, noise=noise, bits=bits)
+        matrix = noisy_gram(codes, grid, noise=noise, rng=rng)
         sigma = noise.std / grid.steps**2
         # As in K33: lift the matrix above the edge of its own noise.
         edge = sigma * (math.sqrt(2 * grid.columns) + 1)
@@ -117,7 +117,7 @@ class BoostedAdaSSP:
             noises=noises.additive(PRODUCTS),
             clip=self._clip(grid),
             step=step,
-            bits=bits,
+            rng=rng,
         )
         return RegressionFit(map=mapped, theta=theta, notes={"penalty": penalty})
 
@@ -129,11 +129,11 @@ class BoostedAdaSSP:
         return float(np.clip(1 + math.log10(max(task.signal / self.enough, 1.0)), 1.0, 4.0))
 
     def _mapped(
-        self, rows: RowSource, task: RegressionTask, *, noises: NoiseScales, bits: RandomSource
+        self, rows: RowSource, task: RegressionTask, *, noises: NoiseScales, rng: RandomSource
     ) -> RowMap:
-        level = target_level(rows, task, noises=noises, bits=bits)
-        spread = target_spread(rows, task, level, noises=noises, bits=bits)
-        centre, scale = _coordinates(rows, task, noises=noises, bits=bits)
+        level = target_level(rows, task, noises=noises, rng=rng)
+        spread = target_spread(rows, task, level, noises=noises, rng=rng)
+        centre, scale = _coordinates(rows, task, noises=noises, rng=rng)
         loose = self.looseness(task)
         lower = np.maximum(task.lower, centre - _KEPT * loose * scale)
         upper = np.minimum(task.upper, centre + _KEPT * loose * scale)
@@ -142,7 +142,7 @@ class BoostedAdaSSP:
             _KEPT * loose * math.sqrt(task.features),
             box=(lower, upper, centre, scale),
             noises=noises,
-            bits=bits,
+            rng=rng,
         )
         return RowMap(
             lattice=self._lattice(task),
@@ -164,7 +164,7 @@ class BoostedAdaSSP:
 
 
 def _coordinates(
-    rows: RowSource, task: RegressionTask, *, noises: NoiseScales, bits: RandomSource
+    rows: RowSource, task: RegressionTask, *, noises: NoiseScales, rng: RandomSource
 ) -> tuple[Floats, Floats]:
     """Private medians and deviations of all features."""
     d = task.features
@@ -172,7 +172,7 @@ def _coordinates(
     bounds = zip(task.lower, task.upper, strict=True)
     centre = np.array(
         [
-            median(counts[i], float(low), float(high), mechanism=mechanism, bits=bits)
+            median(counts[i], float(low), float(high), mechanism=mechanism, rng=rng)
             for i, (mechanism, (low, high)) in enumerate(
                 zip(noises.choices(CENTRES), bounds, strict=True)
             )
@@ -182,7 +182,7 @@ def _coordinates(
     near = rows.add_up(partial(_radii, task, centre, tops), start=empty(d * RADII))
     near = near.reshape(d, RADII)
     spread = [
-        radius(near[i], float(tops[i]), mechanism=mechanism, bits=bits)
+        radius(near[i], float(tops[i]), mechanism=mechanism, rng=rng)
         for i, mechanism in enumerate(noises.choices(SPREADS))
     ]
     return centre, np.array(spread) / _NORMAL

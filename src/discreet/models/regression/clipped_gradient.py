@@ -57,23 +57,23 @@ def target_parts(task: RegressionTask, share: Fraction) -> list[FitStage]:
 
 
 def target_level(
-    rows: RowSource, task: RegressionTask, *, noises: NoiseScales, bits: RandomSource
+    rows: RowSource, task: RegressionTask, *, noises: NoiseScales, rng: RandomSource
 ) -> float:
     """The private median of the target; the midpoint of its bounds unless the rows object."""
     lower, upper = np.array([task.target[0]]), np.array([task.target[1]])
     counts = rows.add_up(partial(_target_cells, lower, upper), start=empty(CELLS))
     (mechanism,) = noises.choices(LEVEL)
-    return median(counts, *task.target, mechanism=mechanism, bits=bits, prior=task.target_middle)
+    return median(counts, *task.target, mechanism=mechanism, rng=rng, prior=task.target_middle)
 
 
 def target_spread(
-    rows: RowSource, task: RegressionTask, centre: float, *, noises: NoiseScales, bits: RandomSource
+    rows: RowSource, task: RegressionTask, centre: float, *, noises: NoiseScales, rng: RandomSource
 ) -> float:
     """The private radius around ``centre`` that holds about four of five targets."""
     top = np.array([2 * task.target_half])
     counts = rows.add_up(partial(_target_radii, centre, task, top), start=empty(RADII))
     (mechanism,) = noises.choices(SPREAD)
-    return radius(counts, float(top[0]), mechanism=mechanism, bits=bits)
+    return radius(counts, float(top[0]), mechanism=mechanism, rng=rng)
 
 
 def _target_cells(lower: Floats, upper: Floats, _: Floats, y: Floats) -> Ints:
@@ -122,10 +122,10 @@ class MedianBaseline:
         return spend(tuple(self.parts(task)), whole, relation=task.relation)
 
     def fit(
-        self, rows: RowSource, task: RegressionTask, *, noises: NoiseScales, bits: RandomSource
+        self, rows: RowSource, task: RegressionTask, *, noises: NoiseScales, rng: RandomSource
     ) -> RegressionFit:
         """No slopes at all."""
-        centre = target_level(rows, task, noises=noises, bits=bits)
+        centre = target_level(rows, task, noises=noises, rng=rng)
         mapped = box_map(task, centre=centre, half=task.target_half)
         return RegressionFit(map=mapped, theta=np.zeros(mapped.lattice.columns))
 
@@ -175,12 +175,12 @@ class ClippedGradient:
         return spend(tuple(self.parts(task)), amount, relation=task.relation)
 
     def fit(
-        self, rows: RowSource, task: RegressionTask, *, noises: NoiseScales, bits: RandomSource
+        self, rows: RowSource, task: RegressionTask, *, noises: NoiseScales, rng: RandomSource
     ) -> RegressionFit:
         """Centre, scale, descend."""
-        level = target_level(rows, task, noises=noises, bits=bits)
-        spread = target_spread(rows, task, level, noises=noises, bits=bits)
-        centre = self._means(rows, task, noises=noises, bits=bits)
+        level = target_level(rows, task, noises=noises, rng=rng)
+        spread = target_spread(rows, task, level, noises=noises, rng=rng)
+        centre = self._means(rows, task, noises=noises, rng=rng)
         mapped = RowMap(
             lattice=self._lattice(task),
             mapping="ball",
@@ -193,7 +193,7 @@ class ClippedGradient:
                 2 * math.sqrt(task.features),
                 box=(task.lower, task.upper, centre, task.half),
                 noises=noises,
-                bits=bits,
+                rng=rng,
             ),
             target_centre=np.array([level]),
             target_half=np.array([_KEPT * spread]),
@@ -210,7 +210,7 @@ class ClippedGradient:
             noises=steps,
             clip=self._clip(grid),
             step=rate * np.eye(grid.columns),
-            bits=bits,
+            rng=rng,
         )
         return RegressionFit(map=mapped, theta=theta, notes={"rate": rate})
 
@@ -221,11 +221,11 @@ class ClippedGradient:
         return max(1, round(self.clip / _KEPT * grid.target_steps))
 
     def _means(
-        self, rows: RowSource, task: RegressionTask, *, noises: NoiseScales, bits: RandomSource
+        self, rows: RowSource, task: RegressionTask, *, noises: NoiseScales, rng: RandomSource
     ) -> Floats:
         exact = rows.add_up(partial(_codes, task), start=empty(task.features))
         (noise,) = noises.additive(MEANS)
-        noisy = np.asarray(noise.release(exact, bits=bits), dtype=np.float64)
+        noisy = np.asarray(noise.release(exact, rng=rng), dtype=np.float64)
         shift = np.clip(noisy / (_STEPS * max(task.rows, 1.0)), -1.0, 1.0)
         return np.asarray(task.middle + task.half * shift)
 
@@ -243,7 +243,7 @@ def row_radius(
     *,
     box: tuple[Floats, Floats, Floats, Floats],
     noises: NoiseScales,
-    bits: RandomSource,
+    rng: RandomSource,
 ) -> float:
     """The private radius, up to ``top``, that holds about four of five rows.
 
@@ -251,7 +251,7 @@ def row_radius(
     """
     counts = rows.add_up(partial(norm_counts, *box, np.array([top])), start=empty(RADII))
     (mechanism,) = noises.choices(RADIUS)
-    return radius(counts, top, mechanism=mechanism, bits=bits)
+    return radius(counts, top, mechanism=mechanism, rng=rng)
 
 
 def norm_counts(

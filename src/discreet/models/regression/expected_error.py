@@ -108,17 +108,19 @@ _ROWS = 2000
 _TAIL = 5
 
 
-def forecast(*, rows: float, features: int, mu: float, width: float = 10.0) -> Mapping[str, float]:
+def forecast(
+    *, expected_rows: float, features: int, mu: float, width: float = 10.0
+) -> Mapping[str, float]:
     """Mean squared errors of all methods, in multiples of that of least squares without privacy.
 
     ``width``: how many deviations of a column fit into half its declared range, at a guess.
     """
-    if not (rows > 0 and mu > 0 and width > 0 and features >= 1):
+    if not (expected_rows > 0 and mu > 0 and width > 0 and features >= 1):
         raise InvalidArgument("rows, features, mu and width must be positive.")
-    signal = rows * mu / math.sqrt(features + 1)
+    signal = expected_rows * mu / math.sqrt(features + 1)
     place = min(range(len(WIDTHS)), key=lambda i: abs(math.log(WIDTHS[i] / width)))
     # What is fitted from too few rows for the columns is worse even without privacy.
-    sampling = 1 + (features + 1) / max(rows, 1.0)
+    sampling = 1 + (features + 1) / max(expected_rows, 1.0)
     found = {}
     for name, table in TABLE.items():
         if name == "theil_sen" and features > 1:
@@ -187,7 +189,7 @@ def simulate(
         amount: QueryBudget = budget(rho=mu**2 / 2)
         noises = method.plan(told, amount)
         train = ArrayRows(x[:_ROWS], y[:_ROWS, None])
-        fit = method.fit(train, told, noises=noises, bits=seeded_rng(repeat))
+        fit = method.fit(train, told, noises=noises, rng=seeded_rng(repeat))
         seen = fit.map.predictions(fit.map.design(x[_ROWS:]), fit.theta[:, None])[:, 0]
         errors.append(float(np.mean(np.square(np.clip(seen, *task.target) - y[_ROWS:]))))
         design = np.column_stack((np.ones(len(x)), x))

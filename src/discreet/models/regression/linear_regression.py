@@ -142,13 +142,13 @@ class PrivateLinearRegression(LinearEstimator):
         fit_intercept: bool = True,
         intercept_scale: float = 0.35,
         relation: NeighboringRelation = NeighboringRelation.ADD_REMOVE,
-        rows_per_unit: int = 1,
+        max_rows_per_unit: int = 1,
         scaling_share: Number = SCALING_SHARE,
         squares_share: Number = SQUARES_SHARE,
         clip_predictions: bool = True,
         account: Account | None = None,
         label: str = "linear regression",
-        bits: RandomSource | None = None,
+        rng: RandomSource | None = None,
     ) -> None:
         self.epsilon = epsilon
         self.delta = delta
@@ -164,13 +164,13 @@ class PrivateLinearRegression(LinearEstimator):
         self.fit_intercept = fit_intercept
         self.intercept_scale = intercept_scale
         self.relation = relation
-        self.rows_per_unit = rows_per_unit
+        self.max_rows_per_unit = max_rows_per_unit
         self.scaling_share = scaling_share
         self.squares_share = squares_share
         self.clip_predictions = clip_predictions
         self.account = account
         self.label = label
-        self.bits = bits
+        self.rng = rng
 
     def __sklearn_tags__(self) -> Tags:
         """Noise: two fits differ, and a small table scores badly."""
@@ -184,8 +184,8 @@ class PrivateLinearRegression(LinearEstimator):
     def fit(self, X: Any, y: Any, units: Any = None) -> Self:
         """Release moments of these rows and fit.
 
-        ``units`` says whose each row is; of each unit the first ``rows_per_unit`` rows are used.
-        Without it every row must be of another unit, or ``rows_per_unit`` be true of the data.
+        ``units`` says whose each row is; of each unit the first ``max_rows_per_unit`` rows are used.
+        Without it every row must be of another unit, or ``max_rows_per_unit`` be true of the data.
         """
         x, table = shaped("X", X), target_table(y)
         matrix_shape(x)
@@ -193,7 +193,7 @@ class PrivateLinearRegression(LinearEstimator):
         owners = None if units is None else shaped("units", units)
         if owners is not None and owners.shape != (len(x),):
             raise InvalidArgument("units must be one value for each row.")
-        rows = ArrayRows(x, table, owners, self.rows_per_unit)
+        rows = ArrayRows(x, table, owners, self.max_rows_per_unit)
         self._flat = shaped("y", y).ndim == 1
         self._fit_rows(rows, names=names_of(X))
         return self
@@ -225,7 +225,7 @@ class PrivateLinearRegression(LinearEstimator):
         if self.constants != "exact":
             return self._published(lattice, private=private)
         wanted = histogram_moves(
-            features, outputs, relation=self.relation, rows_per_unit=self.rows_per_unit
+            features, outputs, relation=self.relation, max_rows_per_unit=self.max_rows_per_unit
         )
         return plan_sufficient_statistics(
             lattice,
@@ -233,7 +233,7 @@ class PrivateLinearRegression(LinearEstimator):
             delta=self.delta,
             rho=self.rho,
             relation=self.relation,
-            rows_per_unit=self.rows_per_unit,
+            max_rows_per_unit=self.max_rows_per_unit,
             squares_share=self.squares_share,
             smallest_share=0 if self.method != "adassp" else (1 - self.squares_share) / 3,
             scaling=wanted if private else (),
@@ -258,7 +258,7 @@ class PrivateLinearRegression(LinearEstimator):
             epsilon=self.epsilon,
             delta=self.delta,
             relation=self.relation,
-            rows_per_unit=self.rows_per_unit,
+            max_rows_per_unit=self.max_rows_per_unit,
         )
 
     def _fit_rows(self, rows: RowSource, *, names: tuple[str, ...] | None) -> None:
@@ -277,11 +277,11 @@ class PrivateLinearRegression(LinearEstimator):
             names=names,
         )
         source = self._source
-        with charged(self.account, plan.guarantee, label=self.label, bits=source) as held:
-            mapped = row_map(rows, plan, declared=declared, bits=source)
+        with charged(self.account, plan.guarantee, label=self.label, rng=source) as held:
+            mapped = row_map(rows, plan, declared=declared, rng=source)
             size = (plan.lattice.columns + plan.lattice.outputs) ** 2 + 1
             flat = rows.add_up(partial(flat_sums, mapped), start=empty(size))
-            moments = plan.release(read_sums(plan.lattice, flat), rows=mapped, bits=source)
+            moments = plan.release(read_sums(plan.lattice, flat), rows=mapped, rng=source)
             del flat
         self.receipt_ = None if held is None else held.receipt
         self.moments_ = moments
@@ -339,17 +339,19 @@ class PrivateLinearRegression(LinearEstimator):
             found = np.clip(found, *self.target_range_)
         return found[:, 0] if self._flat else found
 
-    def intervals(self, *, level: float = 0.95, bound: float | None = None) -> CoefficientIntervals:
+    def intervals(
+        self, *, confidence: float = 0.95, bound: float | None = None
+    ) -> CoefficientIntervals:
         """Intervals of slopes and intercepts that cover the noise: post-processing, at no cost.
 
         ``bound``, if declared, bounds the norm of the coefficients in mapped units (how many half
         ranges of the target a prediction moves from the centre to the edge of the ball).
         """
-        return coefficient_intervals(self._inference(), level=level, bound=bound)
+        return coefficient_intervals(self._inference(), confidence=confidence, bound=bound)
 
-    def predict_interval(self, X: Any, *, level: float = 0.95) -> tuple[Floats, Floats]:
+    def predict_interval(self, X: Any, *, confidence: float = 0.95) -> tuple[Floats, Floats]:
         """Lower and upper ends between which a new target lies."""
-        _, low, high = prediction_intervals(self._inference(), self._new(X), level=level)
+        _, low, high = prediction_intervals(self._inference(), self._new(X), confidence=confidence)
         return (low[:, 0], high[:, 0]) if self._flat else (low, high)
 
     def _inference(self) -> Inference:

@@ -70,7 +70,7 @@ def plan_published(
     epsilon: Number,
     delta: Number,
     relation: NeighboringRelation = NeighboringRelation.ADD_REMOVE,
-    rows_per_unit: int = 1,
+    max_rows_per_unit: int = 1,
     certified: bool = True,
 ) -> SufficientStatisticsPlan:
     """Moments with published noise; the guarantee is that of the noise, not the printed one.
@@ -80,14 +80,14 @@ def plan_published(
     nominal = float(positive("epsilon", epsilon))
     failure = float(probability("delta", delta, zero=False, one=False))
     sd = published_sd(method, constants, epsilon=nominal, delta=failure)
-    sigma = Fraction(sd) * lattice.row_squared * rows_per_unit
-    joint, _ = moves(lattice, relation=relation, rows_per_unit=rows_per_unit)
-    least = smallest_move(lattice, rows_per_unit=rows_per_unit)
+    sigma = Fraction(sd) * lattice.row_squared * max_rows_per_unit
+    joint, _ = moves(lattice, relation=relation, max_rows_per_unit=max_rows_per_unit)
+    least = smallest_move(lattice, max_rows_per_unit=max_rows_per_unit)
     ada = method == "adassp"
     plan = SufficientStatisticsPlan(
         lattice=lattice,
         relation=relation,
-        rows_per_unit=rows_per_unit,
+        max_rows_per_unit=max_rows_per_unit,
         joint=_noise(joint, sigma, relation),
         squares=None,
         smallest=_noise(least, sigma, relation) if ada else None,
@@ -108,7 +108,7 @@ def _noise(move: BudgetChange, sigma: Fraction, relation: NeighboringRelation) -
         norm="linf",
         dimension=move.l2_squared,
         sigma=sigma,
-        on="integers",
+        domain="integers",
         relation=relation,
     )
 

@@ -136,7 +136,7 @@ class SufficientStatisticsPlan:
 
     lattice: RowLattice
     relation: NeighboringRelation
-    rows_per_unit: int = 1
+    max_rows_per_unit: int = 1
     joint: AdditiveMechanism
     """For the Gram matrix, the products and the count, together."""
     squares: AdditiveMechanism | None
@@ -178,7 +178,7 @@ class SufficientStatisticsPlan:
 
         A unit of several rows may be replaced by one with fewer: units are then public, rows not.
         """
-        return self.relation is not NeighboringRelation.ADD_REMOVE and self.rows_per_unit == 1
+        return self.relation is not NeighboringRelation.ADD_REMOVE and self.max_rows_per_unit == 1
 
     @property
     def sigma(self) -> float:
@@ -203,7 +203,7 @@ class SufficientStatisticsPlan:
         return self.joint.std / (self.lattice.intercept**2 or self.lattice.count_steps)
 
     def release(
-        self, sums: MomentSums, *, rows: RowMap, bits: RandomSource | None = None
+        self, sums: MomentSums, *, rows: RowMap, rng: RandomSource | None = None
     ) -> NoisySufficientStatistics:
         """Exact private sums in, noisy public moments out.
 
@@ -220,22 +220,22 @@ class SufficientStatisticsPlan:
             raise InvalidArgument("rows must be coded on the lattice of the plan.")
         if sums.rows > grid.most_rows:
             raise OutOfDomain("The sums of so many rows do not fit 64 bits.")
-        source = source_of(bits)
+        source = source_of(rng)
         d, k = grid.columns, grid.outputs
         exact = [sums.total[:d, :d].ravel(), sums.total[:d, d:].ravel()]
         counted = not self.rows_public and grid.count_steps > 0
         if counted:
             exact.append(np.array([sums.rows * grid.count_steps], dtype=np.int64))
-        noisy = np.asarray(self.joint.release(np.concatenate(exact), bits=source), dtype=np.float64)
+        noisy = np.asarray(self.joint.release(np.concatenate(exact), rng=source), dtype=np.float64)
         matrix = noisy[: d * d].reshape(d, d)
         squares = None
         if self.squares is not None:
-            own = self.squares.release(sums.total.diagonal()[d:].copy(), bits=source)
+            own = self.squares.release(sums.total.diagonal()[d:].copy(), rng=source)
             squares = np.asarray(own, dtype=np.float64) / grid.target_steps**2
         smallest = None
         if self.smallest is not None:
             least = _smallest_eigenvalue(sums.total[:d, :d], rows=sums.rows)
-            smallest = float(self.smallest.release(least, bits=source)) / grid.steps**2
+            smallest = float(self.smallest.release(least, rng=source)) / grid.steps**2
         weighted = rows.mapping == "weighted"
         if self.rows_public and not weighted:
             many = float(sums.rows)
@@ -283,15 +283,15 @@ def _smallest_eigenvalue(gram: Ints, *, rows: int) -> int:
     return max(0, math.floor(float(np.linalg.eigvalsh(gram.astype(np.float64))[0])))
 
 
-def smallest_move(lattice: RowLattice, *, rows_per_unit: int = 1) -> BudgetChange:
+def smallest_move(lattice: RowLattice, *, max_rows_per_unit: int = 1) -> BudgetChange:
     """How far a unit moves the smallest eigenvalue, as computed."""
     row = lattice.row_squared
-    furthest = rows_per_unit * (row + (row >> 10) + 1)
+    furthest = max_rows_per_unit * (row + (row >> 10) + 1)
     return BudgetChange(l1=furthest, l2_squared=furthest**2)
 
 
 def moves(
-    lattice: RowLattice, *, relation: NeighboringRelation, rows_per_unit: int = 1
+    lattice: RowLattice, *, relation: NeighboringRelation, max_rows_per_unit: int = 1
 ) -> tuple[BudgetChange, BudgetChange]:
     """How far a unit moves the joint vector, and the sums of squares.
 
@@ -300,7 +300,7 @@ def moves(
         is replaced by one with more rows or fewer, some are added: that moves the vector, with the
         count, less far than a replaced row, by ``17/16 T^4 + T^2 V^2`` at most.
     """
-    times = check.count("rows_per_unit", rows_per_unit) ** 2
+    times = check.count("max_rows_per_unit", max_rows_per_unit) ** 2
     joint, squares = lattice.joint(relation) * times, lattice.squares() * times
     return BudgetChange(l1=joint, l2_squared=joint), BudgetChange(l1=squares, l2_squared=squares)
 
@@ -312,7 +312,7 @@ def plan_sufficient_statistics(  # noqa: PLR0913 - the budget in the words of th
     delta: Number | None = None,
     rho: Number | None = None,
     relation: NeighboringRelation = NeighboringRelation.ADD_REMOVE,
-    rows_per_unit: int = 1,
+    max_rows_per_unit: int = 1,
     squares_share: Number = SQUARES_SHARE,
     smallest_share: Number = 0,
     scaling: Sequence[tuple[BudgetChange, Fraction]] = (),
@@ -336,12 +336,14 @@ def plan_sufficient_statistics(  # noqa: PLR0913 - the budget in the words of th
     left = 1 - sum(parts.values(), start=Fraction(0))
     if left <= 0:
         raise InvalidArgument("The shares must leave something for the moments themselves.")
-    joint, squares = moves(lattice, relation=relation, rows_per_unit=rows_per_unit)
+    joint, squares = moves(lattice, relation=relation, max_rows_per_unit=max_rows_per_unit)
     wanted = [(joint, left), *((one, parts["scaling"] * part) for one, part in scaling)]
     if parts["squares"]:
         wanted.append((squares, parts["squares"]))
     if parts["smallest"]:
-        wanted.append((smallest_move(lattice, rows_per_unit=rows_per_unit), parts["smallest"]))
+        wanted.append(
+            (smallest_move(lattice, max_rows_per_unit=max_rows_per_unit), parts["smallest"])
+        )
     noises = list(
         gaussians(
             amount,
@@ -353,7 +355,7 @@ def plan_sufficient_statistics(  # noqa: PLR0913 - the budget in the words of th
     return SufficientStatisticsPlan(
         lattice=lattice,
         relation=relation,
-        rows_per_unit=rows_per_unit,
+        max_rows_per_unit=max_rows_per_unit,
         joint=noises[0],
         scaling=tuple(noises[1 : 1 + len(scaling)]),
         smallest=noises.pop() if parts["smallest"] else None,

@@ -84,7 +84,7 @@ class TheilSen:
         )
 
     def fit(
-        self, rows: RowSource, task: RegressionTask, *, noises: NoiseScales, bits: RandomSource
+        self, rows: RowSource, task: RegressionTask, *, noises: NoiseScales, rng: RandomSource
     ) -> RegressionFit:
         """Two points of the line."""
         if not isinstance(rows, ArrayRows):
@@ -94,18 +94,18 @@ class TheilSen:
         ends = []
         for name, level in ((LOW, 1), (HIGH, 3)):
             (mechanism,) = noises.choices(name)
-            chosen = mechanism.choose(quartile_scores(cells, level), bits)
+            chosen = mechanism.choose(quartile_scores(cells, level), rng)
             ends.append(low + (chosen + 0.5) * ((high - low) / CELLS))
         first, last = min(ends), max(ends)
         if last - first < (high - low) / CELLS:
             last = first + (high - low) / CELLS
-        pairs = matched(rows, self.matchings, bits)
+        pairs = matched(rows, self.matchings, rng)
         values = []
         for name, point in ((AT_LOW, first), (AT_HIGH, last)):
             (mechanism,) = noises.choices(name)
             found = predicted(pairs, point, task)
             counts = cell_counts(found, *(np.array([end]) for end in task.target))[0]
-            values.append(median(counts, *task.target, mechanism=mechanism, bits=bits))
+            values.append(median(counts, *task.target, mechanism=mechanism, rng=rng))
         return line(task, (first, last), (values[0], values[1]))
 
 
@@ -117,24 +117,24 @@ def quartile_scores(cells: Ints, level: int) -> Ints:
     return np.asarray(-np.maximum(0, gap), dtype=np.int64)
 
 
-def matched(rows: ArrayRows, matchings: int, bits: RandomSource) -> Floats:
+def matched(rows: ArrayRows, matchings: int, rng: RandomSource) -> Floats:
     """Pairs ``(x, y, x', y')`` of uniformly random matchings of all rows but one, if n is odd."""
     found, rows = [], rows.used()
     x, y = np.asarray(rows.x[:, 0], dtype=np.float64), np.asarray(rows.y[:, 0], dtype=np.float64)
     for _ in range(matchings):
-        order = shuffled(len(x), bits)
+        order = shuffled(len(x), rng)
         half = len(x) // 2
         one, other = order[:half], order[half : 2 * half]
         found.append(np.column_stack((x[one], y[one], x[other], y[other])))
     return np.concatenate(found)
 
 
-def shuffled(many: int, bits: RandomSource) -> Ints:
+def shuffled(many: int, rng: RandomSource) -> Ints:
     """A uniform order: words without ties have one, whatever the places; with a tie, draw again."""
-    if many**2 >> bits.width:
+    if many**2 >> rng.width:
         raise OutOfDomain("There are too many rows for these bits: ties would go on.")
     while True:
-        words = bits.words(many)
+        words = rng.words(many)
         order = np.argsort(words, kind="stable")
         if (np.diff(words[order]) > 0).all():
             return order

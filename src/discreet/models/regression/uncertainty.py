@@ -49,7 +49,7 @@ class Inference:
 class CoefficientIntervals:
     """Intervals in original units: slopes (outputs x features), then intercepts."""
 
-    level: float
+    confidence: float
     low: Floats
     high: Floats
     std: Floats
@@ -109,17 +109,17 @@ def _residual(moments: NoisySufficientStatistics, theta: Floats, output: int) ->
 
 
 def coefficient_intervals(
-    inference: Inference, *, level: float = 0.95, bound: float | None = None
+    inference: Inference, *, confidence: float = 0.95, bound: float | None = None
 ) -> CoefficientIntervals:
     """Intervals for slopes and intercepts in original units.
 
-    Theorem: to first order, each covers the coefficient of the mapped rows with at least ``level``.
+    Theorem: to first order, each covers the coefficient of the mapped rows with at least ``confidence``.
     Proof: `Inference`; simulated over a grid in the tests. With ``bound``, a declared bound of the
         norm of the mapped coefficients, the penalised solution is used where that is shorter: its
         bias is at most ``penalty |row of the inverse| bound``.
     """
     moments = inference.moments
-    z = _quantile(moments, level)
+    z = _quantile(moments, confidence)
     rows, grid = moments.map, moments.map.lattice
     if not rows.linear:
         raise Unsupported("Coefficients in original units need mapping='ball' or 'box'.")
@@ -142,7 +142,7 @@ def coefficient_intervals(
         slopes[i, list(moments.kept)] = found[:-1]
         levels[i] = found[-1] + [rows.target_centre[i], rows.target_centre[i], 0.0]
     return CoefficientIntervals(
-        level=level,
+        confidence=confidence,
         low=slopes[:, :, 0],
         high=slopes[:, :, 1],
         std=slopes[:, :, 2],
@@ -153,9 +153,9 @@ def coefficient_intervals(
     )
 
 
-def _quantile(moments: NoisySufficientStatistics, level: float) -> float:
+def _quantile(moments: NoisySufficientStatistics, confidence: float) -> float:
     """Student's: few rows know little of the variance of their residuals."""
-    inside = float(probability("level", level, zero=False, one=False))
+    inside = float(probability("confidence", confidence, zero=False, one=False))
     return float(stdtrit(max(moments.rows - moments.columns, 1.0), (1 + inside) / 2))
 
 
@@ -195,7 +195,7 @@ def _shorter(
 
 
 def prediction_intervals(
-    inference: Inference, x: Floats, *, level: float = 0.95
+    inference: Inference, x: Floats, *, confidence: float = 0.95
 ) -> tuple[Floats, Floats, Floats]:
     """Prediction, lower and upper end of the target of each row (rows x outputs), original units.
 
@@ -203,7 +203,7 @@ def prediction_intervals(
     without penalty; targets lie within the range that they were clipped to, and so do the ends.
     """
     moments = inference.moments
-    z = _quantile(moments, level)
+    z = _quantile(moments, confidence)
     rows = moments.map
     full = rows.design(x)
     first = rows.lattice.columns - rows.lattice.features

@@ -46,17 +46,17 @@ class GridDesign(StrategyDesign):
         """Its mean over a workload."""
         return self.strategy.mean_variance(workload, self.noise)
 
-    def release(self, counts: ArrayLike, *, bits: RandomSource | None = None) -> GridRelease:
+    def release(self, counts: ArrayLike, *, rng: RandomSource | None = None) -> GridRelease:
         """Measure with noise: the artefact that answers every rectangle.
 
-        ``bits`` is for tests and simulations; the default is the operating system's randomness.
+        ``rng`` is for tests and simulations; the default is the operating system's randomness.
         """
         cells = np.asarray(counts)
         if cells.shape != self.grid.shape or cells.dtype.kind not in "iu":
             raise OutOfDomain(
                 f"counts must be an array of {self.grid.shape} integers, one for each cell."
             )
-        return GridRelease(grid=self.grid, **self.measured(cells, bits))
+        return GridRelease(grid=self.grid, **self.measured(cells, rng))
 
     def __str__(self) -> str:
         return f"{self.describe()} on {self.grid} ({self.budget}, {self.relation.value})"
@@ -83,7 +83,7 @@ class GridPlan:
     workload: GridWorkload
     budget: QueryBudget
     candidates: tuple[GridCandidate, ...]
-    rows: int | None = None
+    expected_rows: int | None = None
     aware: tuple[Aware, ...] = ()
     """On request: mechanisms whose error depends on the data, unranked."""
 
@@ -94,15 +94,15 @@ class GridPlan:
 
     def __str__(self) -> str:
         head = ["structure", "RMSE", "one cell", "a quarter", "everything", "to best"]
-        if self.rows:
+        if self.expected_rows:
             head.append("of all rows")
         lines = [head]
         for one in self.candidates:
             line = [one.name, f"{one.rmse:.4g}"]
             line += [f"{error:.4g}" for error in one.std(_shown(self.grid.shape))]
             line.append(f"{one.rmse / self.candidates[0].rmse:.3f}")
-            if self.rows:
-                line.append(f"{one.rmse / self.rows:.2%}")
+            if self.expected_rows:
+                line.append(f"{one.rmse / self.expected_rows:.2%}")
             lines.append(line)
         title = f"Grid of {self.grid}, {self.workload}, {self.budget}: standard errors"
         return "\n".join([title, *table(lines), *listed_names(self.aware)])
@@ -115,14 +115,14 @@ def plan_grid(
     workload: GridWorkload,
     budget: QueryBudget,
     *,
-    rows: int | None = None,
+    expected_rows: int | None = None,
     relation: NeighboringRelation = NeighboringRelation.ADD_REMOVE,
     contribution: Contribution | None = None,
     data_aware: bool = False,
 ) -> GridPlan:
     """Rank structures by their mean squared error over rectangles of a grid. Reads no data.
 
-    ``rows`` is a guess at the number of rows that only serves to show relative errors.
+    ``expected_rows`` is a guess at the number of rows that only serves to show relative errors.
     ``data_aware`` also offers MWEM, whose error nobody can state beforehand: it is not ranked.
 
     Theorem: the stated mean variances are those of the releases: exactly for Laplace noise and for
@@ -132,8 +132,8 @@ def plan_grid(
     Needs: declared domains; ADD_REMOVE or REPLACE_ONE.
     """
     trusted(relation)
-    if rows is not None:
-        check.count("rows", rows)
+    if expected_rows is not None:
+        check.count("expected_rows", expected_rows)
     units = Contribution() if contribution is None else contribution
     grid = GridDomain(domains=tuple(domains))
     checked(workload, grid.shape)
@@ -167,7 +167,7 @@ def plan_grid(
         workload=workload,
         budget=budget,
         candidates=tuple(found),
-        rows=rows,
+        expected_rows=expected_rows,
         aware=offers,
     )
 

@@ -46,7 +46,7 @@ class Marginal:
     std: Floats
     low: Floats
     high: Floats
-    level: float
+    confidence: float
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -91,20 +91,20 @@ class GridRelease(NoisyMeasurements):
         """The exact standard deviation of the answers."""
         return plain(np.sqrt(self.strategy.variance(self.grid.ends(spans), self._noise)))
 
-    def interval(self, *spans: Any, level: float = LEVEL) -> tuple[Any, Any]:
-        """Bounds that hold the exact count, each with probability at least ``level``.
+    def interval(self, *spans: Any, confidence: float = LEVEL) -> tuple[Any, Any]:
+        """Bounds that hold the exact count, each with probability at least ``confidence``.
 
         Up to a hundred rectangles at a time get bounds from the law of their own noise; more get
         Chernoff's bound, which is wider (`tails`).
         """
-        tail = 1 - float(check.probability("level", level, zero=False, one=False))
+        tail = 1 - float(check.probability("confidence", confidence, zero=False, one=False))
         ends = self.grid.ends(spans)
         value, width = self._answers(ends), self._widths(ends, tail)
         return plain(value - width), plain(value + width)
 
-    def margin(self, axis: int, *, level: float = LEVEL) -> Marginal:
+    def marginal(self, axis: int, *, confidence: float = LEVEL) -> Marginal:
         """The totals along one axis, summed over all others."""
-        inside = float(check.probability("level", level, zero=False, one=False))
+        inside = float(check.probability("confidence", confidence, zero=False, one=False))
         number = len(self.grid.shape)
         if check.count("axis", axis, minimum=0) >= number:
             raise InvalidArgument(f"axis must be 0 .. {number - 1}, got {axis}.")
@@ -120,16 +120,16 @@ class GridRelease(NoisyMeasurements):
             std=np.sqrt(self.strategy.variance(ends, self._noise)),
             low=values - width,
             high=values + width,
-            level=inside,
+            confidence=inside,
         )
 
-    def heavy(self, threshold: float, *, level: float = LEVEL) -> list[HeavyCell]:
+    def cells_above(self, threshold: float, *, confidence: float = LEVEL) -> list[HeavyCell]:
         """Cells that surely hold more than ``threshold`` rows: all of them at once, at the level.
 
         Proof: by the union bound over all cells, every exact count is above the lower bound.
         """
         least = float(check.finite("threshold", threshold))
-        inside = float(check.probability("level", level, zero=False, one=False))
+        inside = float(check.probability("confidence", confidence, zero=False, one=False))
         width = self._quick(np.square(self.cell_std), (1 - inside) / self.grid.size)
         places = np.argwhere(self.cells - width > least)
         found = [

@@ -96,9 +96,9 @@ def rectangles(
 
 
 def planned_grid(
-    query: GridQuery, *, setting: TableSpec, budget: QueryBudget, rows: int | None = None
+    query: GridQuery, *, setting: TableSpec, budget: QueryBudget, expected_rows: int | None = None
 ) -> PlannedGrid:
-    """Cells, sensitivity and noise from public facts alone; ``rows`` only scales what is shown.
+    """Cells, sensitivity and noise from public facts alone; ``expected_rows`` only scales what is shown.
 
     Theorem: as for `planned`, with the cells of the grid as groups.
     Source: docs/theory/data.md, docs/theory/grids.md.
@@ -121,8 +121,8 @@ def planned_grid(
         relation=setting.relation,
         contribution=contribution_of(counted),
     )
-    shown = None if rows is None else check.count("rows", rows)
-    return PlannedGrid(query=query, counted=counted, ranked=replace(found, rows=shown))
+    shown = None if expected_rows is None else check.count("expected_rows", expected_rows)
+    return PlannedGrid(query=query, counted=counted, ranked=replace(found, expected_rows=shown))
 
 
 def plan_grid(  # noqa: PLR0913 - each has a name, most a default
@@ -132,14 +132,14 @@ def plan_grid(  # noqa: PLR0913 - each has a name, most a default
     epsilon: Number | None = None,
     delta: Number | None = None,
     rho: Number | None = None,
-    rows: int | None = None,
-    rows_per_unit: int = 1,
+    expected_rows: int | None = None,
+    max_rows_per_unit: int = 1,
     relation: NeighboringRelation = NeighboringRelation.ADD_REMOVE,
     data_aware: bool = False,
 ) -> GridPlan:
     """Rank structures for counting rectangles by their exact error. Reads and costs nothing.
 
-    Each of ``domains`` is what `plan_ranges` takes for one. ``rows`` is a guess at the number of
+    Each of ``domains`` is what `plan_ranges` takes for one. ``expected_rows`` is a guess at the number of
     rows that only scales what is shown. ``data_aware`` also offers a mechanism whose error depends
     on the data: it is listed without a rank.
     """
@@ -147,9 +147,9 @@ def plan_grid(  # noqa: PLR0913 - each has a name, most a default
         [domain_of(domain) for domain in check.listed("domains", domains)],
         _workload(workload),
         budget(epsilon=epsilon, delta=delta, rho=rho),
-        rows=rows,
+        expected_rows=expected_rows,
         relation=relation,
-        contribution=Contribution(rows=rows_per_unit),
+        contribution=Contribution(rows=max_rows_per_unit),
         data_aware=check.flag("data_aware", data_aware),
     )
 

@@ -104,9 +104,9 @@ class BucketSelection:
         """
         return Guarantee(events.PureEvent(self.epsilon), self.relation)
 
-    def release(self, counts: Ints, *, bits: RandomSource | None = None) -> Ints:
+    def release(self, counts: Ints, *, rng: RandomSource | None = None) -> Ints:
         """The first cell of each bucket."""
-        source = source_of(bits)
+        source = source_of(rng)
         costs = self.costs(counts)
         flat = np.concatenate(costs)
         noisy = flat + self.noise.sample(len(flat), source)
@@ -199,17 +199,17 @@ class DAWA:
         return Guarantee(events.compose([first.event, events.PureEvent(rest)]), self.relation)
 
     def release(
-        self, counts: ArrayLike, *, bits: RandomSource | None = None
+        self, counts: ArrayLike, *, rng: RandomSource | None = None
     ) -> DataDependentRelease:
         """Choose buckets, measure their totals, spread them evenly."""
         cells = np.asarray(counts)
         if cells.shape != (self.domain.size,) or cells.dtype.kind not in "iu":
             raise OutOfDomain(f"counts must be {self.domain.size} integers, one for each cell.")
-        source = source_of(bits)
+        source = source_of(rng)
         exact = np.clip(cells, 0, LARGEST_COUNT).astype(np.int64)
-        starts = self.partition.release(exact, bits=source)
+        starts = self.partition.release(exact, rng=source)
         lengths = np.diff(np.append(starts, len(exact)))
-        totals = self._second(len(starts)).release(np.add.reduceat(exact, starts), bits=source)
+        totals = self._second(len(starts)).release(np.add.reduceat(exact, starts), rng=source)
         even: Floats = np.repeat(totals.cells / lengths, lengths)
         return DataDependentRelease(
             grid=GridDomain(domains=(self.domain,)),
@@ -286,7 +286,7 @@ class MWEM:
     def measuring(self) -> AdditiveMechanism:
         """Counts one rectangle with noise."""
         return laplace(
-            sensitivity=self._moved, epsilon=self.each, on="integers", relation=self.relation
+            sensitivity=self._moved, epsilon=self.each, domain="integers", relation=self.relation
         )
 
     @property
@@ -306,26 +306,26 @@ class MWEM:
         return Guarantee(events.compose(parts), self.relation)
 
     def release(
-        self, counts: ArrayLike, *, bits: RandomSource | None = None
+        self, counts: ArrayLike, *, rng: RandomSource | None = None
     ) -> DataDependentRelease:
         """Estimates of all cells, which sum to the noisy total."""
         cells = np.asarray(counts)
         if cells.shape != self.grid.shape or cells.dtype.kind not in "iu":
             raise OutOfDomain(f"counts must be an array of {self.grid.shape} integers.")
-        source = source_of(bits)
+        source = source_of(rng)
         most = _LARGEST_TOTAL // self.grid.size
         ends = self._rectangles()
         table = corners(np.clip(cells, 0, most).astype(np.float64))
         exact: Ints = signed_sums(table, ends).astype(np.int64)
         whole = int(table[(-1,) * table.ndim])
-        total = max(1.0, float(self.measuring.release(whole, bits=source)))
+        total = max(1.0, float(self.measuring.release(whole, rng=source)))
         found = np.full(self.grid.shape, total / self.grid.size)
         seen: list[tuple[tuple[slice, ...], float]] = []
         average = np.zeros(self.grid.shape)
         for _ in range(self.rounds):
             guess = np.rint(signed_sums(corners(found), ends)).astype(np.int64)
-            worst = self.choosing.release(np.abs(exact - guess), bits=source)
-            value = float(self.measuring.release(int(exact[worst]), bits=source))
+            worst = self.choosing.release(np.abs(exact - guess), rng=source)
+            value = float(self.measuring.release(int(exact[worst]), rng=source))
             box = tuple(slice(int(a[worst]), int(b[worst]) + 1) for a, b in ends)
             seen.append((box, value))
             found = _reweighted(found, seen, total)

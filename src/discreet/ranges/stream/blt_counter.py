@@ -319,10 +319,10 @@ class FixedPoint:
         found: Floats = np.linalg.inv(np.ldexp(self.inside.astype(np.float64), -BITS))
         return np.tril(found)
 
-    def squared(self, *, rows_per_unit: int, replaced: bool) -> int:
+    def squared(self, *, max_rows_per_unit: int, replaced: bool) -> int:
         """The squared L2 sensitivity, in steps of the grid, rounded up.
 
-        Theorem: adding or removing ``rows_per_unit`` events moves the product by at most
+        Theorem: adding or removing ``max_rows_per_unit`` events moves the product by at most
             ``norm + slack`` times as much, replacing them by ``sqrt(2) norm + 2 slack`` times.
         Proof: the triangle inequality over single events; for a replacement the linear products of
             both sets of events have no negative entries, so their difference is no longer than
@@ -333,7 +333,7 @@ class FixedPoint:
         one = self.norm + self.slack
         if replaced:
             one = self.norm * Fraction(1_414_213_563, 10**9) + 2 * self.slack
-        return math.ceil((rows_per_unit * one) ** 2)
+        return math.ceil((max_rows_per_unit * one) ** 2)
 
 
 @dataclass(frozen=True, slots=True)
@@ -412,7 +412,7 @@ class BLTCounter:
         return unit * math.ldexp(self.noise.std, -BITS) ** 2
 
     def feed(
-        self, state: BLTState, counts: Ints, bits: RandomSource
+        self, state: BLTState, counts: Ints, rng: RandomSource
     ) -> tuple[BLTState, StreamUpdate]:
         """Count some steps; the state that is given stays as it is."""
         held = len(state.counts)
@@ -420,7 +420,7 @@ class BLTCounter:
         x = _chunks(np.concatenate((state.counts, counts)))
         buffers = self._buffers(state.buffers, x)
         exact = _rows(self._product(x, buffers))[held:end]
-        noisy = np.asarray(self.noise.release(exact.ravel(), bits=bits)).reshape(exact.shape)
+        noisy = np.asarray(self.noise.release(exact.ravel(), rng=rng)).reshape(exact.shape)
         released = np.concatenate((state.released, noisy))
         estimates, read = self._invert(state.read, _chunks(released))
         prefix = _rows(estimates)[held:end]

@@ -147,23 +147,23 @@ class StreamFile:
         with np.load(io.BytesIO(held), allow_pickle=False) as arrays:
             return Counts(plan=self.plan, first=int(arrays["first"]), values=arrays["values"])
 
-    def feed(self, counts: ArrayLike, *, bits: RandomSource) -> Counts:
+    def feed(self, counts: ArrayLike, *, rng: RandomSource) -> Counts:
         """Count the next steps."""
         if self.limits_units:
             raise InvalidArgument("This stream limits units: feed events, with their units.")
         with self._turn():
-            return self._feed(counts, bits, used=())
+            return self._feed(counts, rng, used=())
 
     def events(
         self,
         steps: ArrayLike,
         *,
         end: int,
-        bits: RandomSource,
+        rng: RandomSource,
         keys: ArrayLike | None = None,
         units: ArrayLike | None = None,
     ) -> Counts:
-        """Count events into the steps up to ``end``, at most ``rows_per_unit`` of each unit."""
+        """Count events into the steps up to ``end``, at most ``max_rows_per_unit`` of each unit."""
         if (units is not None) != self.limits_units:
             raise InvalidArgument("units must be given if the stream limits units, and only then.")
         with self._turn():
@@ -173,7 +173,7 @@ class StreamFile:
             if units is not None:
                 kept, used = self._limit(np.asarray(units), at)
             counts = tally(self.plan, at, after=self._state.step, keys=keys, end=end, kept=kept)
-            return self._feed(counts, bits, used=used)
+            return self._feed(counts, rng, used=used)
 
     def close(self) -> None:
         """Let go of the file."""
@@ -224,10 +224,10 @@ class StreamFile:
         return self.plan.counter(self.plan.epoch(step + 1)).design.encode()
 
     def _feed(
-        self, counts: ArrayLike, bits: RandomSource, *, used: Sequence[tuple[Unit, int]]
+        self, counts: ArrayLike, rng: RandomSource, *, used: Sequence[tuple[Unit, int]]
     ) -> Counts:
         """Draw, write, and only then tell."""
-        state, answers = advance(self.plan, self._state, counts, bits=bits)
+        state, answers = advance(self.plan, self._state, counts, rng=rng)
         file = io.BytesIO()
         np.savez(file, first=np.array(answers.first), values=answers.values)
         self._usable = False  # until it is known what is on disk
@@ -256,8 +256,8 @@ class StreamFile:
         rank = np.empty(len(units), dtype=np.int64)
         starts = np.repeat(np.cumsum(numbers) - numbers, numbers)
         rank[np.argsort(inverse, kind="stable")] = np.arange(len(units)) - starts
-        kept = rank < (self.plan.rows_per_unit - used)[inverse]
-        after = np.minimum(used + numbers, self.plan.rows_per_unit)
+        kept = rank < (self.plan.max_rows_per_unit - used)[inverse]
+        after = np.minimum(used + numbers, self.plan.max_rows_per_unit)
         return kept, [
             (name, int(number))
             for name, number, old in zip(listed, after, used, strict=True)

@@ -65,7 +65,7 @@ class Counter(Protocol):
     def variance(self, t: Ints, *, suffix: bool = False) -> Floats:
         """Variance of the sum up to step t, or after it."""
 
-    def feed(self, state: Any, counts: Ints, bits: RandomSource) -> tuple[Any, StreamUpdate]:
+    def feed(self, state: Any, counts: Ints, rng: RandomSource) -> tuple[Any, StreamUpdate]:
         """Count some steps."""
 
     def closing(self, state: Any) -> tuple[Ints, Floats]:
@@ -78,13 +78,13 @@ class StreamForecast:
 
     step: int
     std: float
-    level: float
+    confidence: float
     half_width: float
 
     def __str__(self) -> str:
         return (
             f"after step {self.step}: standard deviation {self.std:.4g}, "
-            f"{self.level:.0%} within {self.half_width:.4g}"
+            f"{self.confidence:.0%} within {self.half_width:.4g}"
         )
 
 
@@ -94,7 +94,7 @@ class StreamPlan:
 
     budget: QueryBudget
     relation: NeighboringRelation
-    rows_per_unit: int
+    max_rows_per_unit: int
     keys: tuple[str, ...] | None
     horizon: int | None
     window: int | None
@@ -114,12 +114,12 @@ class StreamPlan:
         """What the whole stream costs, however long it runs.
 
         Theorem: all answers of all epochs together are within the budget under ``relation``, if one
-            unit has at most ``rows_per_unit`` events; also when later ones depend on answers.
-        Proof: theory/streams. Every epoch is within the budget for ``rows_per_unit`` events; the
+            unit has at most ``max_rows_per_unit`` events; also when later ones depend on answers.
+        Proof: theory/streams. Every epoch is within the budget for ``max_rows_per_unit`` events; the
             cost of events is additive in L1 (Laplace), convex in L2 (Gaussian): spreading events
             over epochs costs no more than putting all into one.
         Source: Chan, Shi, Song 2011; Denisov et al. 2022; Smith, Thakurta 2022. F42, F43.
-        Needs: the stated relation and ``rows_per_unit`` are those of the data.
+        Needs: the stated relation and ``max_rows_per_unit`` are those of the data.
         """
         if self.pure:
             if self.horizon is None and self.window is None:
@@ -178,9 +178,9 @@ class StreamPlan:
         """The standard deviation of the answers after these steps."""
         return np.sqrt(self.variance(steps))
 
-    def half_width(self, steps: ArrayLike, *, level: float = 0.95) -> Floats:
-        """How far answers may be from the truth, each with probability ``level``."""
-        inside = float(check.probability("level", level, zero=False, one=False))
+    def half_width(self, steps: ArrayLike, *, confidence: float = 0.95) -> Floats:
+        """How far answers may be from the truth, each with probability ``confidence``."""
+        inside = float(check.probability("confidence", confidence, zero=False, one=False))
         t = self._steps(steps)
         if not self.pure:
             return self.std(t) * float(ndtri((1 + inside) / 2))
@@ -189,14 +189,14 @@ class StreamPlan:
             found[at] = half_width(self._terms(epoch, t[at] - self.start(epoch)), inside)
         return found
 
-    def forecast(self, step: int, *, level: float = 0.95) -> StreamForecast:
+    def forecast(self, step: int, *, confidence: float = 0.95) -> StreamForecast:
         """The error of the answer after a step; nothing is read or spent."""
         at = [check.count("step", step)]
         return StreamForecast(
             step=step,
             std=float(self.std(at)[0]),
-            level=level,
-            half_width=float(self.half_width(at, level=level)[0]),
+            confidence=confidence,
+            half_width=float(self.half_width(at, confidence=confidence)[0]),
         )
 
     def to_json(self) -> str:
@@ -211,7 +211,7 @@ class StreamPlan:
                 )
             },
             "relation": self.relation.name,
-            "rows_per_unit": self.rows_per_unit,
+            "rows_per_unit": self.max_rows_per_unit,
             "keys": None if self.keys is None else list(self.keys),
             "horizon": self.horizon,
             "window": self.window,
@@ -227,7 +227,7 @@ class StreamPlan:
             return plan_stream(
                 **{name: None if amount is None else Fraction(amount) for name, amount in amounts},
                 relation=NeighboringRelation[content["relation"]],
-                rows_per_unit=content["rows_per_unit"],
+                max_rows_per_unit=content["rows_per_unit"],
                 keys=content["keys"],
                 horizon=content["horizon"],
                 window=content["window"],
@@ -275,7 +275,7 @@ def plan_stream(
     rho: Number | None = None,
     horizon: int | None = None,
     window: int | None = None,
-    rows_per_unit: int = 1,
+    max_rows_per_unit: int = 1,
     keys: Sequence[str] | None = None,
     relation: NeighboringRelation = NeighboringRelation.ADD_REMOVE,
 ) -> StreamPlan:
@@ -283,7 +283,7 @@ def plan_stream(
 
     ``epsilon`` alone buys Laplace noise on a tree; with ``delta``, or ``rho``, Gaussian noise. Say
     ``horizon`` if the number of steps is known, ``window`` for counts of the last so many steps;
-    without either, totals go on without end. One unit has at most ``rows_per_unit`` events.
+    without either, totals go on without end. One unit has at most ``max_rows_per_unit`` events.
     ``keys`` names counts that run side by side: an event belongs to one of them.
     """
     trusted(relation)
@@ -297,7 +297,7 @@ def plan_stream(
     return StreamPlan(
         budget=budget(epsilon=epsilon, delta=delta, rho=rho),
         relation=relation,
-        rows_per_unit=check.count("rows_per_unit", rows_per_unit),
+        max_rows_per_unit=check.count("max_rows_per_unit", max_rows_per_unit),
         keys=names,
         horizon=None if horizon is None else check.count("horizon", horizon),
         window=None if window is None else check.count("window", window, minimum=2),
@@ -314,7 +314,8 @@ def _counter(plan: StreamPlan, length: int) -> Counter:
         return TreeCounter(chain=chain, law=noise.noise)
     made = fixed(best_blt(length), length)
     square = made.squared(
-        rows_per_unit=plan.rows_per_unit, replaced=plan.relation is NeighboringRelation.REPLACE_ONE
+        max_rows_per_unit=plan.max_rows_per_unit,
+        replaced=plan.relation is NeighboringRelation.REPLACE_ONE,
     )
     # A squared distance N is that of N coordinates which move by one: no root is rounded.
     noise_on_grid = gaussian(
@@ -322,7 +323,7 @@ def _counter(plan: StreamPlan, length: int) -> Counter:
         norm="linf",
         dimension=square,
         mu=1 / _sigma(plan.budget),
-        on="integers",
+        domain="integers",
         relation=plan.relation,
     )
     return BLTCounter(fixed=made, noise=noise_on_grid)
@@ -336,10 +337,10 @@ def _then(plan: StreamPlan) -> Then:
 
 def _laplace(plan: StreamPlan, levels: int) -> AdditiveMechanism:
     """Noise for all blocks of an epoch: one event is in one block of each level."""
-    moved = plan.rows_per_unit * (2 if plan.relation is NeighboringRelation.REPLACE_ONE else 1)
+    moved = plan.max_rows_per_unit * (2 if plan.relation is NeighboringRelation.REPLACE_ONE else 1)
     epsilon = check.positive("epsilon", plan.budget.epsilon)
     return laplace(
-        sensitivity=moved * levels, epsilon=epsilon, on="integers", relation=plan.relation
+        sensitivity=moved * levels, epsilon=epsilon, domain="integers", relation=plan.relation
     )
 
 

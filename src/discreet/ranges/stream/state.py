@@ -51,9 +51,9 @@ class Counts:
         """The standard deviation of each, the same for every key."""
         return self.plan.std(self.steps)
 
-    def interval(self, level: float = 0.95) -> tuple[Floats, Floats]:
-        """Bounds that hold the exact count, each with probability ``level``."""
-        reach = self.plan.half_width(self.steps, level=level)
+    def interval(self, confidence: float = 0.95) -> tuple[Floats, Floats]:
+        """Bounds that hold the exact count, each with probability ``confidence``."""
+        reach = self.plan.half_width(self.steps, confidence=confidence)
         if self.plan.keys is not None:
             reach = reach[:, None]
         return self.values - reach, self.values + reach
@@ -94,7 +94,7 @@ def begin(plan: StreamPlan) -> StreamState:
 
 
 def advance(
-    plan: StreamPlan, state: StreamState, counts: ArrayLike, *, bits: RandomSource
+    plan: StreamPlan, state: StreamState, counts: ArrayLike, *, rng: RandomSource
 ) -> tuple[StreamState, Counts]:
     """Feed the counts of the next steps: the new state, and one answer for each step.
 
@@ -115,7 +115,7 @@ def advance(
         epoch = plan.epoch(state.step + 1)
         left = plan.start(epoch) + plan.length(epoch) - state.step
         piece, rows = np.split(rows, [min(left, _PIECE)])
-        state, values = _advance(plan, state, piece, bits)
+        state, values = _advance(plan, state, piece, rng)
         answers.append(values)
     values = np.concatenate(answers) if answers else np.zeros((0, plan.lanes))
     if plan.keys is None:
@@ -125,13 +125,13 @@ def advance(
 
 
 def _advance(
-    plan: StreamPlan, state: StreamState, rows: Ints, bits: RandomSource
+    plan: StreamPlan, state: StreamState, rows: Ints, rng: RandomSource
 ) -> tuple[StreamState, Floats]:
     """Some steps of one epoch."""
     epoch = plan.epoch(state.step + 1)
     counter = plan.counter(epoch)
     # Cut off, not refused: an error would tell that there was so much.
-    inner, fed = counter.feed(state.counter, np.minimum(rows, counter.most), bits)
+    inner, fed = counter.feed(state.counter, np.minimum(rows, counter.most), rng)
     step = state.step + len(rows)
     over = step == plan.start(epoch) + plan.length(epoch)
     base, behind, whole, part = state.base, state.behind, state.whole, state.part

@@ -37,7 +37,7 @@ _ROUNDS = 40
 _PIECE = 2048
 
 
-def half_width(terms: Iterable[tuple[Floats, Floats]], level: float) -> Floats:
+def half_width(terms: Iterable[tuple[Floats, Floats]], confidence: float) -> Floats:
     """For each answer, the x with P(|error| <= x) = level.
 
     A term ``(times, scales)`` holds, for each answer, how often a Laplace variable of a scale
@@ -50,11 +50,11 @@ def half_width(terms: Iterable[tuple[Floats, Floats]], level: float) -> Floats:
     found = np.empty(size)
     for start in range(0, size, _PIECE):
         piece = slice(start, min(start + _PIECE, size))
-        found[piece] = _quantile([(n[piece], b[piece]) for n, b in listed], level)
+        found[piece] = _quantile([(n[piece], b[piece]) for n, b in listed], confidence)
     return found
 
 
-def _quantile(terms: list[tuple[Floats, Floats]], level: float) -> Floats:
+def _quantile(terms: list[tuple[Floats, Floats]], confidence: float) -> Floats:
     variance = sum(2 * times * np.square(scales) for times, scales in terms)
     std = np.sqrt(variance)
     nodes = np.arange(1, _NODES + 1) * (2 * np.pi / _PERIOD)
@@ -68,7 +68,7 @@ def _quantile(terms: list[tuple[Floats, Floats]], level: float) -> Floats:
     for _ in range(_ROUNDS):
         x = (low + high) / 2
         inside = (2 / _PERIOD) * (x + 2 * np.sum(np.sin(x[:, None] * nodes) * weight, axis=1))
-        low, high = np.where(inside < level, x, low), np.where(inside < level, high, x)
+        low, high = np.where(inside < confidence, x, low), np.where(inside < confidence, high, x)
     return high * std + 0.5
 
 
@@ -273,7 +273,7 @@ class TreeCounter:
         return self.chain.variance(t, suffix=suffix) * self.law.variance
 
     def feed(
-        self, state: TreeState, counts: Ints, bits: RandomSource
+        self, state: TreeState, counts: Ints, rng: RandomSource
     ) -> tuple[TreeState, StreamUpdate]:
         """Count some steps.
 
@@ -281,7 +281,7 @@ class TreeCounter:
         """
         after = state.step + len(counts)
         path = self.chain.path(np.arange(state.step + 1, after + 1))
-        noise, held = self._noise(state, after, bits)
+        noise, held = self._noise(state, after, rng)
         (left, before), (right, behind) = _errors(path, noise)
         exact = np.cumsum(counts, axis=0) + state.total
         fed = StreamUpdate(prefix=(exact + left) + before, whole=right - exact, part=behind)
@@ -292,7 +292,7 @@ class TreeCounter:
         return state.total, np.zeros(len(state.total))
 
     def _noise(
-        self, state: TreeState, after: int, bits: RandomSource
+        self, state: TreeState, after: int, rng: RandomSource
     ) -> tuple[list[tuple[int, Ints]], tuple[Ints, ...]]:
         """Noise of all blocks beside the paths of the new steps, first block's index with it."""
         lanes = len(state.total)
@@ -302,7 +302,7 @@ class TreeCounter:
             whole = width * size
             first, end = state.step // whole, -(-after // whole)
             fresh = (end - first) * width - len(own)
-            drawn = self.law.sample(fresh * lanes, bits).reshape(fresh, lanes)
+            drawn = self.law.sample(fresh * lanes, rng).reshape(fresh, lanes)
             group = np.concatenate((own, drawn))
             used.append((first * width, group))
             kept = group[len(group) - width :] if after % whole else group[:0]

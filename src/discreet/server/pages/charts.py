@@ -218,7 +218,9 @@ def result(release: Release) -> str:
     """A release with its error bars."""
     shown = panel(release)
     unit = (
-        release.question if release.question != release.title else "By " + ", ".join(release.names)
+        release.query_text
+        if release.query_text != release.title
+        else "By " + ", ".join(release.key_columns)
     )
     return fluid.drawn(replace(shown, unit=unit))
 

@@ -31,9 +31,9 @@ WORKLOADS = {
 }
 METHODS = {"": "the better one", "tree": "tree, with intervals", "exponential": "by rank"}
 LIMITS = {
-    "rows_per_unit": "Rows of one unit, at most",
-    "groups_per_unit": "Groups with one unit, at most",
-    "rows_per_unit_and_group": "Rows of one unit in a group, at most",
+    "max_rows_per_unit": "Rows of one unit, at most",
+    "max_groups_per_unit": "Groups with one unit, at most",
+    "max_rows_per_unit_per_group": "Rows of one unit in a group, at most",
 }
 _FEW = 200
 _NUMBERS = ("integer", "real")
@@ -55,18 +55,20 @@ KINDS: Mapping[str, StatisticKind] = {
     "count": StatisticKind(words="Number of rows"),
     "units": StatisticKind(words="Number of units (people)"),
     "sum": StatisticKind(words="Sum", of=_NUMBERS),
-    "mean": StatisticKind(words="Mean", of=_NUMBERS, fields=("by", "where", "rows")),
-    "variance": StatisticKind(words="Variance", of=_NUMBERS, fields=("by", "where", "rows")),
+    "mean": StatisticKind(words="Mean", of=_NUMBERS, fields=("by", "where", "expected_rows")),
+    "variance": StatisticKind(
+        words="Variance", of=_NUMBERS, fields=("by", "where", "expected_rows")
+    ),
     "covariance": StatisticKind(
-        words="Covariance", of=_NUMBERS, fields=("also", "by", "where", "rows")
+        words="Covariance", of=_NUMBERS, fields=("also", "by", "where", "expected_rows")
     ),
     "median": StatisticKind(
-        words="Median", of=_NUMBERS, fields=("by", "where", "rows", "bins", "method")
+        words="Median", of=_NUMBERS, fields=("by", "where", "expected_rows", "bins", "method")
     ),
     "quantiles": StatisticKind(
         words="Quantiles",
         of=_NUMBERS,
-        fields=("levels", "by", "where", "rows", "bins", "method"),
+        fields=("q", "by", "where", "expected_rows", "bins", "method"),
     ),
     "histogram": StatisticKind(
         words="Histogram", of=(*_LISTED, *_ORDERED), fields=("edges", "where")
@@ -252,14 +254,14 @@ def _bins(fields: Fields, columns: Mapping[str, ColumnInfo]) -> int | dict[str, 
     return (real or None) if other else bins
 
 
-def _levels(fields: Fields, _: Mapping[str, ColumnInfo]) -> list[float]:
-    texts = _texts(first(fields, "levels", "0.25, 0.5, 0.75"))
-    return [number(text, "levels") for text in texts]
+def _q(fields: Fields, _: Mapping[str, ColumnInfo]) -> list[float]:
+    texts = _texts(first(fields, "q", "0.25, 0.5, 0.75"))
+    return [number(text, "q") for text in texts]
 
 
 def _rows(fields: Fields, _: Mapping[str, ColumnInfo]) -> int | None:
-    text = first(fields, "rows")
-    return whole(text, "rows") if text else None
+    text = first(fields, "expected_rows")
+    return whole(text, "expected_rows") if text else None
 
 
 def _choice(field: str, allowed: Mapping[str, str]) -> Callable[..., str | None]:
@@ -276,8 +278,8 @@ _READ: Mapping[str, Callable[[Fields, Mapping[str, ColumnInfo]], Any]] = {
     "by": _by,
     "where": _where,
     "edges": _edges,
-    "levels": _levels,
-    "rows": _rows,
+    "q": _q,
+    "expected_rows": _rows,
     "bins": _bins,
     "method": _choice("method", METHODS),
     "workload": _choice("workload", WORKLOADS),
@@ -356,9 +358,9 @@ def fields_of(asked: Mapping[str, Any]) -> Fields:
 
 def _fields_of(asked: Mapping[str, Any]) -> dict[str, list[str]]:
     made: dict[str, list[str]] = {"kind": [str(asked.get("kind", "count"))], "aim": ["amount"]}
-    simple = ("name", "rows", "method", "workload", "delta", "within", *LIMITS)
+    simple = ("name", "expected_rows", "method", "workload", "delta", "within", *LIMITS)
     made |= {name: [str(asked[name])] for name in simple if name in asked}
-    made |= {name: [_told(asked[name])] for name in ("edges", "levels") if name in asked}
+    made |= {name: [_told(asked[name])] for name in ("edges", "q") if name in asked}
     of = asked.get("of")
     if isinstance(of, list):
         made |= {"of": [str(of[0])], "also": [str(of[-1])], "other": [str(of[-1])]}

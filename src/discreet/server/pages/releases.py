@@ -41,7 +41,7 @@ def release(request: Request, who: Who, service: Serving, number: str, seen: str
             "results": [_result(one) for one in numbers],
             "ranges": [_ranges(one) for one in ranges],
             "promise": plainly(first.receipt.guarantee),
-            "protects": first.protects,
+            "protects": first.privacy_statement,
             "receipt": first.receipt,
         }
     asked = json.dumps([dict(one) for one in job.statistics])
@@ -63,8 +63,8 @@ def _result(release: Release) -> dict[str, Any]:
     return {
         "release": release,
         "rows": rows,
-        "names": release.names,
-        "only": not release.names,
+        "names": release.key_columns,
+        "only": not release.key_columns,
         "picture": charts.result(release),
         "worth": worth(release.guarantee),
     }

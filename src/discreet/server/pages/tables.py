@@ -102,11 +102,11 @@ def release(who: Who, service: Serving, name: str, form: Form) -> Response:
 def _question(form: Fields, table: TableInfo) -> dict[str, Any]:
     """What a form asks; for a target, with a guess of the rows if there is none: alike groups."""
     asked = builder.question(form, table.columns)
-    needed = "rows" in builder.kind_of(form).fields and "rows" not in asked
+    needed = "expected_rows" in builder.kind_of(form).fields and "expected_rows" not in asked
     if "within" not in asked or not needed or table.rows is None:
         return asked
     groups = math.prod(builder.group_counts(asked, table.columns))
-    return {**asked, "rows": max(1, table.rows // groups)}
+    return {**asked, "expected_rows": max(1, table.rows // groups)}
 
 
 def _edited(form: Fields, table: TableInfo) -> Fields:
