@@ -141,8 +141,8 @@ def draw(found: list[Cell], target: Path) -> None:
             unit = own[0].baselines["constant"]
             for who in own[0].baselines:
                 values = [cell.baselines[who] / unit for cell in own]
-                mark, colour = STYLES[who]
-                look = {"marker": mark, "color": colour, "markersize": 4, "label": who}
+                mark, color = STYLES[who]
+                look = {"marker": mark, "color": color, "markersize": 4, "label": who}
                 place.plot(epsilons, values, ":" if who == "constant" else "-", **look)
             ours = [cell.ours / unit for cell in own]
             place.plot(epsilons, ours, marker="o", color="black", linewidth=1.8, label="learned")

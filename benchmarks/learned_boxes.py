@@ -1,4 +1,4 @@
-"""Black boxes, public and private inputs for each, and what the catalogue offers instead."""
+"""Black boxes, public and private inputs for each, and what the catalog offers instead."""
 
 from __future__ import annotations
 
@@ -78,10 +78,10 @@ class Box:
     model: object = None
     """What is wrapped, if it is not the function itself."""
     statistic: Statistic | None = None
-    """What the catalogue calls it, if it does."""
+    """What the catalog calls it, if it does."""
 
     def alternatives(self, epsilon: float) -> dict[str, Mechanism]:
-        """All that the catalogue offers for it, at the same price."""
+        """All that the catalog offers for it, at the same price."""
         found: dict[str, Mechanism] = {"plain Laplace": self._plain(epsilon)}
         if self.statistic is None:
             return found

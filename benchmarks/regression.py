@@ -158,8 +158,8 @@ def draw(found: list[Cell], target: Path) -> None:
                 style = bold if who == "discreet" else {"alpha": 0.8}
                 place.plot(epsilons, values, marker=mark, markersize=4, label=who, **style)
             middle = min(own[0].midpoint, CEILING)
-            place.axhline(middle, linestyle=":", color="grey", label="midpoint")
-            place.axhline(1.0, linestyle="-", linewidth=0.6, color="grey")
+            place.axhline(middle, linestyle=":", color="gray", label="midpoint")
+            place.axhline(1.0, linestyle="-", linewidth=0.6, color="gray")
             place.set_xscale("log")
             place.set_yscale("log")
             place.set_title(f"{name}: {own[0].rows} x {own[0].features}", fontsize=9)

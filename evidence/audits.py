@@ -104,7 +104,7 @@ def _published(found: Sequence[Record]) -> list[str]:
         "",
         (
             "At a large epsilon or a small delta an attack would need billions of samples. The "
-            "laws are known: the event that tells neighbours apart is computed, with its two "
+            "laws are known: the event that tells neighbors apart is computed, with its two "
             "probabilities."
         ),
         "",

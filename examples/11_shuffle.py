@@ -1,4 +1,4 @@
-"""Favourite stations of 100,000 listeners: alone, and behind a shuffler."""
+"""Favorite stations of 100,000 listeners: alone, and behind a shuffler."""
 
 # %%
 import numpy as np
@@ -11,7 +11,7 @@ from discreet.noise.uniform import permutation
 listeners, stations = 100_000, 64
 popularity = 1 / np.arange(1, stations + 1)
 made_up = np.random.default_rng(1)
-favourites = made_up.choice(stations, size=listeners, p=popularity / popularity.sum())
+favorites = made_up.choice(stations, size=listeners, p=popularity / popularity.sum())
 
 
 # %% How much may a report say, if 100,000 of them are mixed?
@@ -27,11 +27,11 @@ print(crowd.explain(delta=1e-6), "\n")
 # %% Clients report, the shuffler mixes, the server adds up.
 bits = discreet.seeded_rng(1)  # an example may be repeated; a client uses system()
 for name, client in (("alone", oracle(1)), ("shuffled", oracle(local))):
-    reports = client.randomize(favourites, rng=bits)
+    reports = client.randomize(favorites, rng=bits)
     mixed = reports[permutation(len(reports), bits)]
     tally = client.tally(mixed)
     estimate = client.estimate(tally.counts, tally.accepted)
-    truth = np.bincount(favourites, minlength=stations) / listeners
+    truth = np.bincount(favorites, minlength=stations) / listeners
     error = np.abs(estimate.shares - truth).max()
     std = client.std / listeners**0.5
     print(f"{name:>8}: largest error of a share {error:.2%}, expected std {std:.2%}")

@@ -42,7 +42,7 @@ declared = {"bounds": (-1, 1), "classes": ("no", "yes"), "epsilon": 1}
 model = OutputPerturbationLogisticRegression(**declared, public_rows=20_000).fit(rows, labels)
 print(f"pure: accuracy {model.score(rows, labels):.3f}, {model.guarantee_}")
 
-# %% Noise on the minimiser; noise in every step of which only the last is published.
+# %% Noise on the minimizer; noise in every step of which only the last is published.
 for method in ("output", "last iterate"):
     model = OutputPerturbationLogisticRegression(
         **declared, delta=1e-6, method=method, relation=NeighboringRelation.REPLACE_ONE, steps=100

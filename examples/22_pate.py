@@ -61,7 +61,7 @@ print(f"published {len(labels.answered)} labels, {labels.asked} items were asked
 student = train_student(LogisticRegression(), X[public], labels)
 wider = train_student(LogisticRegression(), X[public], labels, semi_supervised=True)
 print(f"student: {student.score(X[test], y[test]):.1%} right on new cases")
-print(f"  with the unlabelled items too: {wider.score(X[test], y[test]):.1%}")
+print(f"  with the unlabeled items too: {wider.score(X[test], y[test]):.1%}")
 best = LogisticRegression().fit(X[private], y[private])
 print(f"  a model without privacy: {best.score(X[test], y[test]):.1%}")
 print({name: round(e, 2) for name, e in labels.guarantee.epsilons(1e-5).items()})

@@ -1,6 +1,6 @@
 """An exact audit of anything that reads rows through mechanisms: run it twice, on one tape.
 
-The first run, on one table, records what every mechanism answers; the second, on a neighbour, is
+The first run, on one table, records what every mechanism answers; the second, on a neighbor, is
 given the same answers. Then
 
 - whatever is published must be the same: no path leads around the mechanisms;
@@ -53,7 +53,7 @@ class Tape:
             if place == len(self.answers):
                 # Bits of their own: other randomness of the function is then the same in all runs.
                 bits = seeded_rng(1_000 * self.seed + place)
-                named = {"bits": bits}
+                named = {"rng": bits}
                 self.answers.append(right[kind](mechanism, value, **named))
             calls.append(Call(mechanism, np.array(value), self.answers[place]))
             return self.answers[place]

@@ -1,4 +1,4 @@
-"""anjana: k-anonymity by full-domain generalisation, greedily, with pandas."""
+"""anjana: k-anonymity by full-domain generalization, greedily, with pandas."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pandas as pd
-from anjana.anonymity import k_anonymity as anonymised
+from anjana.anonymity import k_anonymity as anonymized
 
 
 def k_anonymity(*, n: int, k: int) -> Callable[[], None]:
@@ -30,6 +30,6 @@ def k_anonymity(*, n: int, k: int) -> Callable[[], None]:
 
     def work() -> None:
         with contextlib.redirect_stdout(io.StringIO()):
-            anonymised(frame, [], ["age", "postcode", "sex"], k, 1, hierarchies)
+            anonymized(frame, [], ["age", "postcode", "sex"], k, 1, hierarchies)
 
     return work

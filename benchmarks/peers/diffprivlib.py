@@ -31,7 +31,7 @@ def laplace_int(*, n: int, scale: float) -> Callable[[], None]:
 
     def work() -> None:
         for _ in range(n):
-            mechanism.randomise(0)
+            mechanism.randomize(0)
 
     return work
 
@@ -47,7 +47,7 @@ def charges(*, history: int, charges: int) -> Callable[[], None]:
     def work() -> None:
         for _ in range(charges):
             accountant.spend(*cost)
-            mechanism.randomise(0.0)
+            mechanism.randomize(0.0)
 
     return work
 
@@ -133,8 +133,8 @@ def regression_error(
     held = regression_table(table, given=given)
     half, middle = (held["upper"] - held["lower"]) / 2, (held["upper"] + held["lower"]) / 2
     target, x = held["target"], np.clip((held["x"] - middle) / half, -1, 1)
-    centre, reach = float(target.mean()), float(np.ptp(target) / 2)
-    y = (np.clip(held["y"], *target) - centre) / reach
+    center, reach = float(target.mean()), float(np.ptp(target) / 2)
+    y = (np.clip(held["y"], *target) - center) / reach
     ones = np.column_stack((x, np.ones(len(x))))
 
     def error(rows: NDArray[np.float64], *, own: bool) -> float:
@@ -146,7 +146,7 @@ def regression_error(
                 fit_intercept=own,
             )
             model.fit(rows[train], y[train])
-            return np.asarray(np.clip(model.predict(rows[~train]) * reach + centre, *target))
+            return np.asarray(np.clip(model.predict(rows[~train]) * reach + center, *target))
 
         return split_error(held, predict, fits=fits)
 

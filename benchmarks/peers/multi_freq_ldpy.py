@@ -16,7 +16,7 @@ Round = Callable[[], float | None]
 
 
 def local_oue(*, n: int, categories: int, epsilon: float, told: int, **_: int) -> Round:
-    """Optimised unary encoding."""
+    """Optimized unary encoding."""
     return _round(
         n,
         categories,

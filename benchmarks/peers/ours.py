@@ -301,7 +301,7 @@ def _people(n: int) -> tuple[pl.DataFrame, dict[str, disclosure.Hierarchy]]:
 
 
 def local_oue(*, categories: int, epsilon: float, **given: int) -> _Round:
-    """Optimised unary encoding."""
+    """Optimized unary encoding."""
     return _round(oue(categories=categories, epsilon=epsilon), **given)
 
 
@@ -334,7 +334,7 @@ def local_write(*, n: int, categories: int, **given: int) -> Callable[[], None]:
         with ReportWriter(target, collection) as writer:
             for start in range(0, n, 1 << 20):
                 codes = np.arange(start, min(n, start + (1 << 20))) % categories
-                writer.write(collection.randomiser.randomize(codes))
+                writer.write(collection.randomizer.randomize(codes))
 
     return work
 
@@ -343,7 +343,7 @@ def local_read(*, n: int, categories: int, **given: int) -> Callable[[], None]:
     """Count the reports of a file, restartable, and estimate."""
     target, collection = _reports(categories, **given)
     with ReportWriter(target, collection) as writer:
-        some = collection.randomiser.randomize(np.arange(min(n, 1 << 20)) % categories)
+        some = collection.randomizer.randomize(np.arange(min(n, 1 << 20)) % categories)
         for start in range(0, n, len(some)):
             writer.write(some[: n - start])
 
@@ -363,7 +363,7 @@ def _reports(
     oracle = (olh if hashed else oue)(categories=categories, epsilon=epsilon)
     if oracle.width != width:
         raise ValueError(f"a report has {oracle.width} bytes, not {width}")
-    return _folder() / "reports.dlr", CollectionSpec(randomiser=oracle)
+    return _folder() / "reports.dlr", CollectionSpec(randomizer=oracle)
 
 
 def _round(oracle: FrequencyOracle, *, n: int, scaled: int = 0, told: int = 1) -> _Round:

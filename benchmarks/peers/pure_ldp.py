@@ -24,7 +24,7 @@ Round = Callable[[], float]
 
 
 def local_oue(*, n: int, categories: int, epsilon: float) -> Round:
-    """Optimised unary encoding."""
+    """Optimized unary encoding."""
     return _round(
         n,
         categories,
@@ -81,7 +81,7 @@ def _round(n: int, categories: int, client: Callable[[], Any], server: Callable[
         warnings.simplefilter("ignore")
         sender, receiver = client(), server()
         for value in values:
-            receiver.aggregate(sender.privatise(value))
+            receiver.aggregate(sender.privatize(value))
         shares = np.asarray(receiver.estimate_all(range(1, categories + 1))) / n
         return float(np.sqrt(np.mean((shares - truth) ** 2) * n))
 

@@ -20,7 +20,7 @@ save(
             ],
             x=ChartAxis(label="thousands of reports that are shuffled", log=True),
             y=ChartAxis(label="epsilon of one report"),
-            title="What a shuffler buys (delta 1e-6, any randomiser)",
+            title="What a shuffler buys (delta 1e-6, any randomizer)",
             note="If the shuffler fails, the epsilon of one report is what is left.",
         )
     ],

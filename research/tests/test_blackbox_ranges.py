@@ -153,7 +153,7 @@ def test_ranks_of_another_adjacency_are_seen(monkeypatch):
 
 
 def test_slacks_that_are_not_true_are_seen(monkeypatch):
-    monkeypatch.setattr(search.Centres, "consistent", lambda self, group: True)
+    monkeypatch.setattr(search.Centers, "consistent", lambda self, group: True)
     found = failed((*searches.searches(QUICK).checks, *appendix.appendix(QUICK).checks))
     assert {"E5/gap", "E5/deadlock, search", "E2/true slacks, gap"} <= found
 
@@ -183,9 +183,9 @@ def test_a_multiplier_of_two_is_seen(monkeypatch):
 
 
 def test_bounds_that_are_really_smooth_would_be_seen(monkeypatch):
-    def right(centres, *, width, step, gamma, listing=False):
-        local = np.maximum(areas.around(centres, 0, adjacency="replace")[1], 1)
-        return smoothed.smooth_bounds(np.broadcast_to(local, centres.shape), 0.1), 1
+    def right(centers, *, width, step, gamma, listing=False):
+        local = np.maximum(areas.around(centers, 0, adjacency="replace")[1], 1)
+        return smoothed.smooth_bounds(np.broadcast_to(local, centers.shape), 0.1), 1
 
     monkeypatch.setattr(smooth, "smooth_as_published", right)
     assert "E6/published, zero" in failed(smooth._published())
@@ -195,7 +195,7 @@ def test_bounds_that_are_really_smooth_would_be_seen(monkeypatch):
 
 PICTURES = {
     "e1": "E1/plane",
-    "e2": "E2/centres",
+    "e2": "E2/centers",
     "e3": "E3/day",
     "e4": "E4/frontier",
     "e5": "E5/excess",

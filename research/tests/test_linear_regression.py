@@ -95,7 +95,7 @@ def test_the_shipped_set_is_what_its_source_says(concrete):
 
 
 @pytest.mark.parametrize("name", ["airfoil.csv", "airfoil.csv.gz"])
-def test_a_folder_may_hold_a_set_with_or_without_names_centred_or_not(tmp_path, name):
+def test_a_folder_may_hold_a_set_with_or_without_names_centerd_or_not(tmp_path, name):
     rng = np.random.default_rng(1)
     table = rng.normal(size=(1503, 6))
     write(tmp_path / name, table, header="a,b,c,d,e,f" if name.endswith("csv") else None)
@@ -271,8 +271,8 @@ def test_excess_risk_falls_with_the_square_of_epsilon():
 def test_private_quartiles_are_quartiles_when_noise_is_small():
     rng = np.random.default_rng(7)
     table = np.column_stack((rng.normal(50, 5, 100_000), rng.uniform(0, 10, 100_000)))
-    centre, scale = honest.private_scales(table, np.array([100.0, 10.0]), mu=50.0, rng=rng)
-    assert centre == pytest.approx([50, 5], abs=0.1)
+    center, scale = honest.private_scales(table, np.array([100.0, 10.0]), mu=50.0, rng=rng)
+    assert center == pytest.approx([50, 5], abs=0.1)
     assert scale == pytest.approx([5, 5 / 1.349], abs=0.1)
 
 

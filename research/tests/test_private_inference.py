@@ -317,7 +317,7 @@ def test_the_tables_of_the_documentation_are_those_of_the_study(study):
         "predicting 0": "predicting 0",
         "thesis, tuned": "thesis, last iterate, tuned",
         "Laplace noise, steps on secret records": "Laplace on sampled records, tuned",
-        "noise on the minimiser": "noise on the minimiser",
+        "noise on the minimizer": "noise on the minimizer",
         "Gaussian mini-batches (δ = 10⁻⁶)": "Gaussian mini-batches",
     }.items():
         (number,) = re.findall(rf"^\| {re.escape(words)} \| ([\d.]+) \|$", text, re.MULTILINE)

@@ -118,13 +118,13 @@ def test_the_local_tables_of_the_documentation_are_those_of_the_study(study):
     for line, name in {
         "flat, unary, raw": "flat, oue, raw",
         "flat, unary, known total": "flat, oue",
-        "flat, randomised response": "flat, grr",
+        "flat, randomized response": "flat, grr",
         "tree of 2, unary, raw": "B=2, raw",
         "tree of 2, unary, consistent": "B=2",
         "tree of 4, unary, consistent": "B=4",
         "Haar, Hadamard responses": "Haar",
-        "tree of 2, unary, best shares": "B=2, optimised",
-        "tree of 2, subset selection, best shares": "B=2, ss, optimised",
+        "tree of 2, unary, best shares": "B=2, optimized",
+        "tree of 2, subset selection, best shares": "B=2, ss, optimized",
     }.items():
         ((_, at_64, *_),) = rows_of("friis-local.md", re.escape(line))
         assert float(at_64) == pytest.approx(found[name], rel=0.003)

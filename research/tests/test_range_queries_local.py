@@ -128,24 +128,24 @@ def test_reports_of_another_epsilon_are_seen(monkeypatch):
     """Reports at twice the epsilon, against the law at the stated one."""
     right = clients.collected
 
-    def louder(randomiser, counts, rng):
-        if isinstance(randomiser, LocalHierarchicalHistogram):
-            size = randomiser.domain.size
-            names = tuple({one.kind for one in randomiser.oracles} & {"oue", "grr", "olh"})
-            randomiser = blocks(
+    def louder(randomizer, counts, rng):
+        if isinstance(randomizer, LocalHierarchicalHistogram):
+            size = randomizer.domain.size
+            names = tuple({one.kind for one in randomizer.oracles} & {"oue", "grr", "olh"})
+            randomizer = blocks(
                 domain=clients.days(size),
-                epsilon=2 * randomiser.epsilon,
-                sizes=randomiser.sizes,
-                shares=randomiser.shares,
+                epsilon=2 * randomizer.epsilon,
+                sizes=randomizer.sizes,
+                shares=randomizer.shares,
                 oracle=names or None,
             )
-        elif isinstance(randomiser, LocalHaar):
-            randomiser = haar_wavelet(domain=randomiser.domain, epsilon=2 * randomiser.epsilon)
-        return right(randomiser, counts, rng)
+        elif isinstance(randomizer, LocalHaar):
+            randomizer = haar_wavelet(domain=randomizer.domain, epsilon=2 * randomizer.epsilon)
+        return right(randomizer, counts, rng)
 
     monkeypatch.setattr(clients, "collected", louder)
     found = failed(local_tables._simulated(QUICK))
-    assert {f"E12/simulated, {name}/D=64" for name in ("B=2", "B=4", "optimised", "Haar")} <= found
+    assert {f"E12/simulated, {name}/D=64" for name in ("B=2", "B=4", "optimized", "Haar")} <= found
 
 
 def test_levels_that_are_drawn_unevenly_are_seen(monkeypatch):
@@ -157,7 +157,7 @@ def test_levels_that_are_drawn_unevenly_are_seen(monkeypatch):
 
     monkeypatch.setattr(LevelReports, "_levels", uneven)
     found = failed(local_tables._simulated(QUICK))
-    assert {"E12/simulated, B=2/D=64", "E12/simulated, B=2, optimised/D=64"} <= found
+    assert {"E12/simulated, B=2/D=64", "E12/simulated, B=2, optimized/D=64"} <= found
 
 
 def test_another_law_than_the_exact_one_is_seen(monkeypatch):
@@ -168,7 +168,7 @@ def test_another_law_than_the_exact_one_is_seen(monkeypatch):
         lambda **how: hierarchical_histogram(**{**how, "oracle": "oue"}, branching=2),
     )
     found = failed(local_tables._issue())
-    assert found == {"E12/optimised/flat"}
+    assert found == {"E12/optimized/flat"}
 
 
 # ── data, ladder ───────────────────────────────────────────────────────────────────────────────
@@ -191,7 +191,7 @@ def test_every_method_gives_shares_of_all_cells():
         assert cells.sum() == pytest.approx(1, abs=1e-6), name
         if name != "wave, smoothed":  # which flattens a peak of one cell
             assert np.abs(cells - counts / 4000).max() < 0.25, name
-        if name not in ("tree of 4", "optimised"):
+        if name not in ("tree of 4", "optimized"):
             assert cells.min() >= -1e-12, name
 
 

@@ -11,7 +11,7 @@ from click.testing import CliRunner
 from discreet.cli.main import main
 from discreet.core.errors import InvalidArgument
 from discreet.report.drawing.line_chart import ChartAxis, ChartCurve, curves
-from discreet_studies import catalog as catalogue
+from discreet_studies import catalog as catalog
 from discreet_studies.checks import MOST_SIMULATED, Claims, explained
 from discreet_studies.public_data import DAYS, births
 from discreet_studies.report import as_html, as_json
@@ -222,7 +222,7 @@ def only(monkeypatch):
     """Make a study the only one there is."""
 
     def change(plan):
-        monkeypatch.setattr(catalogue, "PLANS", {plan.name: plan})
+        monkeypatch.setattr(catalog, "PLANS", {plan.name: plan})
         return CliRunner()
 
     return change
@@ -263,7 +263,7 @@ def test_the_command_refuses_with_two(arguments, says):
 def test_the_list_names_every_study():
     result = CliRunner().invoke(main, ["study", "--list"])
     assert result.exit_code == 0
-    assert all(result.output.count(f"{name}: ") == 1 for name in catalogue.PLANS)
+    assert all(result.output.count(f"{name}: ") == 1 for name in catalog.PLANS)
 
 
 def test_births_are_what_the_source_says():

@@ -42,7 +42,7 @@ part = st.one_of(
 
 
 def laws(event):
-    """The output laws on two neighbours, written out."""
+    """The output laws on two neighbors, written out."""
     match event:
         case SampledEvent(rate, inner):
             p, q = laws(inner)

@@ -173,7 +173,7 @@ def test_roots_are_lowered_until_they_are_certified(monkeypatch):
 @pytest.mark.parametrize("local", [1e-17, 1e-13, 1e-9, 1e-7])
 @pytest.mark.parametrize("parts", [(), blocks(points=2)], ids=["any", "binary"])
 def test_reports_that_say_almost_nothing(local, parts):
-    """One report is a randomised response: delta at zero is tanh(local/2), never less."""
+    """One report is a randomized response: delta at zero is tanh(local/2), never less."""
     (found,) = shuffle.shuffled_delta(np.array([0.0]), local=local, reports=1, parts=parts)
     assert math.tanh(local / 2) <= found <= math.tanh(local / 2) * (1 + 1e-7) + 2e-15
 

@@ -132,7 +132,7 @@ def test_gaussians_are_bracketed(mu, count, delta):
 @given(st.fractions(F(1, 100), 2), st.integers(1, 200), st.sampled_from([1e-2, 1e-6, 1e-30]))
 @settings(max_examples=40)
 def test_responses_are_bracketed(epsilon, count, delta):
-    """Randomised response against the binomial formula of Kairouz, Oh, Viswanath."""
+    """Randomized response against the binomial formula of Kairouz, Oh, Viswanath."""
     event = repeat(PureEvent(epsilon), count)
     truth = conversion.optimal_composition(float(epsilon), delta=0.0, count=count, target=delta)
     if count * epsilon > 100:

@@ -104,7 +104,7 @@ def test_ways_to_hide():
     law = shuffle.clones(1.5)
     assert law.ratio == pytest.approx(math.exp(1.5))
     assert law.rate == pytest.approx(math.exp(-1.5) / 2)
-    # With the chance of a clone, the changed report is a randomised response of it.
+    # With the chance of a clone, the changed report is a randomized response of it.
     assert law.weight * law.rate * (law.ratio + 1) == pytest.approx(1)
     parts = blocks(points=5, chosen=2)
     ((_, share, differ),) = parts

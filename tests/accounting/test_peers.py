@@ -1,4 +1,4 @@
-"""dp-accounting as oracle: the same events, within the discretisation of both."""
+"""dp-accounting as oracle: the same events, within the discretization of both."""
 
 import dp_accounting
 import numpy as np

@@ -46,7 +46,7 @@ def test_the_rho_of_a_loss_is_never_less_than_it_is(epsilon):
 @pytest.mark.parametrize("order", [1.01, 1.5, 2.0, 30.0, 2000.0])
 @pytest.mark.parametrize("epsilon", TINY)
 def test_divergences_of_tiny_losses_are_never_less_than_they_are(epsilon, order):
-    """Mironov 2017: of a randomised response and of Laplace noise."""
+    """Mironov 2017: of a randomized response and of Laplace noise."""
     with mpmath.workdps(60):
         a, e = mpmath.mpf(order), mpmath.mpf(epsilon)
         top = mpmath.exp(a * e) + mpmath.exp((1 - a) * e)
@@ -131,7 +131,7 @@ def test_quantiles_of_both_sides():
 
 
 def test_normal_laws_that_differ_in_both():
-    """By the sum over a fine grid: the centre of mass of no formula."""
+    """By the sum over a fine grid: the center of mass of no formula."""
     x = np.linspace(-60, 60, 400_001)
     for m1, s1, m2, s2 in ((0.0, 1.0, 0.7, 1.2), (0.4, 1.5, -0.3, 1.0), (0.0, 2.0, 1.0, 1.9)):
         p = np.exp(-(((x - m1) / s1) ** 2) / 2) / (s1 * math.sqrt(2 * math.pi))
@@ -270,7 +270,7 @@ def test_the_delta_of_a_sampled_gaussian_is_never_less_than_it_is(mu, percent, a
     [(1 << 31, 1, 53_400_279), (1 << 32, 1, 5_436_364), (1 << 33, 2, 34_454_287_184), (3, 2, 40)],
 )
 def test_what_truncated_noise_gives_away_is_never_less_than_it_is(scale, shift, bound):
-    """The mass beyond the neighbour's reach, ``(r^(b+1-s) - r^(b+1)) / (1 + r - 2 r^(b+1))``."""
+    """The mass beyond the neighbor's reach, ``(r^(b+1-s) - r^(b+1)) / (1 + r - 2 r^(b+1))``."""
     event = TruncatedLaplaceEvent(F(scale), shift, bound)
     with mpmath.workdps(60):
         a = mpmath.mpf(1) / scale

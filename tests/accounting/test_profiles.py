@@ -89,8 +89,8 @@ def test_sample_without_replacement_is_the_worst_third_law(sample):
     k = np.arange(-120, 121)
     for epsilon in (0.0, 0.05, 0.2, 0.5):
         attained = 0.0
-        for centre in (0, 1, 2):  # all within distance 2 of one another
-            third = np.exp(-np.abs(k - centre) / 2.0)
+        for center in (0, 1, 2):  # all within distance 2 of one another
+            third = np.exp(-np.abs(k - center) / 2.0)
             third /= third.sum()
             attained = max(
                 attained, hockey((1 - r) * third + r * p, (1 - r) * third + r * q, epsilon)

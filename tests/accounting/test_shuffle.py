@@ -13,7 +13,7 @@ from scipy import stats
 
 from discreet.accounting import _binomial as binomial
 from discreet.accounting import shuffle
-from discreet.accounting import shuffle as randomisers
+from discreet.accounting import shuffle as randomizers
 from discreet.accounting.composition import solve_epsilon
 from discreet.accounting.shuffle import blocks, levels, unary, window
 from discreet.core.errors import InvalidArgument, Unsupported
@@ -102,7 +102,7 @@ def tree(local):
 
 
 def pairs_of(law, reports):
-    """The laws of histograms of all neighbouring inputs."""
+    """The laws of histograms of all neighboring inputs."""
     values = range(law.shape[0])
     others = list(itertools.combinations_with_replacement(values, reports - 1))
     for rest in others:
@@ -148,7 +148,7 @@ def test_unary_encodings_are_below_too():
 
 
 @pytest.mark.parametrize(("answers", "reports"), [(3, 2), (3, 4), (4, 3)])
-def test_randomised_response_nearly_attains_the_bound(answers, reports):
+def test_randomized_response_nearly_attains_the_bound(answers, reports):
     law, parts = response(answers, 1.0), blocks(points=answers)
     for at, loss in ((0.1, 1e-6), (0.5, 0.1), (0.8, 0.1)):
         true = max(hockey(p, q, at) for p, q in pairs_of(law, reports))
@@ -170,7 +170,7 @@ def test_the_binary_bound_for_many_reports():
                 assert delta(at, local, reports) >= delta(at, local, reports, BINARY) * (1 - 1e-6)
 
 
-def test_any_randomiser_is_covered():
+def test_any_randomizer_is_covered():
     """Random laws that are epsilon-LDP and far from two levels."""
     rng = np.random.default_rng(5)
     for _ in range(30):
@@ -199,7 +199,7 @@ def two_counts(law, n, at):
 
 
 def test_hiding_the_silent_part_would_be_wrong():
-    """The variation-ratio pair (two counts only) claims less than randomised response attains."""
+    """The variation-ratio pair (two counts only) claims less than randomized response attains."""
     local, reports, at = 1.0, 3, 0.8
     law = response(4, local)
     true = max(hockey(p, q, at) for p, q in pairs_of(law, reports))
@@ -401,7 +401,7 @@ def test_the_largest_local_epsilon(reports, parts):
             assert delta(target, found * (1 + 1e-5), reports, parts) > 1e-6
 
 
-def test_a_randomiser_that_depends_on_its_epsilon():
+def test_a_randomizer_that_depends_on_its_epsilon():
     def best(local):
         return blocks(points=64, chosen=max(1, round(64 / (math.exp(local) + 1))))
 
@@ -443,4 +443,4 @@ def test_descriptions_that_are_none():
             wrong()
     with pytest.raises(InvalidArgument, match="sum"):
         levels([(Fraction(1, 2), BINARY)])
-    assert randomisers.levels([(0.5, BINARY), (0.5, BINARY)]) == BINARY
+    assert randomizers.levels([(0.5, BINARY), (0.5, BINARY)]) == BINARY

@@ -142,7 +142,7 @@ def test_a_report_hides_among_clones_alone_unless_told():
     assert (shuffle.clones(1.0).same, shuffle.clones(1.0).same_weight) == (0, 0)
 
 
-def test_the_smallest_randomisers():
+def test_the_smallest_randomizers():
     half = Fraction(1, 2)
     assert window(inputs=2, width=1) == ((1, half, half),)
     assert window(inputs=2, width=3) == ((1, Fraction(3, 4), Fraction(1, 4)),)

@@ -106,7 +106,7 @@ def test_only_local_reports_are_shuffled_and_only_replaced():
         shuffled(1, 0)
 
 
-def test_a_described_randomiser_is_worth_more():
+def test_a_described_randomizer_is_worth_more():
     plain, tight = shuffled(4, 10**4), shuffled(4, 10**4, blocks(points=32))
     assert tight.epsilon(1e-6) < 0.6 * plain.epsilon(1e-6)
     assert (tight * 10).epsilon(1e-6) < 0.6 * (plain * 10).epsilon(1e-6)

@@ -49,7 +49,7 @@ def test_clopper_pearson_covers_exactly() -> None:
 
 
 def test_no_false_alarm_over_many_attacks() -> None:
-    """At failure 0.2 an attack that cheated (tested where it learnt) would often accuse."""
+    """At failure 0.2 an attack that cheated (tested where it learned) would often accuse."""
     rng_seeds = range(60)
     accused = 0
     for seed in rng_seeds:

@@ -18,7 +18,7 @@ from discreet.core.errors import InvalidArgument
 
 
 def laplace_pair(scale: float, shift: int) -> exact.OutputPair:
-    # Beyond both centres the ratio is constant: clamping there loses nothing.
+    # Beyond both centers the ratio is constant: clamping there loses nothing.
     noise = lattice.discrete_laplace(scale)
     return exact.pair(noise.clamp(0, shift), noise.shift(shift).clamp(0, shift))
 
@@ -69,7 +69,7 @@ def test_binary_flip_boundary() -> None:
     """B20: (ln 3, 0.1) holds from p = 0.225 and not below."""
 
     def flip(p: float) -> exact.OutputPair:
-        laws = [outputs.randomised_response(bit, keep=1 - p) for bit in (0, 1)]
+        laws = [outputs.randomized_response(bit, keep=1 - p) for bit in (0, 1)]
         return exact.pair(*laws)
 
     assert exact.delta(flip(0.225), math.log(3)).lower <= 0.1
@@ -143,7 +143,7 @@ def test_half_line_equals_the_full_sum() -> None:
         assert found > 0
 
 
-def test_unlisted_mass_is_never_in_favour_of_the_claim() -> None:
+def test_unlisted_mass_is_never_in_favor_of_the_claim() -> None:
     noise = lattice.discrete_laplace(1.0, unseen=1e-3)
     laws = exact.pair(noise, noise.shift(1))
     assert exact.epsilon(laws).upper == math.inf

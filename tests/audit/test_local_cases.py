@@ -46,7 +46,7 @@ def verdict(case):
 
 
 def test_every_kind_of_client_is_registered_once():
-    assert {client.randomiser.kind for client in CLIENTS} == set(KINDS)
+    assert {client.randomizer.kind for client in CLIENTS} == set(KINDS)
     names = [case.name for case in registered()]
     assert len(set(names)) == len(names)
     assert {case.name for case in (*OURS, *local_cases.published())} <= set(names)
@@ -70,24 +70,24 @@ def test_no_client_wastes_what_it_may_tell(case):
 
 def seen(client, n=40_000):
     """How often each listed report was sent."""
-    sent = local_cases._encoded(client.randomiser, client.left, n, 3)
-    if not isinstance(client.randomiser, NOISY):
+    sent = local_cases._encoded(client.randomizer, client.left, n, 3)
+    if not isinstance(client.randomizer, NOISY):
         return n, Counter(row.tobytes() for row in sent)
-    # Read as the laws are: between the two centres.
-    if isinstance(client.randomiser, SummationHistogramEncoding):
-        steps = client.randomiser.steps
+    # Read as the laws are: between the two centers.
+    if isinstance(client.randomizer, SummationHistogramEncoding):
+        steps = client.randomizer.steps
         # The own entry falls from steps as the first of the pair rises from 0.
         return n, Counter(map(tuple, np.clip(sent[:, ::-1], 0, steps).tolist()))
     symbol = sent.astype(np.int64) @ (256 ** np.arange(sent.shape[1]))
-    shifted = np.clip(symbol - client.randomiser.reach, 0, client.randomiser.grid)
+    shifted = np.clip(symbol - client.randomizer.reach, 0, client.randomizer.grid)
     return n, Counter(shifted.tolist())
 
 
 def law_of(client):
-    if isinstance(client.randomiser, NOISY):
-        laws = noisy_pair(client.randomiser)
+    if isinstance(client.randomizer, NOISY):
+        laws = noisy_pair(client.randomizer)
         return dict(zip(laws.outcomes, laws.left.tolist(), strict=True))
-    return report_law(client.randomiser, client.left)
+    return report_law(client.randomizer, client.left)
 
 
 def fits(found, n, law):
@@ -159,7 +159,7 @@ def test_one_copy_of_a_hash_is_the_law_of_hashing():
 @pytest.mark.parametrize("kind", NOISY)
 def test_the_law_of_noisy_reports_is_that_of_the_noise_that_is_drawn(kind, monkeypatch):
     """With half of the noise the exact epsilon is twice the claimed one."""
-    right = next(one.randomiser for one in CLIENTS if isinstance(one.randomiser, kind))
+    right = next(one.randomizer for one in CLIENTS if isinstance(one.randomizer, kind))
     scale = right.noise.scale / 2
     monkeypatch.setattr(kind, "noise", property(lambda _: DiscreteLaplace(scale)))
     assert exact.epsilon(noisy_pair(right)).lower > 1.99 * float(right.epsilon)
@@ -173,7 +173,7 @@ WEAK = [one for one in clients(WEAKER) if one.name != "heavy hitters"]
 def test_a_client_that_tells_more_is_accused_by_samples_alone(weak):
     honest = next(one for one in CLIENTS if one.name == weak.name)
     mutant = dataclasses.replace(
-        client_case(weak), claimed=honest.randomiser.guarantee, laws=None, samples=120_000
+        client_case(weak), claimed=honest.randomizer.guarantee, laws=None, samples=120_000
     )
     assert verdict(mutant) == "ACCUSED"
 
@@ -189,7 +189,7 @@ class AsPublished(RandomizedResponse):
 def test_the_published_mistake_in_our_own_client_is_accused():
     right = grr(categories=5, epsilon=1)
     wrong = AsPublished(categories=5, epsilon=right.epsilon)
-    client = AuditedClient(name="wrong", randomiser=wrong, left=0, right=3)
+    client = AuditedClient(name="wrong", randomizer=wrong, left=0, right=3)
     assert verdict(dataclasses.replace(client_case(client), laws=None)) == "ACCUSED"
 
 
@@ -222,7 +222,7 @@ def test_both_sides_are_shown_together():
 
 def test_what_cannot_be_listed_is_refused():
     with pytest.raises(InvalidArgument, match="too many"):
-        report_law(next(c for c in CLIENTS if c.name == "heavy hitters").randomiser, "a")
+        report_law(next(c for c in CLIENTS if c.name == "heavy hitters").randomizer, "a")
     with pytest.raises(InvalidArgument, match="bound"):
         report_law(duchi(epsilon=1, lower=0, upper=1), 0.5)
     assert len(report_law(oue(categories=3, epsilon=1), 0)) == 8

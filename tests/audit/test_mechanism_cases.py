@@ -13,7 +13,7 @@ from scipy import stats
 from discreet.audit import _outputs as outputs
 from discreet.audit import exact
 from discreet.audit.case import AuditCase
-from discreet.audit.cases import mechanisms as catalogue
+from discreet.audit.cases import mechanisms as catalog
 from discreet.audit.lattice_distribution import discrete_laplace, listed
 from discreet.audit.runner import FAMILY, audit_case, registered
 from discreet.audit.side_channels import precision_attack, timing_attack
@@ -25,13 +25,13 @@ from discreet.mechanisms.selection import exponential_mechanism, permute_and_fli
 from discreet.noise.random_source import seeded_rng
 from tests.counting_source import CountedBits
 
-OWN = catalogue.mechanism_cases()
+OWN = catalog.mechanism_cases()
 BY_NAME = {case.name: case for case in OWN}
 
 
 def verdict(case: AuditCase) -> str:
     # Where every output is a release of its own, sums are the sharper check: few samples do.
-    samples = min(case.samples, 500) if case.samples <= catalogue.ONE_BY_ONE else case.samples
+    samples = min(case.samples, 500) if case.samples <= catalog.ONE_BY_ONE else case.samples
     return audit_case(case, failure_probability=FAMILY / 100, samples=samples, seed=5).verdict
 
 
@@ -42,7 +42,7 @@ def test_names_are_unique_and_all_kinds_are_there() -> None:
         "laplace",
         "gaussian",
         "truncated laplace",
-        "randomised response",
+        "randomized response",
         "exponential",
         "permute and flip",
         "noisy max",
@@ -72,7 +72,7 @@ def test_exact_laws_keep_the_claim_and_use_it(case: AuditCase) -> None:
 @pytest.mark.parametrize(("left", "right"), [(0.0, 1.0), (1 / 3, -2 / 3), (0.1, 0.1 + 2**-30)])
 def test_rounded_laplace_law_is_listed_without_cancellation(left: float, right: float) -> None:
     mechanism = laplace(sensitivity=1, epsilon=1, domain="reals", granularity=2**-8)
-    laws = catalogue.rounded_laplace_laws(mechanism, left, right)
+    laws = catalog.rounded_laplace_laws(mechanism, left, right)
     assert laws.left.sum() == pytest.approx(1, abs=1e-12)
     assert laws.right.sum() == pytest.approx(1, abs=1e-12)
     found = exact.epsilon(laws)
@@ -104,7 +104,7 @@ MUTANTS = {
 @pytest.mark.parametrize("name", MUTANTS)
 def test_noise_ten_per_cent_too_small_is_accused_by_samples_alone(name: str) -> None:
     mutant = dataclasses.replace(
-        BY_NAME[name], draw=catalogue.additive_draw(MUTANTS[name]), laws=None
+        BY_NAME[name], draw=catalog.additive_draw(MUTANTS[name]), laws=None
     )
     assert verdict(mutant) == "ACCUSED"
 
@@ -112,7 +112,7 @@ def test_noise_ten_per_cent_too_small_is_accused_by_samples_alone(name: str) -> 
 def test_response_that_keeps_too_often_is_accused() -> None:
     wrong = randomized_response(categories=5, epsilon=WEAKER)
     mutant = dataclasses.replace(
-        BY_NAME["randomised response, 5 categories"],
+        BY_NAME["randomized response, 5 categories"],
         draw=lambda value, n, seed: wrong.release(np.full(n, value), rng=seeded_rng(seed)),
         laws=None,
     )
@@ -133,7 +133,7 @@ def test_a_truncation_one_step_too_narrow_is_accused_by_sums() -> None:
 def test_choices_follow_our_own_enumeration(make, scores) -> None:
     """Two routes to the law agree, and the sampler follows it cell by cell."""
     mechanism = make(sensitivity=1, epsilon=1)
-    law = catalogue.selection_law(mechanism, scores)
+    law = catalog.selection_law(mechanism, scores)
     assert mechanism.probabilities(scores) == pytest.approx(list(law.values()), abs=1e-12)
     n, bits = 2000, seeded_rng(3)
     seen = Counter(mechanism.release(scores, rng=bits) for _ in range(n))
@@ -141,7 +141,7 @@ def test_choices_follow_our_own_enumeration(make, scores) -> None:
     for i, p in law.items():
         assert stats.binomtest(seen[i], n, min(p, 1.0)).pvalue > level
     # The check can fail: the law at twice the weight is refused.
-    twice = catalogue.selection_law(make(sensitivity=1, epsilon=2), scores)
+    twice = catalog.selection_law(make(sensitivity=1, epsilon=2), scores)
     if len(set(scores)) > 1:
         assert min(stats.binomtest(seen[i], n, p).pvalue for i, p in twice.items()) < level
 
@@ -175,7 +175,7 @@ def test_low_bits_tell_nothing(kind: str, scale: float) -> None:
         mechanism = laplace(sensitivity=scale, epsilon=1, domain="reals")
     else:
         mechanism = gaussian(sensitivity=scale, mu=1, domain="reals")
-    draw = catalogue.additive_draw(mechanism)
+    draw = catalog.additive_draw(mechanism)
     seeds = iter(range(10**6))
     for right in (scale, scale / 3, -scale * math.pi / 4):
         found = precision_attack(

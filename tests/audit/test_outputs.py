@@ -131,7 +131,7 @@ def test_published_value_equals_enumeration() -> None:
 
 
 def test_truncated_laplace_closed_form() -> None:
-    """Given |k| <= B one edge is new on the neighbour: mass r^B (1-r)/(1+r-2r^(B+1))."""
+    """Given |k| <= B one edge is new on the neighbor: mass r^B (1-r)/(1+r-2r^(B+1))."""
     scale, bound = 2.0, 15
     noise = lattice.discrete_laplace(scale).condition(-bound, bound)
     r = math.exp(-1 / scale)

@@ -1,4 +1,4 @@
-"""Personalised mechanisms: no level loses more than promised, and every mistake is caught."""
+"""Personalized mechanisms: no level loses more than promised, and every mistake is caught."""
 
 import pytest
 

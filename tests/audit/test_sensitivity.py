@@ -15,7 +15,7 @@ from discreet.audit.sensitivity import (
     Norm,
     SensitivityError,
     check_sensitivity,
-    neighbours,
+    neighbors,
     true_sensitivity,
 )
 from discreet.core.errors import InvalidArgument, NotCertified
@@ -198,17 +198,17 @@ def test_numpy_answers_are_read() -> None:
 
 
 @pytest.mark.parametrize("relation", [ADD, REPLACE])
-def test_every_pair_is_a_pair_of_neighbours_and_none_is_left_out(
+def test_every_pair_is_a_pair_of_neighbors_and_none_is_left_out(
     relation: NeighboringRelation,
 ) -> None:
     values, size = (0, 1, 2), 3
     found = {
         frozenset((tuple(sorted(a)), tuple(sorted(b))))
-        for a, b in neighbours(values, rows=size, relation=relation)
+        for a, b in neighbors(values, rows=size, relation=relation)
     }
     ordered = {
         frozenset((tuple(sorted(a)), tuple(sorted(b))))
-        for a, b in neighbours(values, rows=size, relation=relation, ordered=True)
+        for a, b in neighbors(values, rows=size, relation=relation, ordered=True)
     }
     assert found == ordered
     gap = 1 if relation is ADD else 0

@@ -53,13 +53,13 @@ def made(path, folder, many=4000, name="r.dlr"):
     held = CollectionSpec.from_json(path.read_text())
     codes = np.arange(many) % 5
     with ReportWriter(folder / name, held) as writer:
-        writer.write(held.randomiser.randomize(codes, rng=seeded_rng(many)))
+        writer.write(held.randomizer.randomize(codes, rng=seeded_rng(many)))
     return folder / name
 
 
 def counted(collection, *files):
     held = CollectionSpec.from_json(collection.read_text())
-    total = Aggregator(held.randomiser)
+    total = Aggregator(held.randomizer)
     for path in files:
         with path.open("rb") as stream:
             for rows in chunks(stream, read_header(stream)):

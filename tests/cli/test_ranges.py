@@ -1,4 +1,4 @@
-"""Ranges in release files, in the report, and answered from the artefact alone."""
+"""Ranges in release files, in the report, and answered from the artifact alone."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ def test_an_accuracy_and_limits_in_a_file(file):
         assert words in done.output
 
 
-def test_release_writes_artefacts_that_answer_alone(file):
+def test_release_writes_artifacts_that_answer_alone(file):
     """Two rows of a unit are allowed, so scales double; at these epsilons the noise is zero."""
     done = run("release", file)
     assert done.exit_code == 0, done.output
@@ -251,14 +251,14 @@ def test_two_columns_make_a_grid_with_a_heat_map(file):
     assert json.loads(run("plan", file, "--json").stdout)["ranges"][1]["shown"][0] == "one cell"
     done = run("release", file)
     assert done.exit_code == 0, done.output
-    artefact = file.parent / "visits.ranges-2.json"
+    artifact = file.parent / "visits.ranges-2.json"
     asked = ("2024-01-01", "2024-01-31", "-5", "3")
-    found = json.loads(run("ranges", artefact, *asked, "--json").stdout)
+    found = json.loads(run("ranges", artifact, *asked, "--json").stdout)
     january = sum(day(i).startswith("2024-01") and i % 26 <= 8 for i in range(MANY))
     assert found["value"] == pytest.approx(january, abs=0.01)
     assert found["ranges"] == [["2024-01-01", "2024-01-31"], ["-5", "3"]]
-    assert run("ranges", artefact).output.startswith("all; all: 600")
-    assert run("ranges", artefact, "2024-01-01").exit_code == 2
+    assert run("ranges", artifact).output.startswith("all; all: 600")
+    assert run("ranges", artifact, "2024-01-01").exit_code == 2
     page = (file.parent / "visits.html").read_text()
     drawn = re.findall(r"<svg.*?</svg>", page, flags=re.DOTALL)
     assert len(drawn) == 3

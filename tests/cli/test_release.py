@@ -225,7 +225,7 @@ def test_a_plan_needs_no_data(file):
     assert (people["groups"], people["width"]) == (1, 15)
     assert pay["rows"] == 100
     assert pay["width"] > 0
-    assert [part["of"] for part in pay["sensitivity"]] == ["rows", "centred sum"]
+    assert [part["of"] for part in pay["sensitivity"]] == ["rows", "centerd sum"]
     assert (ages["groups"], ages["sensitivity"][0]["l1"]) == (3, 2)
     assert early["groups"] == 2
     assert people["share"] == pytest.approx(0.1, rel=1e-4)

@@ -107,9 +107,9 @@ def test_an_unknown_case_is_refused_in_one_line():
 
 def test_a_missed_or_accused_mechanism_fails_the_command(monkeypatch):
     from discreet.audit import runner as auditing
-    from discreet.audit.cases import mechanisms as catalogue
+    from discreet.audit.cases import mechanisms as catalog
 
-    good = next(iter(catalogue.mechanism_cases()))
+    good = next(iter(catalog.mechanism_cases()))
     wrong = type(good)(
         **{name: getattr(good, name) for name in good.__slots__ if name != "broken"}, broken=True
     )

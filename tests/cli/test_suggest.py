@@ -99,7 +99,7 @@ def test_keys_from_a_file_with_the_rest(folder):
         '{ file = "missing.csv", columns = ["city"] }',
         '{ file = "cities.csv", columns = ["nothing"] }',
         '{ file = "cities.csv" }',
-        '{ values = ["Rome"], colour = 3 }',
+        '{ values = ["Rome"], color = 3 }',
         '"Rome"',
     ],
 )

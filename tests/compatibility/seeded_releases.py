@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from tests.compatibility.randomizers import MADE, encoded
 
 import discreet
 from discreet import Guarantee, NeighboringRelation, ask, col, intervals, keys, local, seeded_rng
@@ -44,7 +45,6 @@ from discreet.tables.release import Release
 from discreet.tables.suggest import suggest_bounds, suggest_limits
 from discreet.tables.table import Table
 from tests.compatibility.example import opened, plain, rounded
-from tests.compatibility.randomisers import MADE, encoded
 
 RECEIPT = Receipt(
     account="free",
@@ -357,18 +357,18 @@ def of_streams() -> dict[str, Any]:
 
 
 def of_reports() -> dict[str, Any]:
-    """Reports of every kind of randomiser, and what they add up to."""
+    """Reports of every kind of randomizer, and what they add up to."""
     found: dict[str, Any] = {}
-    for name, (randomiser, _) in MADE.items():
+    for name, (randomizer, _) in MADE.items():
         rows = encoded(name)
-        total = local.Aggregator(randomiser).add(rows)
+        total = local.Aggregator(randomizer).add(rows)
         found[f"reports: {name}"] = plain(
             {
                 "reports": rows.tobytes(),
                 "counts": total.counts if total.counts.size <= 256 else int(total.counts.sum()),
-                "fingerprint": randomiser.fingerprint,
-                "epsilon": randomiser.guarantee.epsilon(),
-                "event": randomiser.guarantee.to_json(),
+                "fingerprint": randomizer.fingerprint,
+                "epsilon": randomizer.guarantee.epsilon(),
+                "event": randomizer.guarantee.to_json(),
             }
         )
     return found

@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 from click.testing import CliRunner
+from tests.compatibility.randomizers import MADE, encoded
 
 import discreet
 from discreet import Guarantee, Ledger, NeighboringRelation, ask, col, keys, local
@@ -49,7 +50,6 @@ from discreet.tables.range_release import ChargedGridRelease, ChargedRangeReleas
 from discreet.tables.release import read_receipt
 from tests.compatibility.example import FIXTURES, SETTINGS, opened, plain, rounded, write_rows
 from tests.compatibility.planned import QUERIES
-from tests.compatibility.randomisers import MADE, encoded
 
 WRITTEN = FIXTURES / "written"
 AHEAD = dt.datetime(2090, 1, 1, tzinfo=dt.UTC)
@@ -379,7 +379,7 @@ def seen_cells(folder: Path) -> dict[str, Any]:
         "measured": plain(grid.measured),
         "shape": list(grid.grid.shape),
         "answer": rounded([grid.answer(("north", "south"), None), grid.total]),
-        "words": [grid.title, grid.query_text, grid.mechanism, grid.protects],
+        "words": [grid.title, grid.query_text, grid.mechanism, grid.privacy_statement],
         "receipt": [grid.receipt.account, grid.receipt.sequence, grid.receipt.hash],
     }
     for name in ("ranges_free", "grid_free", "aware_0", "aware_1"):
@@ -407,14 +407,14 @@ def seen_cells(folder: Path) -> dict[str, Any]:
 def make_local(folder: Path) -> None:
     """Collections, reports, files, sums, clients."""
     collections, sums = {}, {}
-    for name, (randomiser, _) in MADE.items():
-        collections[name] = local.CollectionSpec(randomiser=randomiser).to_json()
+    for name, (randomizer, _) in MADE.items():
+        collections[name] = local.CollectionSpec(randomizer=randomizer).to_json()
         rows = encoded(name)
         (folder / f"{name}.reports").write_bytes(rows.tobytes())
-        if randomiser.size <= 300:  # the others hold many zeros
-            sums[name] = local.Aggregator(randomiser).add(rows).to_bytes().hex()
+        if randomizer.size <= 300:  # the others hold many zeros
+            sums[name] = local.Aggregator(randomizer).add(rows).to_bytes().hex()
     labels = tuple("abcdefg")
-    named = local.CollectionSpec(randomiser=MADE["oue"][0], labels=labels)
+    named = local.CollectionSpec(randomizer=MADE["oue"][0], labels=labels)
     collections["labels"] = named.to_json()
     put(folder / "collections.json", json.dumps(collections, indent=1))
     put(folder / "aggregates.json", json.dumps(sums, indent=1))
@@ -433,7 +433,7 @@ def make_local(folder: Path) -> None:
     kept = local.MemoizedClient(plan, budget=4, reports=5)
     kept.memoize(3)
     kept.report()
-    put(folder / "memoised_client.json", kept.to_json())
+    put(folder / "memoized_client.json", kept.to_json())
 
 
 def seen_local(folder: Path) -> dict[str, Any]:
@@ -444,19 +444,19 @@ def seen_local(folder: Path) -> dict[str, Any]:
     for name, text in collections.items():
         made = local.CollectionSpec.from_json(text)
         assert made.to_json() == text
-        told = [made.fingerprint, made.randomiser.kind, made.randomiser.fingerprint]
-        found[name] = {"collection": [*told, plain(made.randomiser.guarantee.epsilon())]}
+        told = [made.fingerprint, made.randomizer.kind, made.randomizer.fingerprint]
+        found[name] = {"collection": [*told, plain(made.randomizer.guarantee.epsilon())]}
         if name not in MADE:
             found[name]["labels"] = list(made.labels)
             continue
-        assert made.randomiser == MADE[name][0]
+        assert made.randomizer == MADE[name][0]
         reports = (folder / f"{name}.reports").read_bytes()
-        total = local.Aggregator(made.randomiser).add(reports)
+        total = local.Aggregator(made.randomizer).add(reports)
         assert (total.reports, total.refused) == (24, 0)
         if name in sums:
             held = bytes.fromhex(sums[name])
             assert local.Aggregator.from_bytes(held) == total
-            assert local.Aggregator.from_bytes(held, made.randomiser).to_bytes() == held
+            assert local.Aggregator.from_bytes(held, made.randomizer).to_bytes() == held
             assert total.to_bytes() == held
             found[name]["counts"] = plain(total.counts)
     return found | seen_files(folder)
@@ -478,11 +478,11 @@ def seen_files(folder: Path) -> dict[str, Any]:
     cells = local.LocalRanges.from_json(text)
     assert cells.to_json() == text
     text = text_of(folder / "fresh_client.json")
-    fresh = local.BudgetedClient.from_json(text, randomiser=MADE["grr"][0])
+    fresh = local.BudgetedClient.from_json(text, randomizer=MADE["grr"][0])
     assert fresh.to_json() == text
     plan = MADE["rappor"][0]
     assert isinstance(plan, MemoizedOracle)
-    text = text_of(folder / "memoised_client.json")
+    text = text_of(folder / "memoized_client.json")
     kept = local.MemoizedClient.from_json(text, plan=plan)
     assert kept.to_json() == text
     return {
@@ -490,7 +490,7 @@ def seen_files(folder: Path) -> dict[str, Any]:
         "state": [*sums, shares, files],
         "local ranges": rounded([cells.answer(8, 40), cells.reports, cells.cells[:8]]),
         "fresh": plain([fresh.sent, fresh.budget, fresh.guarantee.epsilon()]),
-        "memoised": plain([kept.sent, kept.periods, kept.limit, kept.budget]),
+        "memoized": plain([kept.sent, kept.periods, kept.limit, kept.budget]),
     }
 
 
@@ -746,7 +746,7 @@ def seen_service(folder: Path) -> dict[str, Any]:
     store = open_store(f"sqlite:///{folder / 'service.db'}")
     people = UserStore(store)
     tokens = json.loads(text_of(folder / "tokens.json"))
-    recognised = {role: people.by_token(token) for role, token in tokens.items()}
+    recognized = {role: people.by_token(token) for role, token in tokens.items()}
     known = [[one.name, one.role, one.revoked, one.expires] for one in people.known()]
     store.close()
     service = Service(read_config(folder / "serve.toml"))
@@ -760,7 +760,7 @@ def seen_service(folder: Path) -> dict[str, Any]:
     finally:
         service.close()
     return {
-        "tokens": {role: None if who is None else who.name for role, who in recognised.items()},
+        "tokens": {role: None if who is None else who.name for role, who in recognized.items()},
         "known": known,
         "jobs": [
             [one.id, one.request_id, one.table, one.title, one.state, one.account, one.worth]

@@ -66,7 +66,7 @@ def test_numbers_of_numpy_are_read_as_typed():
     assert check.finite("x", np.int8(-3)) == -3
 
 
-def test_parts_of_a_randomiser_are_merged_in_order():
+def test_parts_of_a_randomizer_are_merged_in_order():
     parts = ((HALF, THIRD, 0), (Fraction(1, 4), HALF, HALF), (Fraction(1, 4), THIRD, 0))
     merged = check.two_level(parts)
     assert merged == ((Fraction(1, 4), HALF, HALF), (Fraction(3, 4), THIRD, 0))
@@ -91,7 +91,7 @@ def test_parts_of_a_randomiser_are_merged_in_order():
         (((1, 1 - THIRD, HALF),), "differ must not exceed"),
     ],
 )
-def test_parts_that_are_no_randomiser_are_refused(parts, told):
+def test_parts_that_are_no_randomizer_are_refused(parts, told):
     with pytest.raises(InvalidArgument, match=told):
         check.two_level(parts)
 
@@ -191,7 +191,7 @@ def test_a_list_is_none_of_one_number_or_text():
             check.listed("levels", wrong)
 
 
-def test_a_misspelt_argument_is_named():
+def test_a_misspelled_argument_is_named():
     check.known(["delta"], ("epsilon", "delta"))
     with pytest.raises(InvalidArgument, match="no argument 'eps'; there are epsilon, delta"):
         check.known(["delta", "eps"], ("epsilon", "delta"))

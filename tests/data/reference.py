@@ -72,7 +72,7 @@ def parse(text, *, boolean):
 def encode_category(value, column):
     if value is None:
         return column.missing
-    if isinstance(column.levels[0], int):
+    if isinstance(column.categories[0], int):
         if isinstance(value, str):
             if value.strip(" ") == "":
                 return column.missing
@@ -80,7 +80,7 @@ def encode_category(value, column):
         if value is None or value in (math.inf, -math.inf) or value != int(value):
             return column.unknown
         value = int(value)
-    return column.levels.index(value) if value in column.levels else column.unknown
+    return column.categories.index(value) if value in column.categories else column.unknown
 
 
 def encode_date(value, column):
@@ -179,7 +179,7 @@ def collect(plan, rows, *, key):
         by_unit[unit].append((group, *(evaluate(v, row) for v in program.values)))
     table = {name: [0] * program.size for name in plan.aggregates}
     for unit, mine in by_unit.items():
-        add(plan, program, table, limited(program.limits, mine, unit=unit, key=key))
+        add(plan, program, table, limited(program.limits, mine, privacy_unit=unit, key=key))
     return table
 
 

@@ -157,8 +157,8 @@ def test_overflow_is_impossible():
         lambda w: w // -1,
         lambda w: w / 3,
         lambda w: w / Fraction(1, 3),
-        lambda w: w.divide(w, lower=0, upper=1, grid=1),
-        lambda w: w.clip(lower=0, upper=2**62).divide(w, lower=0, upper=1, grid=2**-20),
+        lambda w: w.divide(w, lower=0, upper=1, granularity=1),
+        lambda w: w.clip(lower=0, upper=2**62).divide(w, lower=0, upper=1, granularity=2**-20),
     ):
         with pytest.raises(InvalidArgument, match="pass 2\\*\\*63"):
             make(col("w")).bind(wide)

@@ -159,7 +159,7 @@ def test_a_forgotten_clip_is_noticed(monkeypatch):
 
 @pytest.mark.parametrize("limit", [1, 2, 3, 5])
 def test_each_row_is_kept_equally_often(limit):
-    """Over all starts, each of n places is kept exactly ``limit`` times: no row is favoured."""
+    """Over all starts, each of n places is kept exactly ``limit`` times: no row is favored."""
     for n in range(limit + 1, 12):
         kept = [0] * n
         for start in range(n):

@@ -118,7 +118,7 @@ def laws():
     return bridge, found
 
 
-def test_no_neighbours_are_farther_apart_than_claimed(laws):
+def test_no_neighbors_are_farther_apart_than_claimed(laws):
     bridge, found = laws
     epsilon = float(bridge.epsilon)
     steps = {
@@ -181,7 +181,7 @@ def people(n, seed=1):
 
 
 @pytest.mark.parametrize("kind", ["polars", "pandas", "pyarrow"])
-def test_every_shown_row_is_generalised_and_in_company(kind):
+def test_every_shown_row_is_generalized_and_in_company(kind):
     table = people(20_000)
     given = {"polars": table, "pandas": table.to_pandas(), "pyarrow": table.to_arrow()}[kind]
     bridge = safe_k_anonymity(columns=MAPS, rate=0.2, k=20, epsilon=1)

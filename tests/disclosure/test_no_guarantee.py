@@ -29,7 +29,7 @@ AGE = interval_hierarchy([0, 2.5, 5])
 MATRIX = pram([[0.8, 0.2], [0.2, 0.8]])
 
 CALLS = {
-    "anonymise": lambda: disclosure.k_anonymize(
+    "anonymize": lambda: disclosure.k_anonymize(
         TABLE, quasi_identifiers={"age": AGE}, sensitive=["ill"], k=3
     ),
     "anonymity_sets": lambda: disclosure.anonymity_sets(VALUES, released=VALUES, half_width=1),

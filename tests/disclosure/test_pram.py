@@ -1,4 +1,4 @@
-"""Post-randomisation: exact chances, the estimate and its covariance, groups that stay."""
+"""Post-randomization: exact chances, the estimate and its covariance, groups that stay."""
 
 import itertools
 import math

@@ -29,13 +29,13 @@ def exceeded(rows, share, scale, reach):
 @pytest.mark.parametrize("epsilon", [0.1, 1, 20])
 def test_yes_or_no_exceeds_the_bound_as_seldom_as_said(share, epsilon):
     plan = mean_interval(**UNIT, public_rows=60, epsilon=epsilon, share=0)
-    scale = plan.centre.granularity.scale * plan.statistic.units[0]
+    scale = plan.center.granularity.scale * plan.statistic.units[0]
 
     def sampling(rates):
         return plan.statistic.log_mgf(rates, np.full((1, 1), share))
 
     (found,) = chernoff.reach(
-        sampling, plan.centre, plan.statistic.units[0], tail=0.01, std=math.hypot(0.05, plan.std)
+        sampling, plan.center, plan.statistic.units[0], tail=0.01, std=math.hypot(0.05, plan.std)
     )
     tail = exceeded(60, share, scale, found)
     assert 1e-5 < tail <= 0.01

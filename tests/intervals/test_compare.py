@@ -71,7 +71,7 @@ def test_reports_cover(scale):
         return made_up.random(size) + made_up.laplace(0, scale, size)
 
     found = coverage(
-        per_column(interval), draw=reports, truth=0.5, rows=659, confidence=0.95, trials=4000
+        per_column(interval), draw=reports, truth=0.5, public_rows=659, confidence=0.95, trials=4000
     )
     assert laws.frequency(found.held, found.trials, 0.95)
     assert not laws.frequency(found.held, found.trials, 0.92)
@@ -114,7 +114,7 @@ def test_the_deviation_of_a_median_of_noisy_rows(epsilon):
 
 def test_widths_before_anything_is_sent():
     """Of intervals from reports, against those that come out."""
-    setting = {"lower": 0, "upper": 1, "rows": 2000, "epsilon": 2, "std": 0.1}
+    setting = {"lower": 0, "upper": 1, "public_rows": 2000, "epsilon": 2, "std": 0.1}
     mean, variance, _ = compare_central_local(**setting)
     made_up = np.random.default_rng(1)
     sent = made_up.normal(0.5, 0.1, 2000) + made_up.laplace(0, 0.5, 2000)
@@ -136,12 +136,12 @@ def test_the_deviation_of_a_median_by_rank():
 
 
 def test_rows_to_print_or_draw():
-    found = compare_by_rows(lower=0, upper=1, rows=[1000, 10], epsilon=1, std=0.2)
+    found = compare_by_rows(lower=0, upper=1, public_rows=[1000, 10], epsilon=1, std=0.2)
     assert [row.public_rows for row in found.of("median")] == [10, 1000]
     assert len(str(found).splitlines()) == 7
-    assert len(compare_by_rows(lower=0, upper=1, rows=[10], epsilon=1, std=0).rows) == 2
+    assert len(compare_by_rows(lower=0, upper=1, public_rows=[10], epsilon=1, std=0).rows) == 2
     with pytest.raises(InvalidArgument, match="one number of rows or more"):
-        compare_by_rows(lower=0, upper=1, rows=[], epsilon=1, std=1)
+        compare_by_rows(lower=0, upper=1, public_rows=[], epsilon=1, std=1)
 
 
 @pytest.mark.parametrize("rows", [3, 4, 7, 100])

@@ -26,7 +26,7 @@ def fails(plan, law, quantile):
     points = np.arange(plan.column.span + 1)
     found = []
     for _ in range(400):
-        rows = np.sort(made_up.choice(codes, plan.rows, p=weights))
+        rows = np.sort(made_up.choice(codes, plan.public_rows, p=weights))
         low = np.searchsorted(rows, points)
         high = np.searchsorted(rows, points, side="right")
         far = np.maximum(np.maximum(low - end.rank, end.rank - high), 0)
@@ -43,7 +43,7 @@ def test_a_narrow_law_far_from_the_upper_bound_is_the_hard_one(quantile, epsilon
         quantile, **UNIT, public_rows=400, epsilon=epsilon, granularity=2.0**-8
     )
     q = float(quantile)
-    # All rows at two neighbouring points low down: everything above is empty, and there is much.
+    # All rows at two neighboring points low down: everything above is empty, and there is much.
     hard = fails(plan, ([0, 1], [q, 1 - q]), 0)
     assert 0 < hard <= 0.025
     assert fails(plan, ([100, 101], [q, 1 - q]), 100) <= 0.025
@@ -67,7 +67,7 @@ def test_covers_and_is_as_wide_as_forecast(quantile):
     plan = quantile_interval(quantile, **UNIT, public_rows=500, epsilon=2, std=0.1)
     truth = float(stats.norm(0.5, 0.1).ppf(quantile))
     draws = {"draw": lambda g, size: g.normal(0.5, 0.1, size), "truth": truth}
-    found = coverage(plan.simulate, **draws, rows=500, confidence=0.95, trials=300)
+    found = coverage(plan.simulate, **draws, public_rows=500, confidence=0.95, trials=300)
     assert found.bounds()[1] >= 0.99  # far on the safe side
     assert found.width == pytest.approx(plan.forecast(0.1, mean=0.5).width, rel=0.15)
     assert found.width < 0.2
@@ -76,7 +76,7 @@ def test_covers_and_is_as_wide_as_forecast(quantile):
 def test_covers_discrete_laws():
     plan = quantile_interval(lower=0, upper=10, public_rows=200, epsilon=3, granularity=1)
     draws = {"draw": lambda g, size: g.integers(0, 3, size) * 1.0, "truth": 1}
-    found = coverage(plan.simulate, **draws, rows=200, confidence=0.95, trials=200)
+    found = coverage(plan.simulate, **draws, public_rows=200, confidence=0.95, trials=200)
     assert found.rate == 1
     assert found.width == 1  # one point, and what the grid may have moved
 
@@ -113,17 +113,17 @@ def test_release_lies_within_the_bounds():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"rows": 0}, "rows must be at least 1"),
+        ({"public_rows": 0}, "rows must be at least 1"),
         ({"upper": 0}, "lower must be below upper"),
         ({"quantile": 1}, "quantile must lie"),
         ({"epsilon": -1}, "epsilon must be positive"),
         ({"std": 0}, "std must be positive"),
-        ({"grid": 0.3}, "power of two"),
+        ({"granularity": 0.3}, "power of two"),
     ],
 )
 def test_wrong_arguments(change, message):
     with pytest.raises(InvalidArgument, match=message):
-        quantile_interval(**{**UNIT, "rows": 10, "epsilon": 1, **change})
+        quantile_interval(**{**UNIT, "public_rows": 10, "epsilon": 1, **change})
 
 
 def test_wrong_values():

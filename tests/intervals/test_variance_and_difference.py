@@ -33,14 +33,14 @@ STATISTICS = [
 @pytest.mark.parametrize("statistic", STATISTICS, ids=repr)
 def test_a_replaced_row_moves_both_numbers_by_the_stated_sensitivity(statistic):
     points = list(itertools.product((0.0, 1.0, 2.0, 4.0), repeat=statistic.rows))
-    centre, error = statistic.numbers(np.array(points))
+    center, error = statistic.numbers(np.array(points))
     where = {point: i for i, point in enumerate(points)}
     moved = [0.0, 0.0]
     for point in points:
         for row, other in itertools.product(range(statistic.rows), (0.0, 1.0, 2.0, 4.0)):
             near = where[(*point[:row], other, *point[row + 1 :])]
             here = where[point]
-            moved[0] = max(moved[0], abs(centre[here] - centre[near]))
+            moved[0] = max(moved[0], abs(center[here] - center[near]))
             moved[1] = max(moved[1], abs(error[here] - error[near]))
     assert tuple(moved) == statistic.moved  # attained, too
 
@@ -48,7 +48,7 @@ def test_a_replaced_row_moves_both_numbers_by_the_stated_sensitivity(statistic):
 @pytest.mark.parametrize("statistic", STATISTICS, ids=repr)
 def test_numbers_are_the_statistics(statistic):
     table = np.random.default_rng(2).integers(0, 5, (50, statistic.rows)) * 1.0
-    centre, error = statistic.numbers(table)
+    center, error = statistic.numbers(table)
     units = statistic.units
     if isinstance(statistic, MeanStatistic):
         said, shown = table.mean(axis=1), table.var(axis=1, ddof=1) / statistic.rows
@@ -60,7 +60,7 @@ def test_numbers_are_the_statistics(statistic):
         said = table.var(axis=1, ddof=1)
         pairs = (table[:, 0:4:2] - table[:, 1:4:2]) ** 2 / 2
         shown = 2 * pairs.var(axis=1, ddof=1) / statistic.rows
-    assert centre * units[0] + statistic.offset == pytest.approx(said)
+    assert center * units[0] + statistic.offset == pytest.approx(said)
     assert error * units[1] == pytest.approx(shown)
     assert (error * units[1] <= statistic.most * (1 + 1e-12)).all()
 
@@ -76,8 +76,8 @@ def test_fine_grids_fit_doubles():
             assert abs(number[0]) <= 2**53
     fine = VarianceStatistic(column=SortedColumn.of(0, 1, 2.0**-27), size=1000)
     table = np.random.default_rng(1).random((3, 1000))
-    centre, error = fine.numbers(table)
-    assert centre * fine.units[0] == pytest.approx(table.var(axis=1, ddof=1), rel=1e-6)
+    center, error = fine.numbers(table)
+    assert center * fine.units[0] == pytest.approx(table.var(axis=1, ddof=1), rel=1e-6)
     pairs = (table[:, 0::2] - table[:, 1::2]) ** 2 / 2
     assert error * fine.units[1] == pytest.approx(2 * pairs.var(axis=1, ddof=1) / 1000, rel=1e-5)
 
@@ -122,8 +122,8 @@ def test_no_law_on_the_bounds_has_a_larger_error(statistic):
 def test_moment_bounds_hold_for_simple_laws(statistic):
     made_up = np.random.default_rng(3)
     table = (made_up.random((40_000, statistic.rows)) < 0.3) * 4.0
-    centre, _ = statistic.numbers(table)
-    value = centre * statistic.units[0]
+    center, _ = statistic.numbers(table)
+    value = center * statistic.units[0]
     truth = {"MeanOf": 1.2, "VarianceOf": 16 * 0.21, "DifferenceOf": 0.0}[type(statistic).__name__]
     for rate in (-0.5, 0.3):
         seen = np.exp(rate * (value - truth))
@@ -137,7 +137,13 @@ def test_variances_are_covered(name, epsilon):
     draw, _, std = LAWS[name]
     plan = variance_interval(**UNIT, public_rows=200, epsilon=epsilon, std=std)
     found = coverage(
-        plan.simulate, draw=draw, truth=std**2, rows=200, confidence=0.95, trials=1500, seed=2
+        plan.simulate,
+        draw=draw,
+        truth=std**2,
+        expected_rows=200,
+        confidence=0.95,
+        trials=1500,
+        seed=2,
     )
     assert found.bounds(1 - laws.ALPHA)[1] >= 0.95
     assert found.rate > 0.94
@@ -146,9 +152,12 @@ def test_variances_are_covered(name, epsilon):
 def test_a_variance_is_covered_for_rare_events_if_nothing_is_assumed():
     rare = {"draw": lambda g, size: (g.random(size) < 0.01) * 1.0, "truth": 0.0099}
     plan = variance_interval(**UNIT, public_rows=100, epsilon=50, assume="nothing")
-    assert coverage(plan.simulate, **rare, rows=100, confidence=0.95, trials=3000).holds()
+    assert coverage(plan.simulate, **rare, expected_rows=100, confidence=0.95, trials=3000).holds()
     usual = variance_interval(**UNIT, public_rows=100, epsilon=50, share=0.5)
-    assert coverage(usual.simulate, **rare, rows=100, confidence=0.95, trials=3000).rate < 0.95
+    assert (
+        coverage(usual.simulate, **rare, expected_rows=100, confidence=0.95, trials=3000).rate
+        < 0.95
+    )
     assert (plan.guaranteed, usual.guaranteed) == (0.95, None)
     assert plan.guarantee.epsilon() == 50
 
@@ -163,7 +172,12 @@ def test_differences_are_covered(method):
         return table
 
     found = coverage(
-        plan.simulate, draw=groups, truth=0.5 - 2 / 7, rows=200, confidence=0.95, trials=4000
+        plan.simulate,
+        draw=groups,
+        truth=0.5 - 2 / 7,
+        expected_rows=200,
+        confidence=0.95,
+        trials=4000,
     )
     assert found.bounds(1 - laws.ALPHA)[1] >= 0.95
     assert found.rate > 0.945
@@ -212,12 +226,12 @@ def test_a_forecast_is_the_width():
 @pytest.mark.parametrize(
     ("build", "change", "message"),
     [
-        (variance_interval, {"rows": 3}, "rows must be at least 4"),
-        (variance_interval, {"upper": 0, "rows": 9}, "lower must be below upper"),
-        (difference_interval, {"rows": (5, 1)}, "rows must be at least 2"),
-        (difference_interval, {"rows": (0, 5)}, "rows must be at least 2"),
-        (difference_interval, {"rows": (5, 5, 5)}, "rows must be two numbers"),
-        (difference_interval, {"rows": (5, 5), "method": "best"}, "method must be '"),
+        (variance_interval, {"expected_rows": 3}, "rows must be at least 4"),
+        (variance_interval, {"upper": 0, "expected_rows": 9}, "lower must be below upper"),
+        (difference_interval, {"expected_rows": (5, 1)}, "rows must be at least 2"),
+        (difference_interval, {"expected_rows": (0, 5)}, "rows must be at least 2"),
+        (difference_interval, {"expected_rows": (5, 5, 5)}, "rows must be two numbers"),
+        (difference_interval, {"expected_rows": (5, 5), "method": "best"}, "method must be '"),
     ],
 )
 def test_wrong_arguments(build, change, message):

@@ -138,19 +138,19 @@ def test_a_failure_stays_spent(ledger, account):
 
 
 def test_a_charge_is_recorded_at_every_level_or_at_none(ledger):
-    whole = ledger.account("organisation", limit=discreet.zcdp(0.02))
+    whole = ledger.account("organization", limit=discreet.zcdp(0.02))
     team = ledger.account("team", limit=discreet.approx_dp(2, 1e-6), parent=whole)
     anna = ledger.account("anna", limit=discreet.pure_dp(1), parent="team")
     ben = ledger.account("ben", limit=discreet.pure_dp(1), parent=team)
-    assert anna.parents == ("organisation", "team")
+    assert anna.parents == ("organization", "team")
     anna.charge(TENTH, label="a")
     ben.reserve(TENTH, label="b").settle("released")
     assert whole.spent == team.spent == TENTH * 2
     assert [entry.origin for entry in whole.history[1:]] == ["anna#2", "ben#2"]
     heads = {a.name: a.head for a in ledger.accounts()}
-    assert anna.affords(TENTH)
-    assert not anna.affords(discreet.pure_dp(0.9))
-    with pytest.raises(discreet.BudgetExceeded, match="organisation"):
+    assert anna.can_afford(TENTH)
+    assert not anna.can_afford(discreet.pure_dp(0.9))
+    with pytest.raises(discreet.BudgetExceeded, match="organization"):
         anna.charge(discreet.pure_dp(0.9), label="more than all have")
     assert heads == {a.name: a.head for a in ledger.accounts()}
     assert ledger.verify(heads=heads)

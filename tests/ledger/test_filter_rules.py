@@ -166,7 +166,7 @@ def worst_delta(limit, rule, menu, unit):
 
     Dynamic programming over what was charged and the privacy loss so far (in multiples of
     ``unit``): the analyst sees the loss and picks the next event, or stops. Each event is the
-    worst of its kind: randomised response, after a leak with probability delta.
+    worst of its kind: randomized response, after a leak with probability delta.
     """
     prices = [rule.price(event) for event in menu]
     steps = [int(event.epsilon / unit) for event in menu]

@@ -27,7 +27,7 @@ LEVELS = ["strict", "open", "open", "strict"]
 
 @pytest.fixture
 def crowd(ledger):
-    return ledger.crowd("survey", limits=LIMITS, members=MEMBERS, levels=LEVELS)
+    return ledger.personal_budgets("survey", limits=LIMITS, members=MEMBERS, privacy_levels=LEVELS)
 
 
 def rho(crowd):
@@ -41,7 +41,7 @@ def test_the_strict_leave_first(crowd):
     by_level = personalized({"open": discreet.zcdp(0.4), "strict": discreet.zcdp(0.05)})
     assert crowd.admit(by_level, label="three").taking.tolist() == [True] * 4
     assert rho(crowd) == pytest.approx([0.25, 0.8, 0.8, 0.25])
-    assert crowd.levels.tolist() == LEVELS
+    assert crowd.categories.tolist() == LEVELS
     assert crowd.members == tuple(MEMBERS)
 
 
@@ -103,8 +103,8 @@ def test_who_was_left_out_stays_left_out_when_accounting_gets_better(crowd, url,
 def test_who_has_spent_all_gets_nothing_back_when_limits_are_worth_less(ledger, url, monkeypatch):
     """Limits are kept as they were taken: a charge that was granted fits them for ever."""
     limits = {"only": discreet.approx_dp(1, 1e-5)}
-    terms = {"limits": limits, "members": ["ann"], "levels": ["only"]}
-    crowd = ledger.crowd("strict", **terms)
+    terms = {"limits": limits, "members": ["ann"], "privacy_levels": ["only"]}
+    crowd = ledger.personal_budgets("strict", **terms)
     crowd.charge(discreet.zcdp(people.limit_rho(limits["only"])), label="all")
     before = crowd.spent().tolist()
     worth = people._rho_below
@@ -215,36 +215,36 @@ def test_other_members_are_seen(crowd, ledger, raw, url):
     raw.execute(f"UPDATE crowds SET members = {mark}", (other,))
     assert any("cannot be read" in problem for problem in ledger.verify().problems)
     with discreet.Ledger(url) as other, pytest.raises(StoreFailure, match="members"):
-        other.crowd("survey")
+        other.personal_budgets("survey")
 
 
 def test_terms_never_change(crowd, ledger):
-    same = ledger.crowd("survey", limits=LIMITS, members=MEMBERS, levels=LEVELS)
+    same = ledger.personal_budgets("survey", limits=LIMITS, members=MEMBERS, privacy_levels=LEVELS)
     assert same.limits == crowd.limits
     with pytest.raises(InvalidArgument, match="never change"):
-        ledger.crowd("survey", limits=LIMITS, members=MEMBERS, levels=["open"] * 4)
+        ledger.personal_budgets("survey", limits=LIMITS, members=MEMBERS, privacy_levels=["open"] * 4)
 
 
 @pytest.mark.parametrize(
     ("terms", "words"),
     [
         ({"limits": LIMITS}, "all three"),
-        ({"limits": LIMITS, "members": ["a", "a"], "levels": ["open"] * 2}, "distinct"),
-        ({"limits": LIMITS, "members": ["a", "b"], "levels": ["open"]}, "one level for each"),
-        ({"limits": LIMITS, "members": [], "levels": []}, "at least one"),
-        ({"limits": LIMITS, "members": ["a"], "levels": ["secret"]}, "among open, strict"),
+        ({"limits": LIMITS, "members": ["a", "a"], "privacy_levels": ["open"] * 2}, "distinct"),
+        ({"limits": LIMITS, "members": ["a", "b"], "privacy_levels": ["open"]}, "one level for each"),
+        ({"limits": LIMITS, "members": [], "privacy_levels": []}, "at least one"),
+        ({"limits": LIMITS, "members": ["a"], "privacy_levels": ["secret"]}, "among open, strict"),
         (
-            {"limits": {"a": discreet.pure_dp(1)}, "members": ["x"], "levels": ["a"]},
+            {"limits": {"a": discreet.pure_dp(1)}, "members": ["x"], "privacy_levels": ["a"]},
             "positive delta",
         ),
     ],
 )
 def test_bad_terms(ledger, terms, words):
     with pytest.raises(InvalidArgument, match=words) as caught:
-        ledger.crowd("other", **terms)
+        ledger.personal_budgets("other", **terms)
     assert "secret" not in str(caught.value)
     with pytest.raises(InvalidArgument, match="no crowd"):
-        ledger.crowd("other")
+        ledger.personal_budgets("other")
 
 
 def test_bad_costs_charge_nobody(crowd):
@@ -285,7 +285,7 @@ def test_threads_take_turns(crowd):
 
 KILLED = """
 import sys, discreet
-crowd = discreet.Ledger(sys.argv[1]).crowd("survey")
+crowd = discreet.Ledger(sys.argv[1]).personal_budgets("survey")
 while True:
     print(crowd.admit(discreet.zcdp(0.001), label="step").taking.sum(), flush=True)
 """

@@ -70,8 +70,8 @@ def test_a_long_course_is_cut_and_thinned(ledger):
 
 
 def test_crowds_have_names(ledger):
-    assert ledger.crowds() == ()
+    assert ledger.all_personal_budgets() == ()
     menu = {"strict": discreet.zcdp(0.1)}
-    ledger.crowd("b", limits=menu, members=["x"], levels=["strict"])
-    ledger.crowd("a", limits=menu, members=["x"], levels=["strict"])
-    assert ledger.crowds() == ("b", "a")
+    ledger.personal_budgets("b", limits=menu, members=["x"], levels=["strict"])
+    ledger.personal_budgets("a", limits=menu, members=["x"], levels=["strict"])
+    assert ledger.all_personal_budgets() == ("b", "a")

@@ -224,7 +224,7 @@ def exact_loss(ratio):
 @pytest.mark.parametrize("make", [rappor, l_osue])
 @pytest.mark.parametrize("reports", [1, 2, 9, 1000, 1 << 16, (1 << 16) + 1])
 def test_the_loss_of_unary_copies_is_rounded_up_and_hardly(make, reports):
-    plan = make(categories=3, epsilon=0.25, permanent=1.5)
+    plan = make(categories=3, epsilon=0.25, permanent_epsilon=1.5)
     p, q = (Fraction(coin, ONE) for coin in plan.response.coins)
     flip = plan.flip
     t = (flip / (1 - flip)) ** min(reports, 2000)

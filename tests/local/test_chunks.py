@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from discreet.local import distribution as wave
-from discreet.local import longitudinal as memoised_hashing
+from discreet.local import longitudinal as memoized_hashing
 from discreet.local.distribution import square_wave
 from discreet.local.longitudinal import longitudinal_olh
 from discreet.local.means import base as mean
@@ -22,7 +22,7 @@ from discreet.local.oracles.subset_selection import subset_selection
 from discreet.local.oracles.unary_encoding import oue, sue
 from discreet.noise.random_source import seeded_rng
 
-MODULES = (hashing, histogram, mean, memoised_hashing, response, several, subset, unary, wave)
+MODULES = (hashing, histogram, mean, memoized_hashing, response, several, subset, unary, wave)
 # An epsilon at which no client of these tests lies.
 SURE = 90
 

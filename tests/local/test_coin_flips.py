@@ -82,7 +82,7 @@ def test_the_best_threshold_has_the_least_variance(epsilon):
     [(0.01, 2), (0.5, 0.75), (1, 2), (1, 9), (8, 9), (20, 21), (21, 60), (43, 44), (99, 200)],
 )
 def test_a_flip_is_the_least_that_keeps_epsilon(make, epsilon, permanent):
-    plan = make(categories=3, epsilon=epsilon, permanent=permanent)
+    plan = make(categories=3, epsilon=epsilon, permanent_epsilon=permanent)
     low, high = (Fraction(end, 1 << 300) for end in exp_minus(Fraction(epsilon), 300))
 
     def ratio(flip):
@@ -181,7 +181,7 @@ def test_the_law_of_a_share(shares, scale):
 
 
 @pytest.mark.parametrize("categories", [2, 3, 5])
-def test_reports_of_randomised_response(categories):
+def test_reports_of_randomized_response(categories):
     made = grr(categories=categories, epsilon=1.5)
     p = math.exp(1.5) / (math.exp(1.5) + categories - 1)
     q = (1 - p) / (categories - 1)

@@ -26,7 +26,7 @@ MAKERS = [
 @pytest.mark.parametrize(("kind", "coin", "given"), MAKERS)
 def test_a_coin_that_lies_too_seldom_is_not_certified(kind, coin, given, epsilon, monkeypatch):
     if kind is MemoizedHashing:
-        given = {**given, "permanent": 2 * epsilon}
+        given = {**given, "permanent_epsilon": 2 * epsilon}
     made = kind(epsilon=epsilon, **given)
     assert made.certify().holds
     right = getattr(kind, coin)

@@ -65,7 +65,7 @@ def test_the_error_of_a_histogram():
 
 @pytest.mark.parametrize("make", [rappor, l_osue])
 def test_what_reports_of_one_memory_cost(make):
-    plan = make(categories=5, epsilon=0.5, permanent=1.5)
+    plan = make(categories=5, epsilon=0.5, permanent_epsilon=1.5)
     assert plan.after().epsilon() == 1.5
     assert plan.after(1) == plan.guarantee
     costs = [plan.after(n).epsilon() for n in (1, 2, 5, 1000)]
@@ -136,7 +136,7 @@ def test_a_bootstrap_turns_its_quantiles_about_the_estimate():
     counts = made.tally(made.randomize(np.arange(400) % 8, rng=seeded_rng(2))).counts
     found = made.bootstrap(made.estimate(counts, 400), replicates=20, rng=seeded_rng(3))
     every = [one.shares[0] for one in found.replicates]
-    centre = found.estimate.shares[0]
+    center = found.estimate.shares[0]
     low, high = found.interval(lambda one: one.shares[0])
-    assert low == pytest.approx(2 * centre - np.quantile(every, 0.975))
-    assert high == pytest.approx(2 * centre - np.quantile(every, 0.025))
+    assert low == pytest.approx(2 * center - np.quantile(every, 0.975))
+    assert high == pytest.approx(2 * center - np.quantile(every, 0.025))

@@ -94,11 +94,11 @@ def test_too_few_clients_are_refused():
 
 
 def test_what_makes_no_shares():
-    good = {"sensitivity": 1, "epsilon": 1, "honest": 10}
+    good = {"sensitivity": 1, "epsilon": 1, "min_honest_reports": 10}
     for wrong in (
         {"sensitivity": 0},
         {"epsilon": 0},
-        {"honest": 0},
+        {"min_honest_reports": 0},
         {"epsilon": Fraction(1, 1 << 17)},
         {"modulus": 1},
         {"modulus": 1 << 63},

@@ -48,8 +48,8 @@ def drawn_variance(ones, size, drawn):
     """Of the mean of so many drawn of a population of zeros and ones, over all draws."""
     population = [1] * ones + [0] * (size - ones)
     means = [Fraction(sum(some), drawn) for some in itertools.combinations(population, drawn)]
-    centre = sum(means) / len(means)
-    return float(sum((mean - centre) ** 2 for mean in means) / len(means))
+    center = sum(means) / len(means)
+    return float(sum((mean - center) ** 2 for mean in means) / len(means))
 
 
 @pytest.mark.parametrize(("told", "reports", "ones"), [(2, 4, 2), (2, 8, 4), (4, 8, 2), (4, 6, 3)])
@@ -349,7 +349,7 @@ def test_a_budget_may_be_spent_to_its_end():
 
 @pytest.mark.parametrize("make", [rappor, longitudinal_olh])
 def test_memories_are_rows_of_bytes(make):
-    plan = make(categories=20, epsilon=1, permanent=2)
+    plan = make(categories=20, epsilon=1, permanent_epsilon=2)
     memory = plan.remember(np.arange(4), rng=seeded_rng(1))
     assert plan.report(memory, rng=seeded_rng(2)).shape == memory.shape == (4, plan.width)
     for wrong in (
@@ -385,7 +385,7 @@ def test_saved_clients_are_written_in_one_way():
     for client in (fresh, lasting):
         text = client.to_json()
         assert text == json.dumps(json.loads(text), sort_keys=True)
-    assert BudgetedClient.from_json(fresh.to_json(), randomiser=plan).sent == 0
+    assert BudgetedClient.from_json(fresh.to_json(), randomizer=plan).sent == 0
     again = MemoizedClient.from_json(lasting.to_json(), plan=plan)
     assert (again.periods, again.sent, again.limit) == (0, 0, None)
     lasting.memoize(2, rng=seeded_rng(1))

@@ -62,19 +62,19 @@ def test_different_texts_share_a_cell_as_often_as_chance_says():
 
 
 def test_the_group_does_not_depend_on_the_text():
-    randomiser = heavy_hitters(length=4, epsilon=1, cell_digits=8)
-    one = randomiser.randomize(["aaaa"] * 1000, rng=seeded_rng(5))
-    two = randomiser.randomize(["zz"] * 1000, rng=seeded_rng(5))
+    randomizer = heavy_hitters(length=4, epsilon=1, cell_digits=8)
+    one = randomizer.randomize(["aaaa"] * 1000, rng=seeded_rng(5))
+    two = randomizer.randomize(["zz"] * 1000, rng=seeded_rng(5))
     assert (one[:, 0] == two[:, 0]).all()
-    groups = np.bincount(one[:, 0], minlength=randomiser.groups)
+    groups = np.bincount(one[:, 0], minlength=randomizer.groups)
     assert stats.chisquare(groups).pvalue > ALPHA
 
 
 def test_it_certifies_and_comes_back_from_its_description():
-    randomiser = heavy_hitters(length=4, epsilon=1, cell_digits=8)
-    assert randomiser.certify().holds
-    assert randomiser.guarantee.epsilon(0) == 1
-    assert randomizer_from_json(randomiser.describe()) == randomiser
+    randomizer = heavy_hitters(length=4, epsilon=1, cell_digits=8)
+    assert randomizer.certify().holds
+    assert randomizer.guarantee.epsilon(0) == 1
+    assert randomizer_from_json(randomizer.describe()) == randomizer
 
 
 def planted(hashes, seed):
@@ -82,12 +82,12 @@ def planted(hashes, seed):
     values = [text for text, share in shares.items() for _ in range(int(share * 60_000))]
     rng = np.random.default_rng(7)
     values += ["".join(rng.choice(list("bcdfghjk"), 4)) for _ in range(60_000 - len(values))]
-    randomiser = heavy_hitters(length=5, epsilon=4, hashes=hashes, cell_digits=10, step=8)
-    aggregate = Aggregator(randomiser)
+    randomizer = heavy_hitters(length=5, epsilon=4, hashes=hashes, cell_digits=10, step=8)
+    aggregate = Aggregator(randomizer)
     half = len(values) // 2
-    aggregate.add(randomiser.randomize(values[:half], rng=seeded_rng(seed)))
+    aggregate.add(randomizer.randomize(values[:half], rng=seeded_rng(seed)))
     aggregate.merge(
-        Aggregator(randomiser).add(randomiser.randomize(values[half:], rng=seeded_rng(seed + 1)))
+        Aggregator(randomizer).add(randomizer.randomize(values[half:], rng=seeded_rng(seed + 1)))
     )
     return shares, aggregate.estimate()
 
@@ -111,36 +111,36 @@ def test_with_one_hash_texts_are_found_that_nobody_holds():
 
 
 def test_the_stated_power_is_reached():
-    randomiser = heavy_hitters(length=3, epsilon=3, cell_digits=10, step=8, most=8)
+    randomizer = heavy_hitters(length=3, epsilon=3, cell_digits=10, step=8, most=8)
     n, runs = 6_000, 30
-    held = int(np.ceil(randomiser.detects(n, power=0.9) * n))
+    held = int(np.ceil(randomizer.detects(n, power=0.9) * n))
     values = ["key"] * held + [f"{i % 997:03x}" for i in range(n - held)]
     found = 0
     for run in range(runs):
-        reports = randomiser.randomize(values, rng=seeded_rng(100 + run))
-        found += b"key" in Aggregator(randomiser).add(reports).estimate().items
+        reports = randomizer.randomize(values, rng=seeded_rng(100 + run))
+        found += b"key" in Aggregator(randomizer).add(reports).estimate().items
     # 0.9 up to the normal approximation: 0.8 would give fewer than this once in a million.
     assert found >= stats.binom.ppf(1e-6, runs, 0.8)
     rare = ["key"] * (held // 2) + values[-(n - held // 2) :]
     rare = ["zzz" if i >= held // 2 and text == "key" else text for i, text in enumerate(rare)]
     missed = sum(
         b"key"
-        not in Aggregator(randomiser).add(randomiser.randomize(rare, rng=bits)).estimate().items
+        not in Aggregator(randomizer).add(randomizer.randomize(rare, rng=bits)).estimate().items
         for bits in map(seeded_rng, range(200, 210))
     )
     assert missed >= 5  # a text half as frequent is not found: the power test can fail
 
 
 def test_hostile_reports_are_counted_and_move_no_more_than_one_client():
-    randomiser = heavy_hitters(length=4, epsilon=1, cell_digits=8)
-    rows = np.random.default_rng(3).integers(0, 256, (5000, randomiser.width), dtype=np.uint8)
-    tally = randomiser.tally(rows)
+    randomizer = heavy_hitters(length=4, epsilon=1, cell_digits=8)
+    rows = np.random.default_rng(3).integers(0, 256, (5000, randomizer.width), dtype=np.uint8)
+    tally = randomizer.tally(rows)
     assert tally.accepted + tally.refused == 5000
-    assert tally.refused >= np.sum(rows[:, 0] >= randomiser.groups)
-    states = tally.counts.reshape(randomiser.groups, -1)
+    assert tally.refused >= np.sum(rows[:, 0] >= randomizer.groups)
+    states = tally.counts.reshape(randomizer.groups, -1)
     assert states[:, -1].sum() == tally.accepted
     assert (np.abs(states[:, :-1]) <= states[:, -1:]).all()
-    assert randomiser.estimate(np.zeros(randomiser.size, dtype=np.int64), 0).items == ()
+    assert randomizer.estimate(np.zeros(randomizer.size, dtype=np.int64), 0).items == ()
 
 
 @pytest.mark.parametrize(
@@ -160,7 +160,7 @@ def test_bad_parameters_are_named(given, name):
 
 
 def test_it_is_a_frozen_description():
-    randomiser = heavy_hitters(length=2, epsilon=1)
-    assert isinstance(randomiser, HeavyHitters)
-    assert randomiser.levels == (16,)
+    randomizer = heavy_hitters(length=2, epsilon=1)
+    assert isinstance(randomizer, HeavyHitters)
+    assert randomizer.levels == (16,)
     assert heavy_hitters(length=5, epsilon=1, step=8).levels == (16, 24, 32, 40)

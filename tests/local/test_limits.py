@@ -318,7 +318,7 @@ def test_hashing_takes_the_smallest_report_that_is_nearly_best():
             assert made.width == min(one.width for one in enough)
 
 
-def test_memoised_hashing_takes_the_best_number_of_hashes():
+def test_memoized_hashing_takes_the_best_number_of_hashes():
     for categories in (2, 3, 4, 5, 100, 128, 129, 1000):
         for epsilon in (0.1, 1, 2, 4, 5, 5.5, 9):
             made = longitudinal_olh(

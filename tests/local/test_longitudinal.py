@@ -45,7 +45,7 @@ def joint(plan, value, times):
 @pytest.mark.parametrize("make", MAKERS)
 @pytest.mark.parametrize("times", [1, 2])
 def test_cost_of_several_reports_is_exact(make, times):
-    plan = make(categories=3, epsilon=Fraction(1, 2), permanent=2)
+    plan = make(categories=3, epsilon=Fraction(1, 2), permanent_epsilon=2)
     first, second = joint(plan, 0, times), joint(plan, 2, times)
     worst = max(first[sent] / second[sent] for sent in first)
     claimed = plan.ratio_after(times)
@@ -57,7 +57,7 @@ def test_cost_of_several_reports_is_exact(make, times):
 @pytest.mark.parametrize("make", MAKERS)
 @pytest.mark.parametrize(("epsilon", "permanent"), [(0.1, 0.5), (1, 2), (1, 8), (3, 3.5)])
 def test_both_epsilons_hold_and_no_noise_is_wasted(make, epsilon, permanent):
-    plan = make(categories=5, epsilon=epsilon, permanent=permanent)
+    plan = make(categories=5, epsilon=epsilon, permanent_epsilon=permanent)
     one = Fraction(exp_minus(plan.epsilon, 256)[0], 1 << 256)
     assert plan.ratio_after(1) <= 1 / one
     assert plan.ratio_after() <= math.exp(permanent) * (1 + 1e-12)
@@ -98,7 +98,7 @@ def test_a_smaller_flip_is_not_certified():
 @pytest.mark.parametrize("value", [0, 2])
 def test_mean_and_variance_are_exact(make, value):
     """Of one report, and of the mean of two reports of the same client."""
-    plan = make(categories=3, epsilon=1, permanent=2)
+    plan = make(categories=3, epsilon=1, permanent_epsilon=2)
     for times in (1, 2):
         law = joint(plan, value, times)
         p = np.array([float(mass) for mass in law.values()])
@@ -135,14 +135,14 @@ def follow(plan, value, *, again, n=60_000):
 
 @pytest.mark.parametrize("make", MAKERS)
 def test_reports_follow_their_law(make):
-    plan = make(categories=3, epsilon=1, permanent=2)
+    plan = make(categories=3, epsilon=1, permanent_epsilon=2)
     assert follow(plan, 1, again=True)
     assert not follow(plan, 1, again=False)  # a memory that is drawn anew is seen
 
 
 @pytest.mark.parametrize("make", MAKERS)
 def test_estimates_within_their_error(make):
-    plan = make(categories=20, epsilon=1, permanent=2)
+    plan = make(categories=20, epsilon=1, permanent_epsilon=2)
     values = np.arange(50_000) % 30 % 20
     bits = seeded_rng(12)
     memory = plan.remember(values, rng=bits)
@@ -159,7 +159,7 @@ def test_estimates_within_their_error(make):
     assert 0.3 < np.mean(error**2) < 2.5
 
 
-def test_the_optimised_one_loses_nothing_in_its_first_report():
+def test_the_optimized_one_loses_nothing_in_its_first_report():
     plan = l_osue(categories=9, epsilon=1, permanent_epsilon=2)
     assert plan.variance(0) == pytest.approx(oue(categories=9, epsilon=1).variance(0), rel=1e-6)
     assert plan.variance(0) < rappor(categories=9, epsilon=1, permanent_epsilon=2).variance(0)
@@ -191,12 +191,12 @@ def test_a_fresh_client_is_saved():
     source = grr(categories=4, epsilon=0.1)
     client = BudgetedClient(source, budget=0.3)
     client.report(1, rng=seeded_rng(1))
-    again = BudgetedClient.from_json(client.to_json(), randomiser=source)
+    again = BudgetedClient.from_json(client.to_json(), randomizer=source)
     assert again.to_json() == client.to_json()
     assert again.guarantee == client.guarantee
 
 
-def test_a_memoised_client_pays_by_period():
+def test_a_memoized_client_pays_by_period():
     plan = l_osue(categories=10, epsilon=1, permanent_epsilon=2)
     client = MemoizedClient(plan, budget=4)
     with pytest.raises(InvalidArgument, match="answer"):
@@ -234,7 +234,7 @@ def test_what_is_not_one_value_costs_nothing():
     assert client.periods == 0
 
 
-def test_a_memoised_client_is_saved_with_its_answer():
+def test_a_memoized_client_is_saved_with_its_answer():
     plan = rappor(categories=10, epsilon=1, permanent_epsilon=2)
     client = MemoizedClient(plan, budget=3, reports=5)
     assert MemoizedClient.from_json(client.to_json(), plan=plan).to_json() == client.to_json()
@@ -285,7 +285,7 @@ def test_a_description_is_read_back():
 
 
 def test_what_is_refused():
-    with pytest.raises(InvalidArgument, match="epsilon must be below permanent=1"):
+    with pytest.raises(InvalidArgument, match="epsilon must be below permanent_epsilon=1"):
         rappor(categories=4, epsilon=1, permanent_epsilon=1)
     with pytest.raises(InvalidArgument, match="too small"):
         l_osue(categories=4, epsilon=1e-12, permanent_epsilon=1)

@@ -1,4 +1,4 @@
-"""Memoised hashing: both costs, the error of averages, and the sampler, against enumeration."""
+"""Memoized hashing: both costs, the error of averages, and the sampler, against enumeration."""
 
 import itertools
 import json
@@ -23,7 +23,7 @@ from tests.distributions import ALPHA
 
 
 def channel(g, epsilon):
-    """Randomised response as a matrix: rows are inputs."""
+    """Randomized response as a matrix: rows are inputs."""
     e = math.exp(epsilon)
     return (np.ones((g, g)) + (e - 1) * np.eye(g)) / (e + g - 1)
 
@@ -39,7 +39,7 @@ def copy_of(plan):
 
 def copies(plan, times):
     """Probabilities of all copies, for each hash value of the client."""
-    first, second = channel(plan.hashes, float(plan.permanent)), copy_of(plan)
+    first, second = channel(plan.hashes, float(plan.permanent_epsilon)), copy_of(plan)
     values = range(plan.hashes)
     sent = list(itertools.product(values, repeat=times))
     likelihood = np.array([[math.prod(second[z, y] for y in ys) for ys in sent] for z in values])
@@ -170,7 +170,7 @@ def test_a_description_is_read_back():
 
 
 def test_what_is_refused():
-    with pytest.raises(InvalidArgument, match="epsilon must be below permanent=1"):
+    with pytest.raises(InvalidArgument, match="epsilon must be below permanent_epsilon=1"):
         longitudinal_olh(categories=4, epsilon=1, permanent_epsilon=1)
     with pytest.raises(InvalidArgument, match="power of two"):
         longitudinal_olh(categories=4, epsilon=1, permanent_epsilon=2, hashes=3)
@@ -178,7 +178,7 @@ def test_what_is_refused():
 
 @pytest.mark.parametrize("make", [longitudinal_olh, l_osue, rappor])
 def test_clients_draw_as_many_words_whatever_they_have(make):
-    assert len(work(make(categories=30, epsilon=1, permanent=2), range(30))) == 1
+    assert len(work(make(categories=30, epsilon=1, permanent_epsilon=2), range(30))) == 1
 
 
 @pytest.mark.parametrize("epsilon", [1e-6, 50, 900, 10**9])

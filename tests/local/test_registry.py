@@ -1,4 +1,4 @@
-"""Descriptions lead back to their randomisers, or are refused by name; words and certificates."""
+"""Descriptions lead back to their randomizers, or are refused by name; words and certificates."""
 
 import dataclasses
 import json
@@ -66,7 +66,7 @@ def test_descriptions_hold_what_they_must():
         ({"epsilon": 0.5}, "epsilon"),
         ({"epsilon": "0.5"}, "epsilon"),
         ({"epsilon": "2/4"}, "not as grr writes it"),
-        ({"colour": 1, "weight": 2}, "no field 'colour', 'weight'"),
+        ({"color": 1, "weight": 2}, "no field 'color', 'weight'"),
         ({"categories": "5"}, "categories"),
         ({"categories": 1}, "categories"),
     ],
@@ -93,7 +93,7 @@ def test_what_json_cannot_hold_is_refused():
         rebuild({**GOOD, "categories": Fraction(5)})
 
 
-def test_a_part_is_a_randomiser_of_one_number():
+def test_a_part_is_a_randomizer_of_one_number():
     made = multidimensional_mean(columns={"a": (0, 1), "b": (-1, 1)}, epsilon=1)
     told = made.describe()
     for part in ({"kind": "grr", "categories": 2}, {"kind": "square_wave", "cells": 8}):
@@ -126,7 +126,7 @@ def test_words():
     chosen = subset_selection(categories=9, epsilon=1, chosen=3)
     assert repr(chosen) == f"subset_selection({chosen.guarantee!r}, categories=9, chosen=3)"
     client = BudgetedClient(grr(categories=5, epsilon=0.5), budget=2)
-    assert repr(client) == f"FreshClient({client.randomiser!r}, sent=0, budget=2)"
+    assert repr(client) == f"FreshClient({client.randomizer!r}, sent=0, budget=2)"
 
 
 def test_laplace_noise_that_is_too_small_is_not_certified(monkeypatch):

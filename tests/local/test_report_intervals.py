@@ -25,7 +25,7 @@ def test_reports_cover(name):
     assert found.rate > 0.93
 
 
-def test_shares_from_randomised_responses_are_covered_at_every_share():
+def test_shares_from_randomized_responses_are_covered_at_every_share():
     """The exact coverage, summed over all counts."""
     rows, lie = 60, 1 / (1 + math.exp(0.8))
     ends = [

@@ -1,4 +1,4 @@
-"""Randomisers behind a shuffler: their two levels, and what is gained."""
+"""Randomizers behind a shuffler: their two levels, and what is gained."""
 
 import math
 from dataclasses import dataclass
@@ -59,7 +59,7 @@ def test_windows_have_two_levels():
         assert made.certify()  # the ratio is at most e^epsilon
 
 
-def test_others_are_any_randomiser():
+def test_others_are_any_randomizer():
     other = summation_histogram_encoding(categories=4, epsilon=1)
     assert shuffling.parts(other) == ()
     assert shuffling.shuffled_guarantee(other, reports=1000) == other.guarantee.shuffled(
@@ -67,7 +67,7 @@ def test_others_are_any_randomiser():
     )
 
 
-def test_memoised_reports_are_refused():
+def test_memoized_reports_are_refused():
     """Their clients repeat themselves, and shuffling does not hide who does."""
     for made in (
         rappor(categories=4, permanent_epsilon=2, epsilon=1),
@@ -100,5 +100,5 @@ def test_a_crowd_lets_a_client_say_more(name):
     crowd = shuffling.shuffled_guarantee(make(epsilon=local), reports=10_000)
     assert crowd.epsilon(1e-6) <= 1.0
     alone = shuffling.local_epsilon_for(epsilon=1.0, delta=1e-6, reports=10_000)
-    assert local > alone > 4.797  # what any randomiser may say
+    assert local > alone > 4.797  # what any randomizer may say
     assert make(epsilon=local).std < make(epsilon=1).std / 2

@@ -214,7 +214,7 @@ def test_bad_questions_are_named():
 
 
 def beaten(epsilon, delta, name, sensitivity):
-    """How much better any single noise of the catalogue is than the choice."""
+    """How much better any single noise of the catalog is than the choice."""
     best = best_additive_noise(sensitivity=sensitivity, epsilon=epsilon, delta=delta, loss=name)
     assert best.certify().holds
     measure = loss.LOSSES[name]

@@ -30,7 +30,7 @@ PEER = [
     (0.01, 1, 100, 198.7337404),
     (5, 0.3, 7, 0.0695480),
 ]
-# The exact scales of B54, with the centre where the divergence is largest.
+# The exact scales of B54, with the center where the divergence is largest.
 EXACT = [(0.1, 0.9189, 0.384), (0.01, 1.3550, 0.139), (1e-6, 1.60880, 0.0015)]
 SMALL = [
     BoundedOutputs(span=span, shift=shift)
@@ -61,13 +61,13 @@ def test_fine_grids_have_the_scale_of_the_continuous_mechanism(epsilon, sensitiv
     assert found.width == pytest.approx(scale, rel=1e-5)
 
 
-@pytest.mark.parametrize(("delta", "scale", "centre"), EXACT)
-def test_delta_is_used_to_the_full(delta, scale, centre):
+@pytest.mark.parametrize(("delta", "scale", "center"), EXACT)
+def test_delta_is_used_to_the_full(delta, scale, center):
     found = reals(upper=10, epsilon=1, delta=delta)
     assert found.width == pytest.approx(scale, rel=1e-4)
     worst, place = found.outputs.worst(float(found.scale), 1.0)
     assert delta * (1 - 1e-3) < worst <= delta
-    assert place * found.column.step == pytest.approx(centre, abs=1e-3)
+    assert place * found.column.step == pytest.approx(center, abs=1e-3)
 
 
 def test_scales_that_were_published_too_small_are_refused():
@@ -127,15 +127,15 @@ def exact_divergence(outputs, q, scale, epsilon):
     def power(k):
         return (-Decimal(k) / t).exp()
 
-    def normaliser(centre):
-        return 1 + power(1) - power(centre + 1) - power(span - centre + 1)
+    def normalizer(center):
+        return 1 + power(1) - power(center + 1) - power(span - center + 1)
 
-    def reached(centre, k):
-        if k < centre:
-            return power(centre - k) * (1 - power(k + 1)) / normaliser(centre)
-        return (power(1) - power(centre + 1) + 1 - power(k - centre + 1)) / normaliser(centre)
+    def reached(center, k):
+        if k < center:
+            return power(center - k) * (1 - power(k + 1)) / normalizer(center)
+        return (power(1) - power(center + 1) + 1 - power(k - center + 1)) / normalizer(center)
 
-    ratio = (normaliser(q + shift) / normaliser(q)).ln()
+    ratio = (normalizer(q + shift) / normalizer(q)).ln()
     crossing = int((shift + (ratio - Decimal(epsilon)) * t) / 2)
     ends = {q + min(max(crossing + i, 0), shift - 1) for i in range(-2, 3)}
     factor = Decimal(epsilon).exp()
@@ -159,7 +159,7 @@ def test_rounding_stays_far_below_what_is_allowed_for_it():
 
 
 @pytest.mark.parametrize("span", [2, 5, 9, 30])
-def test_larger_shifts_and_smaller_centres_are_worse(span):
+def test_larger_shifts_and_smaller_centers_are_worse(span):
     laws = table(span, Fraction(3))
     for epsilon in (0.05, 0.5):
         far = np.maximum(laws[:, None] - math.exp(epsilon) * laws[None], 0).sum(axis=2)
@@ -169,7 +169,7 @@ def test_larger_shifts_and_smaller_centres_are_worse(span):
 
 
 @pytest.mark.parametrize("outputs", [*SMALL, BoundedOutputs(span=40, shift=3)], ids=repr)
-def test_bounds_over_intervals_of_centres_hold(outputs):
+def test_bounds_over_intervals_of_centers_hold(outputs):
     for scale, epsilon in itertools.product((0.4, 2.0, 8.0), (0.0, 0.1, 1.0)):
         last = outputs.span - outputs.shift
         exact = outputs.divergence(np.arange(last + 1), scale, epsilon)
@@ -240,7 +240,7 @@ def test_reals_stay_between_bounds_that_are_no_doubles():
 def test_whole_numbers_stay_whole():
     made = bounded_laplace(lower=0, upper=110, sensitivity=110, epsilon=1)
     assert type(made.release(10)) is int
-    assert made.scale == 110  # both normalisers are alike
+    assert made.scale == 110  # both normalizers are alike
     for wrap in (clamp_output, reflect_output):
         within = wrap(laplace(sensitivity=1, epsilon=1), lower=0, upper=3)
         assert type(within.release(2)) is int
@@ -357,8 +357,8 @@ def test_relation_is_named():
         {"epsilon": 0},
         {"epsilon": 257},
         {"delta": 1},
-        {"on": "integers", "sensitivity": 0.5},
-        {"on": "nothing"},
+        {"domain": "integers", "sensitivity": 0.5},
+        {"domain": "nothing"},
     ],
     ids=repr,
 )

@@ -57,7 +57,7 @@ def test_losses_on_whole_numbers_are_exact(epsilon, prior, loss):
 
 
 def test_the_best_comes_first_and_keeps_the_promise():
-    for options in ({}, {"epsilon": 0.1}, {"prior": "worst"}, {"delta": 0.01, "on": "reals"}):
+    for options in ({}, {"epsilon": 0.1}, {"prior": "worst"}, {"delta": 0.01, "domain": "reals"}):
         given = advice(**options)
         found = [one.loss for one in given.options]
         assert found == sorted(found)
@@ -71,25 +71,25 @@ def test_the_best_comes_first_and_keeps_the_promise():
 
 def test_each_way_has_its_place():
     assert advice(prior="worst").options[0].name == "clamped laplace"
-    assert advice(epsilon=0.1, prior=[5], on="reals").options[0].name == "bounded laplace"
+    assert advice(epsilon=0.1, prior=[5], domain="reals").options[0].name == "bounded laplace"
     assert advice(prior=[5]).options[0].name == "folded laplace"
-    assert advice(epsilon=8, on="reals").options[0].name == "clamped staircase"
+    assert advice(epsilon=8, domain="reals").options[0].name == "clamped staircase"
     assert advice(delta=0.05).options[0].name == "clamped grafted"
 
 
 def test_published_errors_on_reals():
     """Mean squared errors of M48: clamped 18.0 and bounded 7.78 in the middle, 1.00 at a bound."""
-    middle = losses(advice(epsilon=0.1, prior=[5], on="reals"))
+    middle = losses(advice(epsilon=0.1, prior=[5], domain="reals"))
     assert middle["clamped laplace"] ** 2 == pytest.approx(18.0, abs=0.05)
     assert middle["bounded laplace"] ** 2 == pytest.approx(7.78, abs=0.005)
-    edge = losses(advice(prior=[0], on="reals"))
+    edge = losses(advice(prior=[0], domain="reals"))
     assert edge["clamped laplace"] ** 2 == pytest.approx(1.0, abs=0.001)
 
 
 @pytest.mark.parametrize("on", ["reals", "integers"])
 @pytest.mark.parametrize("delta", [0, 0.01])
 def test_far_bounds_leave_every_noise_as_it_is(on, delta):
-    given = advice(lower=-1000, upper=1000, prior=[0], delta=delta, on=on, epsilon=0.5)
+    given = advice(lower=-1000, upper=1000, prior=[0], delta=delta, domain=on, epsilon=0.5)
     plain = {
         one.name: one.loss
         for one in best_additive_noise(
@@ -103,7 +103,7 @@ def test_far_bounds_leave_every_noise_as_it_is(on, delta):
 
 
 def test_guessing_is_compared():
-    wide = advice(epsilon=0.01, on="reals")
+    wide = advice(epsilon=0.01, domain="reals")
     assert wide.constant == pytest.approx(10 / math.sqrt(12), rel=1e-3)
     assert not wide.worthwhile
     assert "Guessing" in wide.explain()

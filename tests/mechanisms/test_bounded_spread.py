@@ -1,4 +1,4 @@
-"""Variance and standard deviation: sensitivities over all neighbours, releases in their domain."""
+"""Variance and standard deviation: sensitivities over all neighbors, releases in their domain."""
 
 import itertools
 import math
@@ -21,10 +21,10 @@ def moved(made):
     inner = made.inner
     if hasattr(inner, "outputs"):
         return inner.outputs.shift * inner.column.step
-    return float(1 / inner.inner.guarantee.event.scale) * inner.inner.grid.scale
+    return float(1 / inner.inner.guarantee.event.scale) * inner.inner.granularity.scale
 
 
-def neighbours(rows, span):
+def neighbors(rows, span):
     """All data of so many rows, and those that differ in one of them."""
     for data in itertools.product(range(span + 1), repeat=rows):
         for i, v in itertools.product(range(rows), range(span + 1)):
@@ -35,8 +35,15 @@ def neighbours(rows, span):
 @pytest.mark.parametrize("how", ["clamp", "bounded"])
 def test_sensitivities_are_attained_and_never_passed(rows, how):
     span = 4 if rows < 5 else 2
-    options = {"lower": 0, "upper": span, "rows": rows, "epsilon": 1, "method": how, "grid": 1}
-    pairs = list(neighbours(rows, span))
+    options = {
+        "lower": 0,
+        "upper": span,
+        "expected_rows": rows,
+        "epsilon": 1,
+        "method": how,
+        "grid": 1,
+    }
+    pairs = list(neighbors(rows, span))
     one, other = (np.array(side, dtype=float) for side in zip(*pairs, strict=True))
     variance = np.abs(one.var(axis=1, ddof=1) - other.var(axis=1, ddof=1)).max()
     deviation = np.abs(one.std(axis=1, ddof=1) - other.std(axis=1, ddof=1)).max()
@@ -50,7 +57,7 @@ def test_sensitivities_are_attained_and_never_passed(rows, how):
 @pytest.mark.parametrize("rows", [2, 3, 4, 5])
 def test_domains_are_the_largest_values(rows):
     data = np.array(list(itertools.product((0, 3), repeat=rows)), dtype=float)
-    options = {"lower": 0, "upper": 3, "rows": rows, "epsilon": 1}
+    options = {"lower": 0, "upper": 3, "expected_rows": rows, "epsilon": 1}
     top = private_variance(**options).inner.upper
     assert top == pytest.approx(data.var(axis=1, ddof=1).max(), rel=1e-12)
     top = private_std(direct=True, **options).inner.upper

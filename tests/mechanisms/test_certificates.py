@@ -111,7 +111,15 @@ class Law:
 
 
 def proposed(**options):
-    given = {"lower": 0, "upper": 8, "rows": 9, "epsilon": 2, "delta": 1e-3, "bound": 3, "grid": 1}
+    given = {
+        "lower": 0,
+        "upper": 8,
+        "expected_rows": 9,
+        "epsilon": 2,
+        "delta": 1e-3,
+        "bound": 3,
+        "grid": 1,
+    }
     return propose_test_release(**{**given, **options})
 
 
@@ -163,7 +171,7 @@ HOLE = np.array([0.2, 0.2, 0.2, 0.0, 0.2, 0.2])  # 0.2 < e / 6, but 1 / 6 > 0
     "relation", [NeighboringRelation.ADD_REMOVE, NeighboringRelation.REPLACE_ONE]
 )
 @pytest.mark.parametrize("odd", [PEAK, HOLE])
-def test_all_small_data_are_compared_with_their_neighbours(relation, odd, monkeypatch):
+def test_all_small_data_are_compared_with_their_neighbors(relation, odd, monkeypatch):
     made = private_quantile(lower=0, upper=5, granularity=1, epsilon=1, relation=relation)
     (check,) = made.certify().checks
     assert check.part == "all data of up to 3 rows on 6 points"
@@ -229,7 +237,7 @@ def test_choices_are_compared_in_both_directions(epsilon, monkeypatch):
 
 
 @pytest.mark.parametrize("monotonic", [False, True])
-def test_runs_are_compared_with_three_neighbours_in_both_directions(monotonic, monkeypatch):
+def test_runs_are_compared_with_three_neighbors_in_both_directions(monotonic, monkeypatch):
     made = discreet.above_threshold(sensitivity=1, epsilon=1, monotonic=monotonic)
     seen, laws = [], {}
 
@@ -270,7 +278,7 @@ def spied(monkeypatch, module):
 
 
 @pytest.mark.parametrize("options", [{}, {"delta": 1e-6, "smoothness": 0.03}])
-def test_scales_and_centres_that_a_smooth_bound_allows(options, monkeypatch):
+def test_scales_and_centers_that_a_smooth_bound_allows(options, monkeypatch):
     family = smooth_sensitivity(lower=0, upper=1, public_rows=9, epsilon=1, **options).family
     asked, answers = spied(monkeypatch, smooth_check)
     assert smooth_check.worst_divergence(family) == 0
@@ -314,7 +322,7 @@ def test_divergences_do_not_depend_on_the_unit(size, p, q):
     log_density = smooth_sensitivity(
         lower=0, upper=1, public_rows=9, epsilon=1, delta=1e-6
     ).family.log_density
-    scaled = [(centre * size, scale * size) for centre, scale in (p, q)]
+    scaled = [(center * size, scale * size) for center, scale in (p, q)]
     found = smooth_check.divergence(log_density, *scaled, 0.2)
     e = math.exp(0.2)
     if p[1] == q[1]:

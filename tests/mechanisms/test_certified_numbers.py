@@ -82,7 +82,7 @@ def test_levels_and_sizes_of_normal_noise(on):
 
 @pytest.mark.parametrize("steps", [-40, -1, -0.5, 0, 0.25, 0.5, 1, 1.5, 40])
 def test_chances_of_noise_up_to_a_number(steps):
-    options = {"sensitivity": 1, "on": "reals", "grid": 1}
+    options = {"sensitivity": 1, "domain": "reals", "granularity": 1}
     flat = _distribution(discreet.laplace(**options, scale=16))
     tail = math.exp(-abs(steps) / 16) / 2
     assert flat(np.array([steps])) == pytest.approx([1 - tail if steps > 0 else tail], rel=1e-12)
@@ -255,7 +255,7 @@ def test_whole_bounds_stay_whole():
 @pytest.mark.parametrize("rows", [2, 3, 4, 5, 8])
 def test_spreads_stay_below_the_largest_there_is(rows):
     widest = max(statistics.variance(map(Fraction, data)) for data in product((0, 3), repeat=rows))
-    options = {"lower": 2, "upper": 5, "rows": rows, "epsilon": 1, "grid": 1}
+    options = {"lower": 2, "upper": 5, "expected_rows": rows, "epsilon": 1, "granularity": 1}
     assert private_variance(**options).inner.upper == float(widest)
     assert private_std(**options).inner.upper == float(widest)
     upper = private_std(**options, direct=True).inner.upper
@@ -274,10 +274,10 @@ def test_both_edges_and_the_suspect_are_certified(monkeypatch):
     for q in (0, 1, 2, last - 2, last - 1, last, suspect):
         for shift in (10, 5):
             assert {(q, q + shift), (q + shift, q)} <= set(pairs)
-    centres = {min(pair) for pair in pairs}
-    assert centres - {suspect} == {last - q for q in centres - {suspect}}
-    assert len(pairs) == 4 * len(centres)
-    assert len(centres) <= 2 * 24 + 1
+    centers = {min(pair) for pair in pairs}
+    assert centers - {suspect} == {last - q for q in centers - {suspect}}
+    assert len(pairs) == 4 * len(centers)
+    assert len(centers) <= 2 * 24 + 1
 
 
 def test_guessing_as_well_is_not_worth_it():

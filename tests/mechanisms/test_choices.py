@@ -87,10 +87,10 @@ def test_losses_of_choices(others, miss):
     assert made.lag(others, miss) == min(g for g in range(100) if others * behind[g] <= miss)
 
 
-def test_the_neighbours_that_are_hardest_to_protect():
+def test_the_neighbors_that_are_hardest_to_protect():
     for monotonic in (False, True):
         made = discreet.exponential_mechanism(sensitivity=2, epsilon=1, monotonic=monotonic)
-        pairs = [tuple(tuple(side.tolist()) for side in pair) for pair in made._neighbours(3)]
+        pairs = [tuple(tuple(side.tolist()) for side in pair) for pair in made._neighbors(3)]
         equal = (0.0, 0.0, 0.0)
         apart = equal if monotonic else (2.0, -2.0, -2.0)
         far = (-40.0, 0.0, 0.0), (-38.0, 0.0, 0.0)
@@ -198,14 +198,14 @@ def test_divergences_by_integration(p, q, epsilon):
 @pytest.mark.parametrize(("span", "shift"), [(5, 1), (30, 4), (400, 10), (400, 399)])
 @pytest.mark.parametrize("scale", [0.7, 5.0, 300.0])
 @pytest.mark.parametrize("epsilon", [0.05, 0.5])
-def test_the_worst_centre_is_found(span, shift, scale, epsilon):
+def test_the_worst_center_is_found(span, shift, scale, epsilon):
     every = np.arange(span + 1)
     laws = np.exp(-np.abs(every[:, None] - every) / scale)
     laws /= laws.sum(axis=1, keepdims=True)
     excess = np.maximum(laws[: span + 1 - shift] - math.exp(epsilon) * laws[shift:], 0).sum(axis=1)
-    found, centre = BoundedOutputs(span=span, shift=shift).worst(scale, epsilon)
+    found, center = BoundedOutputs(span=span, shift=shift).worst(scale, epsilon)
     assert found == pytest.approx(excess.max(), rel=1e-9, abs=1e-12)
-    assert excess[centre] == pytest.approx(excess.max(), rel=1e-9, abs=1e-12)
+    assert excess[center] == pytest.approx(excess.max(), rel=1e-9, abs=1e-12)
 
 
 @pytest.mark.parametrize("truth", [0, 37, 600, 1000])

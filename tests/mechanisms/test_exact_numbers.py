@@ -173,7 +173,7 @@ def test_the_multiplier_of_laplace_noise_is_the_smallest_of_its_form(epsilon, de
     assert laplace_delta(epsilon, beta, c) <= delta * (1 + 1e-9)
     if c > floor * (1 + 1e-9):
         assert laplace_delta(epsilon, beta, c) == pytest.approx(delta, rel=1e-6)
-    # Scales 1 and e^beta, centres a smaller one's share apart: integrated.
+    # Scales 1 and e^beta, centers a smaller one's share apart: integrated.
     wide, shift = math.exp(beta), epsilon / c
 
     def excess(x):

@@ -80,7 +80,7 @@ def test_groups_are_estimated_on_a_grid():
 
 def test_bounded_noise_has_a_grid_that_can_be_drawn():
     def exponent(**options):
-        return bounded_laplace(**{"epsilon": 1, "on": "reals"} | options).column.exponent
+        return bounded_laplace(**{"epsilon": 1, "domain": "reals"} | options).column.exponent
 
     assert exponent(lower=0, upper=1, sensitivity=0.5) == -21
     assert exponent(lower=0, upper=2**30, sensitivity=0.5) == 30 - 39 + 1

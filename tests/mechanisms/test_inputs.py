@@ -113,10 +113,10 @@ def test_bad_values_are_refused_before_randomness_is_drawn(value):
     for mechanism in (
         BUILDERS["laplace"](),
         BUILDERS["gaussian"](),
-        BUILDERS["laplace"](on="reals"),
+        BUILDERS["laplace"](domain="reals"),
     ):
         with pytest.raises(OutOfDomain):
-            mechanism.release(value, bits=NoBits())
+            mechanism.release(value, rng=NoBits())
 
 
 def test_reals_beyond_the_grid_are_refused():
@@ -129,7 +129,7 @@ def test_reals_beyond_the_grid_are_refused():
 def test_errors_do_not_quote_the_private_value():
     attempts = [
         lambda: BUILDERS["laplace"]().release(SECRET * 10**13),
-        lambda: BUILDERS["laplace"](on="integers").release(SECRET + 0.5),
+        lambda: BUILDERS["laplace"](domain="integers").release(SECRET + 0.5),
         lambda: BUILDERS["laplace"]().release([SECRET, math.nan]),
         lambda: BUILDERS["laplace"]().release(f"{SECRET}"),
         lambda: BUILDERS["laplace"]().release([[SECRET], [SECRET, SECRET]]),
@@ -150,7 +150,7 @@ def test_errors_do_not_quote_the_private_value():
 def test_bad_scores_are_refused(scores):
     for name in ("exponential", "permute", "noisy_max"):
         with pytest.raises(OutOfDomain):
-            BUILDERS[name]().release(scores, bits=NoBits())
+            BUILDERS[name]().release(scores, rng=NoBits())
 
 
 @pytest.mark.parametrize("codes", [3, -1, [0, 3], 0.5, [0.0], math.nan, "a", True], ids=repr)
@@ -161,8 +161,8 @@ def test_bad_categories_are_refused(codes):
 
 def test_empty_arrays_are_released_empty_without_randomness():
     for mechanism in (BUILDERS["laplace"](), BUILDERS["gaussian"]()):
-        assert mechanism.release(np.empty((0, 3)), bits=NoBits()).shape == (0, 3)
-        assert mechanism.release(np.empty(0, dtype=int), bits=NoBits()).dtype == np.int64
+        assert mechanism.release(np.empty((0, 3)), rng=NoBits()).shape == (0, 3)
+        assert mechanism.release(np.empty(0, dtype=int), rng=NoBits()).dtype == np.int64
 
 
 def test_huge_scales_work_or_are_refused():
@@ -234,7 +234,7 @@ def test_mechanisms_are_immutable():
 
 @pytest.mark.parametrize("make", [discreet.laplace, discreet.report_noisy_max])
 def test_whole_values_are_not_rounded_on_a_grid(make):
-    """As doubles, 2**60 + 128 and its neighbour 2**60 + 4,000,129 lie 4,000,256 apart."""
+    """As doubles, 2**60 + 128 and its neighbor 2**60 + 4,000,129 lie 4,000,256 apart."""
     mechanism = make(sensitivity=4_000_001.5, epsilon=1)
     for value in (2**60 + 128, -(2**53) - 1):
         with pytest.raises(OutOfDomain, match="coarser"):
@@ -242,7 +242,8 @@ def test_whole_values_are_not_rounded_on_a_grid(make):
 
 
 @pytest.mark.parametrize(
-    "asked", [{"mu": 2.0**-59}, {"sigma": 2.0**59, "grid": 1, "on": "reals"}, {"mu": 2.0**-80}]
+    "asked",
+    [{"mu": 2.0**-59}, {"sigma": 2.0**59, "granularity": 1, "domain": "reals"}, {"mu": 2.0**-80}],
 )
 def test_gaussian_noise_that_could_leave_64_bits_is_refused(asked):
     with pytest.raises(InvalidArgument, match="coarser grid"):

@@ -45,7 +45,7 @@ def drawn(monkeypatch):
     ("statistic", "steps"), [("median", 2), ("mean", math.floor(Fraction(12, 7)))]
 )
 def test_noise_on_a_statistic(noise, statistic, steps, monkeypatch):
-    options = {"lower": -2, "upper": 4, "rows": 7, "epsilon": 1, "grid": 0.5}
+    options = {"lower": -2, "upper": 4, "expected_rows": 7, "epsilon": 1, "grid": 0.5}
     expected = min(max(steps + noise, -4), 8) / 2
     scales = []
 
@@ -85,7 +85,7 @@ def test_a_test_and_an_answer(noise, monkeypatch, drawn):
     law = np.exp(-np.abs(k) / 4)
     beyond = [law[k > t].sum() / law.sum() for t in range(60)]
     assert made.threshold == min(t for t in range(60) if beyond[t] <= 1e-2)
-    # The median's neighbours are one step away, so two steps are passed after one change.
+    # The median's neighbors are one step away, so two steps are passed after one change.
     codes = np.array([0, 2, 5, 6, 7, 8, 12])
     distance = made.statistic.distance(codes, 12, bound=Fraction(2))
     drawn(made.threshold - distance)

@@ -37,8 +37,8 @@ def test_the_loss_of_coins_is_rounded_up_and_hardly(make, epsilon):
     made = make(categories=5, epsilon=epsilon)
     with mp.workdps(60):
         exact = mp.log(mpf(made.ratio.numerator) / mpf(made.ratio.denominator))
-        assert mpf(made.realised) >= exact
-        assert mpf(made.realised) <= exact * (1 + mpf(2) ** -48) + mpf(2) ** -51
+        assert mpf(made.realized) >= exact
+        assert mpf(made.realized) <= exact * (1 + mpf(2) ** -48) + mpf(2) ** -51
 
 
 def test_the_largest_whole_input_is_taken_and_the_next_refused():
@@ -54,7 +54,7 @@ def test_the_largest_whole_input_is_taken_and_the_next_refused():
 
 
 def test_the_largest_epsilon_of_smooth_sensitivity():
-    column = {"lower": 0, "upper": 1, "rows": 5}
+    column = {"lower": 0, "upper": 1, "expected_rows": 5}
     discreet.smooth_sensitivity(**column, epsilon=100)
     with pytest.raises(InvalidArgument, match="epsilon must be at most 100, got 100.5"):
         discreet.smooth_sensitivity(**column, epsilon=100.5)
@@ -66,7 +66,7 @@ def test_no_multiplier_of_cauchy_noise_where_there_is_no_room():
     assert cauchy_multiplier(1.0, 0.0) == pytest.approx(1 / (2 * math.sinh(0.5)), rel=1e-15)
 
 
-COLUMN = {"lower": 0, "upper": 6, "grid": 1, "epsilon": 2}
+COLUMN = {"lower": 0, "upper": 6, "granularity": 1, "epsilon": 2}
 VALUES = [1, 1, 2, 5]
 
 

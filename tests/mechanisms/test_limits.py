@@ -25,7 +25,7 @@ from discreet.noise.laplace import DiscreteLaplace
 @pytest.mark.parametrize("noise", ["laplace", "gaussian", "cauchy", "lomax"])
 def test_the_largest_noise_is_drawn_and_no_larger(noise, monkeypatch):
     delta = 1e-6 if noise in ("laplace", "gaussian") else 0
-    options = {"lower": 0, "upper": 8, "rows": 9, "epsilon": 1, "grid": 1}
+    options = {"lower": 0, "upper": 8, "expected_rows": 9, "epsilon": 1, "grid": 1}
 
     def make():
         return smooth_sensitivity(**options, delta=delta, noise=noise)
@@ -107,8 +107,8 @@ def test_masses_within_a_distance_of_the_truth(span, scale):
     for w in range(span + 1):
         assert bounded._edge(w, span, 1 / scale) == pytest.approx(mass(0, w), rel=1e-12)
         assert bounded._edge(w, span, 1 / scale) == pytest.approx(mass(span, w), rel=1e-12)
-        centre = bounded._centre(w, span, 1 / scale)
-        assert centre == pytest.approx(mass(span // 2, w), rel=1e-12)
+        center = bounded._center(w, span, 1 / scale)
+        assert center == pytest.approx(mass(span // 2, w), rel=1e-12)
 
 
 @pytest.mark.parametrize("span", [3, 8, 17])

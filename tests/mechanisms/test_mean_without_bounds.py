@@ -26,7 +26,7 @@ DATA = {
 )
 def test_means_are_near(name, relation):
     rows = 10_000
-    public = {"rows": rows} if relation is NeighboringRelation.REPLACE_ONE else {}
+    public = {"public_rows": rows} if relation is NeighboringRelation.REPLACE_ONE else {}
     mechanism = mean_without_bounds(unit=1e-3, epsilon=1, relation=relation, **public)
     law = DATA[name]
     off = []
@@ -42,7 +42,7 @@ def test_means_are_near(name, relation):
 
 
 def test_one_budget_pays_for_all():
-    for public in ({}, {"rows": 100, "relation": NeighboringRelation.REPLACE_ONE}):
+    for public in ({}, {"public_rows": 100, "relation": NeighboringRelation.REPLACE_ONE}):
         mechanism = mean_without_bounds(unit=1, epsilon=1, **public)
         assert mechanism.guarantee.epsilon() == pytest.approx(1.0, rel=1e-9)
         assert mechanism.certify().holds

@@ -152,7 +152,10 @@ def test_questions_to_counts():
 def test_shares_of_an_unbounded_mean():
     """Quartiles a sixteenth each, fine quantiles an eighth, secret rows a sixteenth, the rest."""
     eps = Fraction(4)
-    for options, rest in (({}, Fraction(9, 16)), ({"rows": 50, **REPLACE}, Fraction(10, 16))):
+    for options, rest in (
+        ({}, Fraction(9, 16)),
+        ({"public_rows": 50, **REPLACE}, Fraction(10, 16)),
+    ):
         made = mean_without_bounds(unit=1, epsilon=eps, **options)
         parts = [
             events.BoundedRangeEvent(eps / 16),
@@ -192,7 +195,7 @@ def test_rungs_are_powers():
     assert (ladder.first, ladder.span, ladder.exponent) == (-1024, 2048, 0)
 
 
-@pytest.mark.parametrize("options", [{}, {"rows": 4, **REPLACE}])
+@pytest.mark.parametrize("options", [{}, {"public_rows": 4, **REPLACE}])
 @pytest.mark.parametrize("noise", [0, 3, -5, 10**6, -(10**6)])
 def test_means_from_a_noisy_sum(options, noise, monkeypatch):
     scales = []

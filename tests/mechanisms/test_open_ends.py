@@ -27,7 +27,7 @@ from discreet.mechanisms.scalar.truncated_laplace import truncated_laplace
 
 ONE = {"sensitivity": 1, "epsilon": 1}
 UNIT = {"lower": 0, "upper": 1, "epsilon": 1}
-ROWS = {**UNIT, "rows": 9}
+ROWS = {**UNIT, "expected_rows": 9}
 MENU = {"a": discreet.pure_dp(1, relation=NeighboringRelation.REPLACE_ONE)}
 
 INTERVALS = {
@@ -89,7 +89,7 @@ OPEN = {
 }
 CLOSED = {
     "counts": lambda x: BinnedColumn(edges=(0.0, 1.0), counts=(3,)).quantile(x),
-    "rows": lambda x: TrimmedMean.quantile(5, x),
+    "expected_rows": lambda x: TrimmedMean.quantile(5, x),
     "personal": lambda x: personal_quantile(MENU, quantile=x, lower=0, upper=4),
     "stretched": lambda x: stretched_quantile(MENU, quantile=x, lower=0, upper=4),
 }

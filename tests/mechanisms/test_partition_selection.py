@@ -46,7 +46,7 @@ def divergence(mechanism, left, right, epsilon, **how):
     return float(np.maximum(p - math.exp(epsilon) * q, 0).sum())
 
 
-def neighbours(groups, relation, counts):
+def neighbors(groups, relation, counts):
     """Pairs that differ in one unit which has at most ``groups`` of two keys."""
     for left, right in product(product(counts, repeat=2), repeat=2):
         steps = [b - a for a, b in zip(left, right, strict=True)]
@@ -65,7 +65,7 @@ def neighbours(groups, relation, counts):
 @pytest.mark.parametrize("groups", [1, 2])
 @pytest.mark.parametrize("how", MAKE)
 @pytest.mark.parametrize("minimum", [1, 3])
-def test_no_pair_of_neighbours_is_told_apart_better(how, groups, relation, minimum):
+def test_no_pair_of_neighbors_is_told_apart_better(how, groups, relation, minimum):
     mechanism = partition_selection(groups=groups, relation=relation, minimum=minimum, **MAKE[how])
     t = mechanism.threshold + minimum - 1
     counts = sorted({0, 1, minimum - 1, minimum, minimum + 1, t, t + 1})
@@ -73,7 +73,7 @@ def test_no_pair_of_neighbours_is_told_apart_better(how, groups, relation, minim
         claimed = mechanism.guarantee.delta(epsilon)
         if epsilon == EPSILON and how != "rho":
             assert claimed <= DELTA * (1 + 1e-12)
-        for left, right in neighbours(groups, relation, counts):
+        for left, right in neighbors(groups, relation, counts):
             for pair in ((left, right), (right, left)):
                 assert divergence(mechanism, *pair, epsilon) <= claimed * (1 + 1e-9) + 1e-12
 

@@ -1,4 +1,4 @@
-"""Personalised mechanisms: published vectors, and every neighbour of small data by enumeration."""
+"""Personalized mechanisms: published vectors, and every neighbor of small data by enumeration."""
 
 import itertools
 import math
@@ -113,7 +113,7 @@ def test_what_a_sample_refuses():
         personalized_sampling(1, MENU)
 
 
-# ── the personalised exponential mechanism (M34) ───────────────────────────────────────────────
+# ── the personalized exponential mechanism (M34) ───────────────────────────────────────────────
 
 
 def test_the_printed_count():
@@ -141,7 +141,7 @@ def worst_count(mechanism):
     return worst
 
 
-def test_no_neighbour_of_a_count_passes_the_own_budget(monkeypatch):
+def test_no_neighbor_of_a_count_passes_the_own_budget(monkeypatch):
     mechanism = personal_count(MENU)
     worst = worst_count(mechanism)
     assert [worst[name] for name in PEOPLE] == pytest.approx(
@@ -159,7 +159,7 @@ def test_no_neighbour_of_a_count_passes_the_own_budget(monkeypatch):
 
 
 @pytest.mark.parametrize("quantile", [0, 0.5, 0.7, 1])
-def test_no_neighbour_of_a_quantile_passes_the_own_budget(quantile):
+def test_no_neighbor_of_a_quantile_passes_the_own_budget(quantile):
     menu = {name: MENU[name] for name in ("a", "c", "e")}
     names = list(menu)
     mechanism = personal_quantile(menu, quantile=quantile, lower=0, upper=3)
@@ -327,11 +327,11 @@ def stretched_law(mechanism, values, levels):
     """The exact law of the released sum in whole units, by its masses."""
     weights = {name: int(w * max(mechanism.menu.prices)) for name, w in mechanism.weights.items()}
     total = sum(weights[level] * value for value, level in zip(values, levels, strict=True))
-    law = DiscreteLaplace(next(iter(mechanism.guarantee.levels))[1].event.scale)
+    law = DiscreteLaplace(next(iter(mechanism.guarantee.privacy_levels))[1].event.scale)
     return law.log_pmf(np.arange(-400, 400) - total)
 
 
-def test_no_neighbour_of_a_stretched_sum_passes_the_own_budget():
+def test_no_neighbor_of_a_stretched_sum_passes_the_own_budget():
     menu = {name: MENU[name] for name in ("b", "c", "e")}
     names = ["b", "c", "e"]
     mechanism = stretched_sum(menu, lower=0, upper=3)
@@ -351,7 +351,7 @@ def test_no_neighbour_of_a_stretched_sum_passes_the_own_budget():
 
 @pytest.mark.parametrize("quantile", [0, 0.5, 1])
 @pytest.mark.parametrize("anchor", [0, 1, 3])
-def test_no_neighbour_of_a_stretched_quantile_passes_the_own_budget(quantile, anchor):
+def test_no_neighbor_of_a_stretched_quantile_passes_the_own_budget(quantile, anchor):
     """All data of three people; the loss between two exact values is their distance over s."""
     menu = {name: MENU[name] for name in ("b", "c", "e")}
     names = ["b", "c", "e"]
@@ -391,7 +391,7 @@ def test_a_stretched_quantile_is_pulled_to_its_anchor():
 
 
 def test_pulling_values_out_of_their_bounds_would_break_the_promise():
-    """M32: x / y between 1 and 2. Shrinking y towards 0 doubles how far x moves the result."""
+    """M32: x / y between 1 and 2. Shrinking y toward 0 doubles how far x moves the result."""
 
     def furthest(anchor):
         y = anchor + 0.5 * (np.linspace(1, 2, 101) - anchor)

@@ -234,7 +234,7 @@ def test_levels_are_chosen_from_the_middle_on(relation, monkeypatch):
 
     monkeypatch.setattr(PiecewiseExponential, "draw", draw)
     levels = [Fraction(k, 10) for k in (1, 2, 5, 8, 9)]
-    options = {"lower": -1, "upper": 9, "grid": 1, "epsilon": 3, "relation": relation}
+    options = {"lower": -1, "upper": 9, "granularity": 1, "epsilon": 3, "relation": relation}
     made = private_quantiles(levels, **options)
     found = made.release([-1, 0, 3, 4, 5, 5, 6, 9], rng=seeded_rng(1))
     step = Fraction(1) if relation is NeighboringRelation.ADD_REMOVE else Fraction(1, 2)

@@ -1,4 +1,4 @@
-"""Propose, test, release: the exact law of all neighbours, the threshold, what is refused."""
+"""Propose, test, release: the exact law of all neighbors, the threshold, what is refused."""
 
 import dataclasses
 import itertools
@@ -20,7 +20,7 @@ def median(**options):
         "bound": 2,
         "lower": 0,
         "upper": 100,
-        "rows": 99,
+        "expected_rows": 99,
         "epsilon": 1,
         "delta": 1e-3,
         **options,
@@ -35,9 +35,9 @@ def law(mechanism, data):
     room = mechanism.bound - (not mechanism.statistic.whole)
     distance = mechanism.statistic.distance(codes, span, bound=room)
     passes = float(mechanism.test_noise.sf(mechanism.threshold - distance))
-    centre = math.floor(mechanism.statistic.value(codes))
+    center = math.floor(mechanism.statistic.value(codes))
     scale = float(mechanism.bound / mechanism.answer)
-    edges = np.arange(span) + 0.5 - centre
+    edges = np.arange(span) + 0.5 - center
     below = np.where(edges < 0, np.exp(edges / scale) / 2, 1 - np.exp(-edges / scale) / 2)
     cells = np.diff(np.concatenate(([0.0], below, [1.0])))
     return np.append(passes * cells, 1 - passes)
@@ -45,7 +45,7 @@ def law(mechanism, data):
 
 @pytest.mark.parametrize("name", ["median", "mean"])
 @pytest.mark.parametrize("bound", [1, 2, 3])
-def test_all_neighbours_keep_the_guarantee(name, bound):
+def test_all_neighbors_keep_the_guarantee(name, bound):
     mechanism = propose_test_release(
         name, bound=bound, lower=0, upper=4, public_rows=4, epsilon=2, delta=0.05, granularity=1
     )

@@ -1,4 +1,4 @@
-"""Chosen quantiles: scores against their definition, laws against all neighbours, exact draws."""
+"""Chosen quantiles: scores against their definition, laws against all neighbors, exact draws."""
 
 import dataclasses
 import itertools
@@ -113,8 +113,8 @@ def test_a_rate_too_large_is_not_certified():
 
 @pytest.mark.parametrize("relation", RELATIONS)
 @pytest.mark.parametrize("level", LEVELS)
-def test_neighbours_far_apart_keep_epsilon(relation, level):
-    """B48: the largest log-ratio over random neighbours of more rows on a longer grid."""
+def test_neighbors_far_apart_keep_epsilon(relation, level):
+    """B48: the largest log-ratio over random neighbors of more rows on a longer grid."""
     rng = np.random.default_rng(8)
     made = private_quantile(level, lower=0, upper=60, granularity=1, epsilon=1, relation=relation)
     worst = 0.0
@@ -231,7 +231,7 @@ def test_a_million_values_and_an_empty_column():
 def tree_law(made, data, span):
     """The exact joint law of two released quantiles, from those of single choices."""
     laws = {}
-    top, rest = made.levels[1], made.levels[0] / made.levels[1]
+    top, rest = made.q[1], made.q[0] / made.q[1]
 
     def single(values, ends, level):
         if ends[0] == ends[1]:
@@ -260,7 +260,7 @@ def tree_law(made, data, span):
 
 
 @pytest.mark.parametrize("relation", RELATIONS)
-def test_many_quantiles_of_all_small_neighbours_keep_epsilon(relation):
+def test_many_quantiles_of_all_small_neighbors_keep_epsilon(relation):
     made = private_quantiles(
         [0.4, 0.8], lower=0, upper=4, granularity=1, epsilon=1, relation=relation
     )

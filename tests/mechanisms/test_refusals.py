@@ -103,7 +103,7 @@ def test_a_column_reads_one_number_for_each_row():
         with pytest.raises(OutOfDomain, match="one for each row"):
             column.sorted(values)
     with pytest.raises(OutOfDomain, match="number of rows, 3"):
-        column.sorted([1, 2], rows=3)
+        column.sorted([1, 2], expected_rows=3)
 
 
 # -- bounded noise -----------------------------------------------------------------------------
@@ -185,7 +185,7 @@ def test_weights_are_enclosed_for_exponents_of_either_sign(exponent):
 )
 def test_smooth_noise_names_what_is_wrong(wrong, words):
     with pytest.raises(InvalidArgument, match=words):
-        smooth_sensitivity(**{"lower": 0, "upper": 1, "rows": 9, "epsilon": 1, **wrong})
+        smooth_sensitivity(**{"lower": 0, "upper": 1, "expected_rows": 9, "epsilon": 1, **wrong})
 
 
 def test_lomax_noise_has_a_mean():
@@ -200,7 +200,12 @@ def test_all_of_the_global_sensitivity_needs_no_delta():
 
 
 def test_an_unbounded_mean_takes_the_declared_rows_and_tail():
-    options = {"unit": 1, "epsilon": 100, "rows": 100, "relation": NeighboringRelation.REPLACE_ONE}
+    options = {
+        "unit": 1,
+        "epsilon": 100,
+        "expected_rows": 100,
+        "relation": NeighboringRelation.REPLACE_ONE,
+    }
     with pytest.raises(OutOfDomain, match="number of rows, 100"):
         mean_without_bounds(**options).release([1.0] * 99)
     made = mean_without_bounds(**options, tail=0.125).release(np.arange(100), rng=seeded_rng(1))

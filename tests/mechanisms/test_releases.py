@@ -136,7 +136,9 @@ def test_real_releases_add_the_stated_noise(value):
         released = mechanism.release(np.full(N, value), rng=discreet.seeded_rng(41))
         steps = released / mechanism.granularity.step
         assert np.array_equal(steps, np.floor(steps))  # multiples of the grid, nothing else
-        assert follows(steps, lambda k, m=mechanism, law=law: law.cdf((k + 0.5) * m.grid.step))
+        assert follows(
+            steps, lambda k, m=mechanism, law=law: law.cdf((k + 0.5) * m.granularity.step)
+        )
 
 
 def test_scalars_stay_scalars_and_shapes_stay():
@@ -233,7 +235,7 @@ def test_permute_and_flip_never_loses_more_than_exponential():
     "build", [discreet.exponential_mechanism, discreet.permute_and_flip, discreet.report_noisy_max]
 )
 @pytest.mark.parametrize("monotonic", [False, True])
-def test_choices_keep_epsilon_on_random_neighbours(build, monotonic):
+def test_choices_keep_epsilon_on_random_neighbors(build, monotonic):
     mechanism = build(sensitivity=1, epsilon=1, monotonic=monotonic)
     generator = np.random.default_rng(45)
     worst = 0.0
@@ -243,7 +245,7 @@ def test_choices_keep_epsilon_on_random_neighbours(build, monotonic):
         p, q = mechanism.probabilities(scores), mechanism.probabilities(scores + step)
         worst = max(worst, float(np.abs(np.log(p / q)).max()))
     assert worst <= 1 + 1e-9
-    assert worst > 0.4  # the neighbours were not trivial
+    assert worst > 0.4  # the neighbors were not trivial
 
 
 def test_above_threshold_stops_and_has_the_stated_law():
@@ -266,7 +268,7 @@ def test_above_threshold_with_more_positives_stops_at_the_last():
     assert answers.tolist() == [True, False, True]
 
 
-def test_randomised_response_has_the_stated_law_and_estimates():
+def test_randomized_response_has_the_stated_law_and_estimates():
     mechanism = discreet.randomized_response(categories=4, epsilon=1)
     truth = np.repeat([0, 1, 2, 3], [50_000, 30_000, 15_000, 5_000])
     reports = mechanism.release(truth, rng=discreet.seeded_rng(48))

@@ -68,7 +68,7 @@ def test_divergences_of_noise_that_is_too_wide_for_a_table(epsilon):
     )
     assert route == "tails of the lattice"
     assert found == pytest.approx(excess(weights, shift, epsilon), rel=1e-9)
-    # Shorter noise: what the neighbour cannot reach counts too, and may be all that counts.
+    # Shorter noise: what the neighbor cannot reach counts too, and may be all that counts.
     bound = (1 << 20) - shift + 1
     event = events.TruncatedLaplaceEvent(scale=Fraction(scale), bound=bound, shift=shift)
     found, route = divergence.exact_delta(event, epsilon)

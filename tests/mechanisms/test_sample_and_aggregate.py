@@ -1,4 +1,4 @@
-"""Blocks: sensitivities over all neighbours, laws over all assignments."""
+"""Blocks: sensitivities over all neighbors, laws over all assignments."""
 
 import dataclasses
 import itertools
@@ -41,7 +41,7 @@ def aggregate(estimator=np.mean, **options):
     )
 
 
-def neighbours(data, span, relation):
+def neighbors(data, span, relation):
     for i in range(len(data)):
         rest = data[:i] + data[i + 1 :]
         if relation is ADD:
@@ -51,7 +51,7 @@ def neighbours(data, span, relation):
 
 
 @pytest.mark.parametrize(("statistic", "empty", "replaced", "added"), PUBLISHED)
-def test_bins_move_as_far_as_stated_over_all_neighbours(statistic, empty, replaced, added):
+def test_bins_move_as_far_as_stated_over_all_neighbors(statistic, empty, replaced, added):
     for relation, factor in ((REPLACE, replaced), (ADD, added)):
         assert bin_sensitivity(statistic, empty=empty, relation=relation) == Fraction(factor)
         made = bin_statistics(
@@ -69,7 +69,7 @@ def test_bins_move_as_far_as_stated_over_all_neighbours(statistic, empty, replac
         worst = max(
             int(np.abs(exact[d] - exact[other]).sum())
             for d in data
-            for other in neighbours(d, 9, relation)
+            for other in neighbors(d, 9, relation)
         )
         # Bins hold 5 values each: 4 steps, 8 half steps wide.
         assert worst == 8 * factor
@@ -152,7 +152,7 @@ def test_counts_move_as_far_as_stated(relation, moved):
     data = [d for n in range(4) for d in itertools.combinations_with_replacement(range(5), n)]
     exact = {d: np.diff(made.bins.ends(np.array(d, dtype=np.int64))) for d in data}
     worst = max(
-        int(np.abs(exact[d] - exact[o]).sum()) for d in data for o in neighbours(d, 4, relation)
+        int(np.abs(exact[d] - exact[o]).sum()) for d in data for o in neighbors(d, 4, relation)
     )
     assert worst == moved == made.inner.integers.noise.scale
     assert made.guarantee.relation is relation
@@ -198,7 +198,7 @@ def test_exact_laws_over_all_assignments_keep_the_promise(estimator, relation):
             laws[data] = summed_law(made, data, weighted)
     worst = {4: 0.0, 3: 0.0}
     for data, law in laws.items():
-        near = {o for o in neighbours(data, 4, relation) if o in laws}
+        near = {o for o in neighbors(data, 4, relation) if o in laws}
         for other, scale in itertools.product(near, worst):
             one, two = released(law, scale), released(laws[other], scale)
             ratio = np.abs(np.log(one) - np.log(two))[5:-5].max()
@@ -313,7 +313,9 @@ def test_refused(options):
 )
 def test_bins_refused(options):
     with pytest.raises(InvalidArgument):
-        bin_statistics(**{"lower": 0, "upper": 8, "bins": 2, "epsilon": 1, "grid": 1, **options})
+        bin_statistics(
+            **{"lower": 0, "upper": 8, "bins": 2, "epsilon": 1, "granularity": 1, **options}
+        )
 
 
 def test_shapes_are_checked():

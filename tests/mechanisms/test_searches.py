@@ -39,7 +39,7 @@ def test_scales_have_a_largest_one():
 
 
 def loss_of_the_worst_pair(outputs, scale):
-    """Of centres 0 and shift, at output 0, with a hundred digits."""
+    """Of centers 0 and shift, at output 0, with a hundred digits."""
     every = range(outputs.span + 1)
     near, far = (
         sum((-Decimal(abs(k - q)) / scale).exp() for k in every) for q in (0, outputs.shift)
@@ -77,7 +77,7 @@ def test_a_sensitivity_of_the_whole_span():
 
 @pytest.fixture
 def bounds(monkeypatch):
-    """Made-up bounds and divergences of centres, and how many were asked for at a time."""
+    """Made-up bounds and divergences of centers, and how many were asked for at a time."""
     sizes = []
 
     def given(*, bound, divergence):
@@ -99,7 +99,7 @@ def test_too_many_open_intervals_are_given_up(bounds):
     assert sizes == [2**k for k in range(17)]  # more than 2**15 are too many
 
 
-def test_one_centre_is_enough_to_refuse(bounds):
+def test_one_center_is_enough_to_refuse(bounds):
     sizes = bounds(bound=lambda low, _: np.ones(len(low)), divergence=lambda q: 1.0 * (q == 8))
     assert not BoundedOutputs(span=11, shift=1).keeps(Fraction(1), Fraction(1), Fraction(1, 2))
     assert sizes == [1, 2]  # the middles of 0..10 are 5, then 2 and 8
@@ -118,12 +118,12 @@ def test_a_divergence_may_be_as_large_as_delta(bounds):
 @pytest.mark.parametrize(("span", "shift"), [(60_000, 300), (60_000, 20_000), (5000, 4999)])
 @pytest.mark.parametrize("scale", [40.0, 900.0, 20_000.0])
 @pytest.mark.parametrize("epsilon", [0.001, 0.3, 2.0])
-def test_the_worst_of_many_centres_is_found(span, shift, scale, epsilon):
+def test_the_worst_of_many_centers_is_found(span, shift, scale, epsilon):
     outputs = BoundedOutputs(span=span, shift=shift)
     every = outputs.divergence(np.arange(span - shift + 1), scale, epsilon)
-    found, centre = outputs.worst(scale, epsilon)
+    found, center = outputs.worst(scale, epsilon)
     assert found == pytest.approx(every.max(), rel=1e-9, abs=1e-13)
-    assert found == every[centre]
+    assert found == every[center]
 
 
 # -- the slope of grafted noise -----------------------------------------------------------------
@@ -234,7 +234,7 @@ def test_weights_of_grafted_noise_are_whole(slope, core, cells):
         assert given / TOTAL == pytest.approx(weight / total, rel=1e-9, abs=2.0**-60)
 
 
-def test_a_steep_shape_is_all_centre():
+def test_a_steep_shape_is_all_center():
     law = grafted._law(grafted._Shape(100.0, 1.0), 1, 1)
     assert law.weights == (TOTAL,)
 

@@ -233,8 +233,8 @@ def released(mechanism, codes):
     """The exact law of a release: cells of the grid, the outer ones with all beyond them."""
     low, high = mechanism.statistic.domain(mechanism.column.span)
     scale = float(mechanism.bound(codes) * mechanism.family.multiplier)
-    centre = math.floor(mechanism.statistic.value(codes))
-    z = (np.arange(low, high) + 0.5 - centre) / scale
+    center = math.floor(mechanism.statistic.value(codes))
+    z = (np.arange(low, high) + 0.5 - center) / scale
     if isinstance(mechanism.family, Lomax):
         tail = (1 + np.abs(z)) ** -mechanism.family.order / 2
         below = np.where(z > 0, 1 - tail, tail)
@@ -245,7 +245,7 @@ def released(mechanism, codes):
 
 @pytest.mark.parametrize("name", ["median", "mean", "variance"])
 @pytest.mark.parametrize("kind", [KINDS[0], KINDS[9], KINDS[3], KINDS[8]], ids=repr)
-def test_releases_of_neighbours_keep_the_guarantee(name, kind):
+def test_releases_of_neighbors_keep_the_guarantee(name, kind):
     """From end to end: snapped values, bound, multiplier, rounding and clipping, exactly."""
     grid, points = (4, (0, 5, 6, 9, 15)) if name == "variance" else (2**-4, (0, 300, 333, 960))
     mechanism = smooth_sensitivity(name, lower=0, upper=60, granularity=grid, public_rows=3, **kind)
@@ -319,11 +319,11 @@ def test_a_million_values_take_few_widths():
 
 
 def test_the_same_noise_in_every_unit():
-    metres = smooth_sensitivity(lower=0, upper=128, public_rows=9, epsilon=1, granularity=2**-10)
+    meters = smooth_sensitivity(lower=0, upper=128, public_rows=9, epsilon=1, granularity=2**-10)
     steps = smooth_sensitivity(lower=0, upper=2**17, public_rows=9, epsilon=1, granularity=1)
     values = np.linspace(5, 90, 9)
     for seed in range(5):
-        left = metres.release(values, rng=seeded_rng(seed))
+        left = meters.release(values, rng=seeded_rng(seed))
         assert left * 2**10 == steps.release(values * 2**10, rng=seeded_rng(seed))
 
 
@@ -363,7 +363,7 @@ def test_what_is_refused():
     with pytest.raises(InvalidArgument, match="'mode'"):
         smooth_sensitivity("mode", lower=0, upper=1, public_rows=3, epsilon=1)
     with pytest.raises(InvalidArgument, match="power of two"):
-        median(epsilon=1, grid=0.1)
+        median(epsilon=1, granularity=0.1)
     with pytest.raises(OutOfDomain, match="rows"):
         median(epsilon=1).release([1.0, 2.0])
     with pytest.raises(OutOfDomain, match="finite"):

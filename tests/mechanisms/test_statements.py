@@ -119,7 +119,7 @@ def test_unknown_noise_and_events_have_no_exact_route():
 def test_noise_says_what_it_is():
     pure, rho = laplace(), discreet.gaussian(sensitivity=1, rho=0.5)
     unit = NeighboringRelation.ADD_REMOVE.value
-    on = f"integers with scale 1, or reals in steps of {pure.grid.step:.3g} with scale 1"
+    on = f"integers with scale 1, or reals in steps of {pure.granularity.step:.3g} with scale 1"
     assert repr(pure) == f"laplace(epsilon 1, {unit}; std {pure.std:.4g}; on {on})"
     on = f"integers with sigma 1, or reals in steps of {rho.granularity.step:.3g} with sigma 1"
     assert repr(rho) == f"gaussian(rho 0.5, {unit}; std {rho.std:.4g}; on {on})"
@@ -173,8 +173,8 @@ def test_bins_state_the_noise_of_one_bin(statistic):
 
 def test_counts_of_bins_state_the_noise_of_one_count():
     made = private_bin_counts(lower=0, upper=1, bins=7, epsilon=1)
-    assert made.interval(LEVEL) == laplace(on="integers").interval(LEVEL)
-    assert made.std == laplace(on="integers").std
+    assert made.interval(LEVEL) == laplace(domain="integers").interval(LEVEL)
+    assert made.std == laplace(domain="integers").std
     assert made.certify().holds
     assert repr(made) == f"bin_counts(7 bins; {made.inner!r})"
 
@@ -192,7 +192,7 @@ def test_bounded_noise_says_what_it_is():
 
 def test_the_error_of_a_root_is_the_root_of_the_error():
     """|sqrt(a) - sqrt(b)| <= sqrt(|a - b|), and E sqrt(Y) <= sqrt(E Y)."""
-    options = {"lower": 0, "upper": 1, "rows": 50, "epsilon": 1}
+    options = {"lower": 0, "upper": 1, "expected_rows": 50, "epsilon": 1}
     variance, after = private_variance(**options), private_std(**options)
     assert variance.std == variance.inner.std
     assert after.std == math.sqrt(variance.std)
@@ -269,7 +269,9 @@ def test_smooth_noise_says_what_it_is():
     assert repr(both) == f"smooth(median, laplace noise; {both.guarantee!r})"
     for wrong in ({"statistic": "quantile"}, {"quantile": 0.25}):
         with pytest.raises(InvalidArgument, match="needed by, the statistic 'quantile'"):
-            smooth_sensitivity(**{"lower": 0, "upper": 1, "rows": 99, "epsilon": 1, **wrong})
+            smooth_sensitivity(
+                **{"lower": 0, "upper": 1, "expected_rows": 99, "epsilon": 1, **wrong}
+            )
 
 
 @pytest.mark.parametrize("share", [0.25, 0.5])

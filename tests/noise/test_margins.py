@@ -288,7 +288,7 @@ def test_real_places_beside_the_border_of_acceptance(monkeypatch):
 def test_sums_beside_a_whole_number(monkeypatch, longest, exact, negative):
     """One unit of a place and 2**-50 of the longest of all draws plus two."""
     asked = []
-    monkeypatch.setattr(blocks._Draw, "_floor", lambda _self, i, _centre: asked.append(i) or 0)
+    monkeypatch.setattr(blocks._Draw, "_floor", lambda _self, i, _center: asked.append(i) or 0)
     law = blocks.BlockGaussian(Fraction(4096**2))
     unit = 2.0**-36
     first = 1600 + 3.5 + 1.5 * unit  # with the half that rounds: a unit and a half past a border

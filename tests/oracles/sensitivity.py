@@ -1,8 +1,8 @@
 """The sensitivity oracle on random data sets, for queries whose domain is too large to exhaust.
 
-from tests.oracles.sensitivity import assert_sensitivity, neighbouring
+from tests.oracles.sensitivity import assert_sensitivity, neighboring
 
-@given(neighbouring(st.integers(0, 100), relation=Relation.ADD_REMOVE))
+@given(neighboring(st.integers(0, 100), relation=Relation.ADD_REMOVE))
 def test_sum(pair):
     assert_sensitivity(sum, 100, pair)
 """
@@ -22,7 +22,7 @@ from discreet.core.relation import NeighboringRelation
 
 
 @st.composite
-def neighbouring(
+def neighboring(
     draw: st.DrawFn,
     values: SearchStrategy[Any],
     *,
@@ -30,7 +30,7 @@ def neighbouring(
     min_size: int = 1,
     max_size: int = 20,
 ) -> tuple[Data, Data]:
-    """Two neighbouring data sets; the larger has min_size to max_size units."""
+    """Two neighboring data sets; the larger has min_size to max_size units."""
     data = draw(st.lists(values, min_size=min_size, max_size=max_size))
     i = draw(st.integers(0, len(data) - 1))
     rest = (*data[:i], *data[i + 1 :])

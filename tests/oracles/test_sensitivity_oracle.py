@@ -10,17 +10,17 @@ from hypothesis import find, given, settings
 from hypothesis import strategies as st
 
 from discreet.core.relation import NeighboringRelation
-from tests.oracles.sensitivity import assert_sensitivity, neighbouring
+from tests.oracles.sensitivity import assert_sensitivity, neighboring
 
 VALUES = st.integers(-100, 100)
 
 
-@given(neighbouring(VALUES, relation=NeighboringRelation.ADD_REMOVE))
+@given(neighboring(VALUES, relation=NeighboringRelation.ADD_REMOVE))
 def test_right_claims_pass_when_one_is_removed(pair) -> None:
     assert_sensitivity(sum, 100, pair)
 
 
-@given(neighbouring(VALUES, relation=NeighboringRelation.REPLACE_ONE, min_size=2))
+@given(neighboring(VALUES, relation=NeighboringRelation.REPLACE_ONE, min_size=2))
 def test_right_claims_pass_when_one_is_replaced(pair) -> None:
     assert_sensitivity(sum, 200, pair)
     assert_sensitivity(statistics.mean, 200 / len(pair[0]), pair)
@@ -43,5 +43,5 @@ def test_wrong_claims_are_found(query, wrong) -> None:
             return True
         return False
 
-    pairs = neighbouring(VALUES, relation=NeighboringRelation.REPLACE_ONE, min_size=2)
+    pairs = neighboring(VALUES, relation=NeighboringRelation.REPLACE_ONE, min_size=2)
     find(pairs, fails, settings=settings(max_examples=2000, derandomize=True, database=None))

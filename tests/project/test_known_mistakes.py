@@ -64,10 +64,10 @@ def refused(call, words, account=None):
         ({"columns": ["age"]}, "columns must map names to declarations"),
         ({"columns": {1: COLUMNS["age"]}}, "columns must have names of text, got int"),
         ({"columns": {"age": int}}, "columns['age'] must be declared by integer, real"),
-        ({"unit": 3}, "unit must be one column's name, got int"),
-        ({"unit": ["person"]}, "unit must be one column's name, got list"),
+        ({"privacy_unit": 3}, "unit must be one column's name, got int"),
+        ({"privacy_unit": ["person"]}, "unit must be one column's name, got list"),
         ({"max_rows_per_unit": None}, "max_rows_per_unit must be given"),
-        ({"unit": None}, "unit must name the column that says whose a row is"),
+        ({"privacy_unit": None}, "unit must name the column that says whose a row is"),
         ({"max_rows_per_unit": "2"}, "max_rows_per_unit must be a whole number, got str"),
         ({"account": "survey"}, "account must come from a ledger"),
         ({"account": discreet.pure_dp(1)}, "account must come from a ledger"),
@@ -78,7 +78,12 @@ def refused(call, words, account=None):
     ],
 )
 def test_a_table_that_cannot_be_opened(file, account, given, words):
-    usual = {"columns": COLUMNS, "unit": "person", "max_rows_per_unit": 2, "account": account}
+    usual = {
+        "columns": COLUMNS,
+        "privacy_unit": "person",
+        "max_rows_per_unit": 2,
+        "account": account,
+    }
     refused(lambda: discreet.table(file, **{**usual, **given}).count(epsilon=1), words, account)
 
 
@@ -127,9 +132,9 @@ def test_a_file_that_is_something_else(tmp_path, account, name, text, words):
         (lambda t: t.count(epsilom=1), "There is no argument 'epsilom'; there are epsilon, delta"),
         (lambda t: t.ranges("age", epsilom=1), "There is no argument 'epsilom'"),
         (lambda t: t.grid(["age", "sex"], eps=1), "There is no argument 'eps'"),
-        (lambda t: t.discover("sex", eps=1), "There is no argument 'eps'"),
+        (lambda t: t.discover_keys("sex", eps=1), "There is no argument 'eps'"),
         (lambda t: t.suggest_bounds("age", eps=1), "There is no argument 'eps'"),
-        (lambda t: t.suggest_limits(eps=1), "There is no argument 'eps'"),
+        (lambda t: t.suggest_contribution_limits(eps=1), "There is no argument 'eps'"),
         (lambda t: t.mean("incme", epsilon=1), "column 'incme' is not declared; declared: ['age'"),
         (lambda t: t.mean("sex", epsilon=1), "mean takes a number or a boolean"),
         (lambda t: t.count(by=3, epsilon=1), "by must be a list, got int"),
@@ -145,16 +150,16 @@ def test_a_file_that_is_something_else(tmp_path, account, name, text, words):
         (lambda t: t.release([ask.count()], epsilon=1, label=3), "label must be text, got int"),
         (lambda t: t.release([ask.count(name=3)], epsilon=1), "name must be one line of text"),
         (lambda t: t.forecast([ask.count()], epsilon=1), "query must be one question"),
-        (lambda t: t.amount_for("count", within=5), "query must be one question"),
+        (lambda t: t.budget_for("count", within=5), "query must be one question"),
         (lambda t: t.suggest_bounds("age", outermost=5, epsilon=1), "outermost must be a list"),
         (lambda t: t.suggest_bounds("age", outermost=(5,), epsilon=1), "outermost must be a pair"),
         (
-            lambda t: t.discover(by="sex", max_groups_per_unit=0, epsilon=1, delta=1e-6),
+            lambda t: t.discover_keys(by="sex", max_groups_per_unit=0, epsilon=1, delta=1e-6),
             "max_groups_per_unit must be",
         ),
         (lambda t: t.count(epsilon=Decimal("sNaN")), "epsilon must be finite, got sNaN"),
         (lambda t: t.count(epsilon=Decimal("1E-99999999")), "must have at most 4,000 digits"),
-        (lambda t: t.run(ask.count()), "planned must be a design of questions, got Query"),
+        (lambda t: t._run(ask.count()), "planned must be a design of questions, got Query"),
         (lambda t: t.count(epsilon=50), "nothing was spent"),
     ],
 )
@@ -178,19 +183,19 @@ def test_a_column_that_cannot_be_declared(call, words):
 
 
 DAY = local.integers(lower=0, upper=63)
-COLOURS = local.grr(categories=4, epsilon=1)
-MEMBERS = local.CollectionSpec(randomiser=COLOURS)
+COLORS = local.grr(categories=4, epsilon=1)
+MEMBERS = local.CollectionSpec(randomizer=COLORS)
 
 
 @pytest.mark.parametrize(
     ("call", "words"),
     [
         (lambda: local.grr(categories=["a", "b"], epsilon=1), "categories must be a whole number"),
-        (lambda: COLOURS.randomize(9), "value must hold whole numbers from 0 to 3"),
-        (lambda: COLOURS.randomize("red"), "value must hold integers"),
-        (lambda: local.Aggregator(None), "randomiser must be one, such as discreet.local.oue"),
-        (lambda: local.Aggregator(COLOURS).add(5), "reports must be a list, got int"),
-        (lambda: local.Aggregator(COLOURS).merge(1), "other must be an aggregate, got int"),
+        (lambda: COLORS.randomize(9), "value must hold whole numbers from 0 to 3"),
+        (lambda: COLORS.randomize("red"), "value must hold integers"),
+        (lambda: local.Aggregator(None), "randomizer must be one, such as discreet.local.oue"),
+        (lambda: local.Aggregator(COLORS).add(5), "reports must be a list, got int"),
+        (lambda: local.Aggregator(COLORS).merge(1), "other must be an aggregate, got int"),
         (
             lambda: local.hierarchical_histogram(domain=64, epsilon=1),
             "domain must be declared, such as local.int",
@@ -212,9 +217,9 @@ MEMBERS = local.CollectionSpec(randomiser=COLOURS)
             lambda: local.plan_collection(64, "all", epsilon=1, expected_clients=9),
             "domain must be declared",
         ),
-        (lambda: local.CollectionSpec(randomiser=None), "randomiser must be one, such as"),
-        (lambda: local.CollectionSpec(randomiser=COLOURS, labels="rgby"), "labels must be a list"),
-        (lambda: local.MemoizedClient(COLOURS, budget=4), "plan must be of permanent responses"),
+        (lambda: local.CollectionSpec(randomizer=None), "randomizer must be one, such as"),
+        (lambda: local.CollectionSpec(randomizer=COLORS, labels="rgby"), "labels must be a list"),
+        (lambda: local.MemoizedClient(COLORS, budget=4), "plan must be of permanent responses"),
         (
             lambda: local.AggregatorState(None, MEMBERS).count("a.dlr"),
             "inputs must be a list, got str",
@@ -339,7 +344,7 @@ def test_what_is_not_installed_is_named_with_its_extra(file, missing, code, extr
         "except discreet.Unsupported as error:\n    print(error)\n"
     )
     command = [sys.executable, "-c", script]
-    done = subprocess.run(command, capture_output=True, check=False, text=True, cwd=file.parent)
+    done = subprocess._run(command, capture_output=True, check=False, text=True, cwd=file.parent)
     assert f"pip install 'discreet[{extra}]'" in done.stdout + done.stderr
     assert "Traceback" not in done.stderr
 
@@ -353,4 +358,4 @@ def test_what_is_not_installed_is_named_with_its_extra(file, missing, code, extr
     ],
 )
 def test_a_picture_that_cannot_be_drawn(name, words):
-    refused(lambda: discreet.plot(local.Aggregator(COLOURS), name), words)
+    refused(lambda: discreet.plot(local.Aggregator(COLORS), name), words)

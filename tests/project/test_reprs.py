@@ -59,7 +59,7 @@ def test_in_one_line(shown, words):
         discreet.plan_ranges(64, epsilon=1).best.release(np.zeros(64, dtype=int)).nonnegative(),
         local.Aggregator(local.square_wave(cells=16, epsilon=1)).add(b"").estimate(),
         local.Aggregator(local.heavy_hitters(length=1, epsilon=4)).estimate(),
-        local.AggregatorState(None, local.CollectionSpec(randomiser=MEAN)),
+        local.AggregatorState(None, local.CollectionSpec(randomizer=MEAN)),
     ],
     ids=lambda shown: type(shown).__name__,
 )

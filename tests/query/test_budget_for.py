@@ -59,9 +59,9 @@ def test_an_amount_at_a_delta():
     [
         {"within": 0},
         {"within": -1},
-        {"within": 10, "currency": "euro"},
-        {"within": 10, "currency": "rho", "delta": 1e-6},
-        {"within": 10, "level": 1},
+        {"within": 10, "measure": "euro"},
+        {"within": 10, "measure": "rho", "delta": 1e-6},
+        {"within": 10, "confidence": 1},
     ],
 )
 def test_what_makes_no_sense_is_refused(wrong):

@@ -50,21 +50,21 @@ def shares(*kinds, weights=None):
 
 
 def test_the_rule():
-    assert shares("mean") == {"rows": 0.5, "centred sum": 0.5}
-    assert shares("count", "mean") == {"rows": 0.5, "centred sum": 0.5}
-    assert shares("count", "sum", "mean") == {"rows": 0.5, "centred sum": 0.5}
+    assert shares("mean") == {"rows": 0.5, "centerd sum": 0.5}
+    assert shares("count", "mean") == {"rows": 0.5, "centerd sum": 0.5}
+    assert shares("count", "sum", "mean") == {"rows": 0.5, "centerd sum": 0.5}
     assert shares("count", "count") == {"rows": 1}
     # The count keeps the half that it would have had alone.
     assert shares("count", "variance") == {
         "rows": 0.5,
-        "centred sum": 0.25,
-        "centred squares": 0.25,
+        "centerd sum": 0.25,
+        "centerd squares": 0.25,
     }
     # A sum by itself is measured by itself, and where sharing would cost it.
     assert shares("sum") == {"sum": 1}
     assert shares("count", "sum") == {"rows": 0.5, "sum": 0.5}
-    assert set(shares("sum", "mean", weights=[9, 1])) == {"sum", "rows", "centred sum"}
-    assert set(shares("sum", "variance")) == {"sum", "rows", "centred sum", "centred squares"}
+    assert set(shares("sum", "mean", weights=[9, 1])) == {"sum", "rows", "centerd sum"}
+    assert set(shares("sum", "variance")) == {"sum", "rows", "centerd sum", "centerd squares"}
 
 
 def test_other_rows_groups_or_values_share_nothing():
@@ -76,7 +76,7 @@ def test_other_rows_groups_or_values_share_nothing():
     ]
     assert len(design(asked, setting=SETTING, budget=ONE).measurements) == 5
     both = design([ask.mean("x"), ask.mean("y")], setting=SETTING, budget=ONE)
-    assert [m.part.name for m in both.measurements] == ["rows", "centred sum", "centred sum"]
+    assert [m.part.name for m in both.measurements] == ["rows", "centerd sum", "centerd sum"]
     # The same value written in another way is the same value.
     same = design([ask.mean("x"), ask.sum(col("x"))], setting=SETTING, budget=ONE)
     assert len(same.measurements) == 2
@@ -120,11 +120,11 @@ def test_nobody_gets_more_noise_and_the_budget_is_kept(amount, many):
 def test_the_exact_errors_of_count_sum_and_mean():
     asked = [ALL["count"], ALL["sum"], ALL["mean"]]
     count, total, mean = design(asked, setting=SETTING, budget=ONE).questions
-    rows, centred = DiscreteLaplace(Fraction(4)), DiscreteLaplace(Fraction(16))  # 2 rows, width 4
+    rows, centerd = DiscreteLaplace(Fraction(4)), DiscreteLaplace(Fraction(16))  # 2 rows, width 4
     assert forecast(count).std == rows.std
     # middle = -1 + 3
-    assert forecast(total).std == pytest.approx(np.sqrt(centred.variance + 4 * rows.variance) / 2)
-    worst = np.sqrt(centred.variance + 16 * rows.variance) / 50 / 2
+    assert forecast(total).std == pytest.approx(np.sqrt(centerd.variance + 4 * rows.variance) / 2)
+    worst = np.sqrt(centerd.variance + 16 * rows.variance) / 50 / 2
     assert forecast(mean, expected_rows=50).std == pytest.approx(worst)
     direct = design([ALL["sum"]], setting=SETTING, budget=replace(ONE, epsilon=Fraction(1, 3)))
     assert forecast(total).std < forecast(direct.questions[0]).std / 2
@@ -174,7 +174,7 @@ def frame(data):
     "relation", [NeighboringRelation.ADD_REMOVE, NeighboringRelation.REPLACE_ONE]
 )
 def test_the_whole_loss_is_within_the_budget(relation):
-    """Sum over all that is drawn of distance / scale, over all neighbours."""
+    """Sum over all that is drawn of distance / scale, over all neighbors."""
     setting = replace(SETTING, relation=relation)
     made = design(list(ALL.values()), setting=setting, budget=ONE)
 

@@ -65,7 +65,7 @@ def test_questions_with_other_limits_are_read_in_passes_of_their_own():
     "own",
     [{"max_groups_per_unit": 1}, {"max_groups_per_unit": 2, "max_rows_per_unit_per_group": 1}],
 )
-def test_no_neighbour_moves_further_than_the_own_limits_say(relation, own):
+def test_no_neighbor_moves_further_than_the_own_limits_say(relation, own):
     query = ask.count(by="k").limit_contributions(**own)
     stated = move(query, relation=relation)
     plan = planned(query, relation=relation).passes[0]

@@ -81,7 +81,7 @@ def drawn(question, sums, seed):
 
 TRUTH = {
     "count": lambda x: len(x),
-    "units": lambda x: len(x),
+    "count_units": lambda x: len(x),
     "sum": np.sum,
     "mean": np.mean,
     "variance": np.var,
@@ -90,7 +90,7 @@ TRUTH = {
 
 
 def asked(kind, column):
-    if kind in ("count", "units"):
+    if kind in ("count", "count_units"):
         return getattr(ask, kind)(by="g")
     if kind == "covariance":
         return ask.covariance("x", "y", by="g")
@@ -191,7 +191,7 @@ def test_costs_are_what_was_asked():
         )
         assert 0.999e-6 < both.guarantee.delta(1.0) <= 1e-6
     shares = [float(m.mechanism.guarantee.epsilon(0.0)) for m in pure.measurements]
-    # The count and the mean share 3/24: rows and centred sum get half of it each.
+    # The count and the mean share 3/24: rows and centerd sum get half of it each.
     assert shares == pytest.approx([1.5 / 24, 1.5 / 24, *[5 / 72] * 3])
 
 

@@ -1,4 +1,4 @@
-"""Quantiles: the tree against dense least squares, scores against all neighbours, exact laws."""
+"""Quantiles: the tree against dense least squares, scores against all neighbors, exact laws."""
 
 from __future__ import annotations
 
@@ -180,14 +180,14 @@ def test_sensitivities_hold(method, grouped, relation, limits):
                     slack="blocks that hold all bins cannot move under replacement",
                 )
             continue
-        pairs = neighbours(relation)
+        pairs = neighbors(relation)
         moved = max(distance(furthest(a, one), furthest(b, one)) for a, b in pairs)
         assert moved <= one.move.l1
         if not (relation is NeighboringRelation.REPLACE_ONE and grouped):
             assert moved == one.move.l1  # attained
 
 
-def neighbours(relation):
+def neighbors(relation):
     others = [(), (UNITS[1],) * 9, (UNITS[8],)]
     if relation is NeighboringRelation.ADD_REMOVE:
         return [(rest, (*rest, unit)) for rest in others for unit in UNITS]
@@ -209,7 +209,7 @@ def test_a_tree_that_claims_too_little_is_found():
 
 
 def test_the_exact_law_of_a_grouped_choice_keeps_the_budget():
-    """Products over groups of exact choice probabilities, on all neighbours."""
+    """Products over groups of exact choice probabilities, on all neighbors."""
     for relation in RELATIONS:
         made = planned(ask.median("x", by="g", method="exponential"), "rows", relation)
         (one,) = made.measurements
@@ -223,7 +223,7 @@ def test_the_exact_law_of_a_grouped_choice_keeps_the_budget():
             return logs[data]
 
         worst = 0.0
-        for a, b in neighbours(relation):
+        for a, b in neighbors(relation):
             ratio = law(a) - law(b)
             worst = max(worst, ratio.max(axis=1).sum(), -ratio.min(axis=1).sum())
         assert 0.4 < worst <= 1 + 1e-9

@@ -70,11 +70,11 @@ def test_means_cover_the_mean_of_the_population(share):
     """Values are -1 or 3; 30 rows; the exact law of count and sum after noise."""
     rows, width, middle = 30, 4, 2
     hits = np.arange(rows + 1)
-    centred = rows * (2 * -1 - middle) + hits * 2 * width
+    centerd = rows * (2 * -1 - middle) + hits * 2 * width
     reach_n, reach_s = 9, 36
     n_noise, s_noise = np.arange(-reach_n, reach_n + 1), np.arange(-reach_s, reach_s + 1)
     n, k, s = (a.ravel() for a in np.meshgrid(n_noise, hits, s_noise, indexing="ij"))
-    answer, laws = answered(ask.mean("x"), rows + n, centred[k] + s, epsilon=Fraction(4))
+    answer, laws = answered(ask.mean("x"), rows + n, centerd[k] + s, epsilon=Fraction(4))
     chance = laws[0].pmf(n) * laws[1].pmf(s) * stats.binom.pmf(k, rows, share)
     assert chance.sum() > 1 - 1e-4
     truth = -1 + width * share

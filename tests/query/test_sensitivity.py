@@ -1,4 +1,4 @@
-"""Every part of every question, under both relations, by brute force over all neighbours."""
+"""Every part of every question, under both relations, by brute force over all neighbors."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ CASES = [
 
 
 def exact(laws, weights, counts):
-    """The mass function of the sum, on 0, 1, ... steps from its centre."""
+    """The mass function of the sum, on 0, 1, ... steps from its center."""
     reach = 4096
     mass = np.zeros(2 * reach + 1)
     mass[reach] = 1.0

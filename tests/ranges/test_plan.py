@@ -187,7 +187,7 @@ def rivals(size, family):
             yield tree(size, branching=branching, root=True)
     if family == "gaussian":
         yield SquareRootStrategy(size=size)
-        yield SquareRootStrategy(size=size, normalised=False)
+        yield SquareRootStrategy(size=size, normalized=False)
 
 
 def check_best(size, workload, cost):
@@ -281,7 +281,7 @@ def test_at_one_release_laplace_noise_may_win(monkeypatch):
 
 
 def test_the_table_is_printed_without_reading_anything():
-    found = planned(100, w.all_ranges(), budget(epsilon=1), rows=10_000)
+    found = planned(100, w.all_ranges(), budget(epsilon=1), expected_rows=10_000)
     text = str(found)
     lines = text.splitlines()
     assert lines[0].startswith("Ranges of 1 .. 100, all ranges, epsilon 1")
@@ -298,18 +298,20 @@ def test_the_table_is_printed_without_reading_anything():
 def test_a_public_number_of_rows_is_used_where_it_is_public():
     size, cost = 64, budget(epsilon=1)
     replaced = planned(size, w.all_ranges(), cost, relation=NeighboringRelation.REPLACE_ONE)
-    known = planned(size, w.all_ranges(), cost, relation=NeighboringRelation.REPLACE_ONE, rows=500)
+    known = planned(
+        size, w.all_ranges(), cost, relation=NeighboringRelation.REPLACE_ONE, expected_rows=500
+    )
     assert known.candidates[0].mean < replaced.candidates[0].mean
     assert known.best.release(np.full(size, 5), rng=seeded_rng(1)).guarantee.epsilon() == 1
-    guess = planned(size, w.all_ranges(), cost, rows=500)
+    guess = planned(size, w.all_ranges(), cost, expected_rows=500)
     assert guess.candidates[0].mean == planned(size, w.all_ranges(), cost).candidates[0].mean
     several = planned(
         size,
         w.all_ranges(),
         cost,
         relation=NeighboringRelation.REPLACE_ONE,
-        rows=500,
-        contribution=Contribution(rows=2),
+        expected_rows=500,
+        contribution=Contribution(expected_rows=2),
     )
     assert all(getattr(c.design.strategy, "total", None) is None for c in several.candidates)
 
@@ -317,7 +319,7 @@ def test_a_public_number_of_rows_is_used_where_it_is_public():
 def test_more_rows_of_a_unit_cost_more():
     one = planned(64, w.all_ranges(), budget(epsilon=1)).candidates[0].rmse
     two = (
-        planned(64, w.all_ranges(), budget(epsilon=1), contribution=Contribution(rows=2))
+        planned(64, w.all_ranges(), budget(epsilon=1), contribution=Contribution(expected_rows=2))
         .candidates[0]
         .rmse
     )
@@ -330,14 +332,14 @@ def test_single_cells(cost):
     assert {one.design.strategy for one in found.candidates} == {flat(1)}
     assert found.best.release(np.array([7]), rng=seeded_rng(1)).answer() != 0
     with pytest.raises(InvalidArgument, match="nothing to measure"):
-        planned(1, w.points(), cost, relation=NeighboringRelation.REPLACE_ONE, rows=5)
+        planned(1, w.points(), cost, relation=NeighboringRelation.REPLACE_ONE, expected_rows=5)
 
 
 def test_what_cannot_be_planned():
     with pytest.raises(InvalidArgument, match="REPLACE_ONE"):
         planned(8, w.points(), BUDGETS[0], relation=NeighboringRelation.LOCAL)
     with pytest.raises(InvalidArgument, match="rows must be"):
-        planned(8, w.points(), BUDGETS[0], rows=0)
+        planned(8, w.points(), BUDGETS[0], expected_rows=0)
     with pytest.raises(InvalidArgument, match="outside"):
         planned(8, w.ranges([(0, 8)]), BUDGETS[0])
     with pytest.raises(InvalidArgument, match="9"):
@@ -351,7 +353,7 @@ def test_listed_ranges_get_a_matrix_of_their_own():
     assert found.candidates[0].mean > 0.49
 
 
-def test_a_thorough_plan_may_optimise_larger_matrices(monkeypatch):
+def test_a_thorough_plan_may_optimize_larger_matrices(monkeypatch):
     monkeypatch.setattr(plan, "_SMALL_GAUSSIAN", 8)
     days = dates("2024-01-01", "2024-01-20")
     quick = plan_ranges(days, w.all_ranges(), budget(rho=1))

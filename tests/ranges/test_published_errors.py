@@ -92,11 +92,11 @@ GAUSSIAN = {
     ),
     "haar": (haar, {64: 3.652, 256: 6.143, 1024: 9.325}, {64: 3.139, 256: 4.759, 1024: 6.725}),
     "square root": (
-        lambda size: SquareRootStrategy(size=size, normalised=False),
+        lambda size: SquareRootStrategy(size=size, normalized=False),
         {64: 3.462, 256: 5.324, 1024: 7.588},
         {64: 2.486, 256: 3.561, 1024: 4.835},
     ),
-    "normalised square root": (
+    "normalized square root": (
         lambda size: SquareRootStrategy(size=size),
         {64: 3.038, 256: 4.762, 1024: 6.887, 4096: 9.406},
         {64: 2.264, 256: 3.270, 1024: 4.474},
@@ -123,15 +123,15 @@ def test_printed_variances(make, size, workload, family, printed):
 
 
 def test_the_largest_prefix_variances():
-    for normalised, printed in ((False, 5.3549), (True, 4.7455)):
-        strategy = SquareRootStrategy(size=1024, normalised=normalised)
+    for normalized, printed in ((False, 5.3549), (True, 4.7455)):
+        strategy = SquareRootStrategy(size=1024, normalized=normalized)
         (move,) = strategy.moves(**ONE)
         stops = np.arange(1024)
         found = strategy.variance(0 * stops, stops, np.array([move.l2_squared / 2]))
         assert found.max() == pytest.approx(printed, rel=1e-3)
 
 
-@pytest.mark.parametrize("normalised", [True, False])
+@pytest.mark.parametrize("normalized", [True, False])
 @pytest.mark.parametrize(
     "workload",
     [
@@ -145,8 +145,8 @@ def test_the_largest_prefix_variances():
     ],
     ids=str,
 )
-def test_square_roots_of_large_domains_are_interpolated(monkeypatch, workload, normalised):
-    strategy = SquareRootStrategy(size=2048, normalised=normalised)
+def test_square_roots_of_large_domains_are_interpolated(monkeypatch, workload, normalized):
+    strategy = SquareRootStrategy(size=2048, normalized=normalized)
     quick = strategy.mean_variance(workload, np.ones(1))
     monkeypatch.setattr(roots, "_ALL_COLUMNS", 2048)
     assert quick == pytest.approx(strategy.mean_variance(workload, np.ones(1)), rel=3e-3)
@@ -264,7 +264,7 @@ def test_the_lower_factor_would_have_other_norms():
 @pytest.mark.parametrize(
     ("size", "workload", "limit"), [(64, ALL, 30.84), (64, PREFIXES, 28.4)], ids=str
 )
-def test_the_optimised_matrix_for_laplace_noise(size, workload, limit):
+def test_the_optimized_matrix_for_laplace_noise(size, workload, limit):
     strategy = optimal_sums(size, workload=workload)
     assert mean(strategy, workload, "laplace") <= limit * 1.001
 

@@ -1,4 +1,4 @@
-"""The artefact: answers, errors, curves, quantiles, heavy cells, polishing, JSON."""
+"""The artifact: answers, errors, curves, quantiles, heavy cells, polishing, JSON."""
 
 import json
 import math
@@ -83,7 +83,7 @@ def test_answers_agree_with_each_other(planned):
     assert "not private" in str(release)
 
 
-def test_the_artefact_stands_alone(planned):
+def test_the_artifact_stands_alone(planned):
     release = planned.release(COUNTS, rng=seeded_rng(2))
     again = RangeRelease.from_json(release.to_json())
     assert again.to_json() == release.to_json()
@@ -110,7 +110,7 @@ def test_measurements_are_noisy_and_frozen(planned):
 
 
 def test_the_exact_law_of_a_small_release():
-    """All outcomes of a two-cell tree: neighbours differ by at most e^epsilon, exactly."""
+    """All outcomes of a two-cell tree: neighbors differ by at most e^epsilon, exactly."""
     strategy = tree(2, branching=2, root=True)
     planned = RangeDesign(
         domain=integers(0, 1), strategy=strategy, budget=budget(epsilon=1), family="laplace"
@@ -170,7 +170,7 @@ def test_more_ranges_get_wider_intervals_that_still_hold():
 def test_covariances_and_unions(planned):
     release = planned.release(COUNTS, rng=seeded_rng(5))
     assert release.covariance((3, 9), (3, 9)) == pytest.approx(release.std(3, 9) ** 2)
-    # The variance of a sum of two neighbours is that of the joined range.
+    # The variance of a sum of two neighbors is that of the joined range.
     parts = release.std(3, 9) ** 2 + release.std(10, 20) ** 2
     joined = parts + 2 * release.covariance((3, 9), (10, 20))
     assert joined == pytest.approx(release.std(3, 20) ** 2)
@@ -215,17 +215,17 @@ def test_heavy_cells_are_heavy():
     counts = COUNTS.copy()
     counts[[7, 30]] = 400, 900
     release = design("flat").release(counts, rng=seeded_rng(6))
-    found = release.heavy(100)
+    found = release.cells_above(100)
     assert [one.label for one in found] == [31, 8]
     assert found[0].low <= 900 <= found[0].high
-    assert release.heavy(10_000) == []
+    assert release.cells_above(10_000) == []
 
 
 def test_polished_answers_are_counts_of_the_estimated_total(planned):
     sparse = np.zeros(SIZE, dtype=np.int64)
     sparse[[3, 40]] = 200, 50
     release = planned.release(sparse, rng=seeded_rng(7))
-    polished = release.polished()
+    polished = release.nonnegative()
     assert polished.cells.min() >= 0
     assert polished.cells.sum() == pytest.approx(max(release.total, 0))
     assert polished.answer() == pytest.approx(polished.pinned)
@@ -259,15 +259,15 @@ def test_polishing_is_least_squares():
 
 def test_a_public_total_is_for_replacement_only():
     with pytest.raises(InvalidArgument, match="REPLACE_ONE"):
-        design("flat").release(COUNTS, rng=seeded_rng(9)).polished(total=100)
+        design("flat").release(COUNTS, rng=seeded_rng(9)).nonnegative(total=100)
     replaced = design("flat", relation=NeighboringRelation.REPLACE_ONE)
-    polished = replaced.release(COUNTS, rng=seeded_rng(9)).polished(total=int(COUNTS.sum()))
+    polished = replaced.release(COUNTS, rng=seeded_rng(9)).nonnegative(total=int(COUNTS.sum()))
     assert polished.cells.sum() == pytest.approx(COUNTS.sum())
     many = design(
         "flat", relation=NeighboringRelation.REPLACE_ONE, contribution=Contribution(rows=2)
     )
     with pytest.raises(InvalidArgument, match="one row"):
-        many.release(COUNTS, rng=seeded_rng(9)).polished(total=100)
+        many.release(COUNTS, rng=seeded_rng(9)).nonnegative(total=100)
 
 
 def test_a_public_total_is_answered_exactly():

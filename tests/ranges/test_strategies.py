@@ -51,8 +51,8 @@ STRUCTURES = {
     "haar, padded": haar(13),
     "haar, public total": haar(7, total=9),
     "haar, single cell": haar(1),
-    "square root": SquareRootStrategy(size=9, normalised=False),
-    "normalised square root": SquareRootStrategy(size=9),
+    "square root": SquareRootStrategy(size=9, normalized=False),
+    "normalized square root": SquareRootStrategy(size=9),
     "optimal matrix": dense.optimal_gaussian(9, workload=w.all_ranges()),
     "weighted sums of cells": optimal_sums(9, workload=w.all_ranges(), rows=2),
     "weighted sums of blocks": optimal_sums(16, workload=w.long(), rows=2, block=4),
@@ -191,10 +191,10 @@ SMALL = {
     "blocks": blocks(6, 1, 3),
     "haar": haar(4),
     "haar, padded": haar(5),
-    "square root": SquareRootStrategy(size=4, normalised=False),
-    "normalised": SquareRootStrategy(size=4),
+    "square root": SquareRootStrategy(size=4, normalized=False),
+    "normalized": SquareRootStrategy(size=4),
     "optimal": dense.optimal_gaussian(4, workload=w.all_ranges()),
-    "optimised": optimal_sums(4, workload=w.prefixes(), rows=1),
+    "optimized": optimal_sums(4, workload=w.prefixes(), rows=1),
     "sums of blocks": sums(5, (1,), 2, rows=2),
     "blocks and sums": sums(4, (1, 2), 4, rows=2),
 }
@@ -218,7 +218,7 @@ def tight(name, relation, contribution):
 @pytest.mark.parametrize("contribution", CONTRIBUTIONS, ids=str)
 @pytest.mark.parametrize("relation", [ADD, REPLACE], ids=lambda one: one.name)
 @pytest.mark.parametrize("name", SMALL)
-def test_sensitivities_over_all_neighbours(name, relation, contribution):
+def test_sensitivities_over_all_neighbors(name, relation, contribution):
     strategy = SMALL[name]
     claims = strategy.moves(contribution, relation)
     for claim, (l1, l2) in zip(claims, moved(strategy, relation, contribution), strict=True):

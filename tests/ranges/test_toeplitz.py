@@ -67,8 +67,8 @@ def test_reciprocal_is_the_inverse():
 
 
 def test_prefix_variances_of_the_table():
-    """Gaussian noise at rho = 1, so sigma^2 = S / 2; the normalised matrix has S = 1."""
-    for size, plain, normalised in [
+    """Gaussian noise at rho = 1, so sigma^2 = S / 2; the normalized matrix has S = 1."""
+    for size, plain, normalized in [
         (64, (2.486, 2.853), (2.264, 2.446)),
         (256, (3.561, 4.007), (3.270, 3.498)),
         (1024, (4.835, 5.355), (4.474, 4.746)),
@@ -76,5 +76,5 @@ def test_prefix_variances_of_the_table():
         column = toeplitz.coefficients(size)
         found = toeplitz.prefix_variances(column) * np.square(column).sum() / 2
         assert (found.mean(), found.max()) == pytest.approx(plain, abs=6e-4)
-        found = toeplitz.normalised_prefix_variances(size) / 2
-        assert (found.mean(), found.max()) == pytest.approx(normalised, abs=6e-4)
+        found = toeplitz.normalized_prefix_variances(size) / 2
+        assert (found.mean(), found.max()) == pytest.approx(normalized, abs=6e-4)

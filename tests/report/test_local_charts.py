@@ -40,17 +40,17 @@ DOMAINS = {
 }
 
 
-def counted(randomiser, values):
-    return Aggregator(randomiser).add(randomiser.randomize(values, rng=seeded_rng(3)))
+def counted(randomizer, values):
+    return Aggregator(randomizer).add(randomizer.randomize(values, rng=seeded_rng(3)))
 
 
-def learnt():
+def learned():
     tree = local.adaptive_hierarchy(domain=DOMAIN, epsilon=2)
-    return tree.learn(counted(tree.randomiser, VALUES))
+    return tree.learn(counted(tree.randomizer, VALUES))
 
 
 def state():
-    kept = AggregatorState(None, CollectionSpec(randomiser=OUE, labels=tuple("abcdefgh")))
+    kept = AggregatorState(None, CollectionSpec(randomizer=OUE, labels=tuple("abcdefgh")))
     kept.aggregate.merge(counted(OUE, VALUES % 8))
     return kept
 
@@ -77,10 +77,10 @@ def fixture_shown():
     return {
         "State": state(),
         "Aggregate": counted(OUE, VALUES % 8),
-        "Adaptive": learnt(),
+        "Adaptive": learned(),
         "Frequencies": counted(OUE, VALUES % 8).estimate(),
         "LocalRanges": counted(TREE, VALUES).estimate(),
-        "Polished": counted(TREE, VALUES).estimate().polished(),
+        "Polished": counted(TREE, VALUES).estimate().nonnegative(),
         "Distribution": told,
         "Bootstrap": WAVE.bootstrap(told, replicates=5, rng=seeded_rng(4)),
         "Mean": counted(MEAN, VALUES).estimate(),
@@ -126,7 +126,7 @@ def test_the_list_of_kinds_is_complete(shown):
 
 
 @pytest.mark.parametrize(
-    "randomiser",
+    "randomizer",
     [
         local.grr(categories=8, epsilon=1),
         local.sue(categories=8, epsilon=1),
@@ -151,9 +151,9 @@ def test_the_list_of_kinds_is_complete(shown):
     ids=lambda one: one.kind,
 )
 @pytest.mark.parametrize("many", [0, 1, 400])
-def test_counts_of_every_randomiser_are_drawn(randomiser, many, tmp_path):
-    values = ["a"] * many if randomiser.kind == "heavy_hitters" else VALUES[:many] % 8
-    drawn = discreet.plot(counted(randomiser, values), tmp_path / "a.svg").read_text()
+def test_counts_of_every_randomizer_are_drawn(randomizer, many, tmp_path):
+    values = ["a"] * many if randomizer.kind == "heavy_hitters" else VALUES[:many] % 8
+    drawn = discreet.plot(counted(randomizer, values), tmp_path / "a.svg").read_text()
     assert f"({many} reports of epsilon" in drawn
     assert not re.search(r"\b(nan|inf)\b", drawn)
     assert ("nothing is known" in drawn) == (many == 0)
@@ -164,12 +164,12 @@ def test_counts_of_every_randomiser_are_drawn(randomiser, many, tmp_path):
     [
         None,
         OUE,
-        CollectionSpec(randomiser=OUE),
+        CollectionSpec(randomizer=OUE),
         {},
         {"x": 1},
         Aggregator(HaarResponse(pairs=2, epsilon=Fraction(1))),
     ],
-    ids=["None", "randomiser", "collection", "empty", "dict", "numbers"],
+    ids=["None", "randomizer", "collection", "empty", "dict", "numbers"],
 )
 def test_what_cannot_be_drawn_is_refused_with_what_can(other, tmp_path):
     with pytest.raises(InvalidArgument, match="can be drawn") as caught:
@@ -204,7 +204,7 @@ def test_shares_are_the_largest_in_percent_with_their_intervals():
     assert "too large" not in only(panels(counted(OUE, VALUES % 8)), BarPanel).note
 
 
-def test_labels_come_from_the_collection_and_the_cost_from_the_randomiser(shown):
+def test_labels_come_from_the_collection_and_the_cost_from_the_randomizer(shown):
     bars = only(panels(shown["State"]), BarPanel)
     order = [share.category for share in shown["State"].aggregate.estimate().top(8)]
     assert bars.labels == ["abcdefgh"[i] for i in order]
@@ -391,7 +391,7 @@ def test_matplotlib_draws_the_same_curves_without_what_logarithms_have_not(shown
         assert line.get_ydata().tolist() == [y for y in curve.y if y > 0]
     styles = {(line.get_linestyle(), line.get_marker()) for line in axes.lines}
     assert len(styles) == len(lines.lines)
-    # Told apart without colour: only greys.
+    # Told apart without color: only grays.
     assert all(line.get_color() in {"0", "0.35"} for line in axes.lines)
 
 

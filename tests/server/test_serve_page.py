@@ -31,7 +31,7 @@ def test_the_configuration_of_the_page_is_read(read):
     found = read(BLOCKS[0])
     assert found.url == "http://127.0.0.1:8337"
     assert set(found.tables["visits"].setting.schema) == {"age", "ward", "hours"}
-    assert found.tables["visits"].rows == 250_000
+    assert found.tables["visits"].expected_rows == 250_000
 
 
 @pytest.mark.parametrize("block", BLOCKS[1:])

@@ -30,10 +30,15 @@ def duck(rows):
 
 
 def opened(
-    people, ledger, *, relation=NeighboringRelation.ADD_REMOVE, unit="who", source=lambda rows: rows
+    people,
+    ledger,
+    *,
+    relation=NeighboringRelation.ADD_REMOVE,
+    privacy_unit="who",
+    source=lambda rows: rows,
 ):
     limit = discreet.pure_dp(10**9, relation=relation)
     account = None if ledger is None else ledger.account(relation.name, limit=limit)
     source = source(frame(people))
-    limits = {} if unit is None else {"unit": unit, "max_rows_per_unit": 2}
+    limits = {} if unit is None else {"privacy_unit": unit, "max_rows_per_unit": 2}
     return discreet.table(source, columns=COLUMNS, account=account, relation=relation, **limits)

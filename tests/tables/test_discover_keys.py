@@ -61,10 +61,10 @@ SURE = {"epsilon": 32, "delta": 1e-12}
 
 
 def test_keys_with_their_counts(table):
-    found = table.discover("city", max_groups_per_unit=1, method="laplace", **SURE)
+    found = table.discover_keys("city", max_groups_per_unit=1, method="laplace", **SURE)
     assert found.keys == tuple((city,) for city in sorted(COUNTS, key=str.encode))
     assert found.value == tuple(COUNTS[city] for (city,) in found.keys)
-    assert found.names == ("city",)
+    assert found.key_columns == ("city",)
     assert found == discreet.Release.from_json(found.to_json())
     assert SECRET not in found.to_json()
     assert "1 group is used of each" in found.protects
@@ -72,10 +72,10 @@ def test_keys_with_their_counts(table):
 
 
 def test_the_price_is_told_at_a_delta_that_has_one(table):
-    found = table.discover("city", max_groups_per_unit=1, epsilon=1, delta=1e-4)
+    found = table.discover_keys("city", max_groups_per_unit=1, epsilon=1, delta=1e-4)
     assert "epsilon 1 at delta 0.0001" in str(found)
     assert "epsilon 1 at delta 1e-06" in str(
-        table.discover("city", max_groups_per_unit=1, epsilon=1, delta=1e-6)
+        table.discover_keys("city", max_groups_per_unit=1, epsilon=1, delta=1e-6)
     )
 
 
@@ -106,17 +106,19 @@ def test_nothing_is_found(table, tmp_path):
 
 
 def test_several_columns_and_a_condition(table):
-    found = table.discover(
+    found = table.discover_keys(
         ["sex", "city"], max_groups_per_unit=1, where=col("x") < 5, method="laplace", **SURE
     )
-    assert found.names == ("sex", "city")
+    assert found.key_columns == ("sex", "city")
     assert ("f", "Ulm") in found.keys
     assert len(found.keys) == 2 * len(COUNTS)
     assert sum(found.value) == sum(COUNTS.values())
 
 
 def test_a_minimum_hides_small_keys(table):
-    found = table.discover("city", max_groups_per_unit=1, minimum=130, method="laplace", **SURE)
+    found = table.discover_keys(
+        "city", max_groups_per_unit=1, minimum=130, method="laplace", **SURE
+    )
     assert {key for (key,) in found.keys} == {"Ulm", "Rome", "Ghent"}
     assert dict(zip(found.keys, found.value, strict=True))[("Ulm",)] == 300
 
@@ -151,7 +153,7 @@ def test_the_release_is_the_mechanism_on_counts_of_units(table):
 
 
 def test_found_keys_are_keys(table):
-    found = table.discover("city", max_groups_per_unit=1, method="laplace", **SURE)
+    found = table.discover_keys("city", max_groups_per_unit=1, method="laplace", **SURE)
     asked = [ask.count(by="city", keys=found), ask.mean("x", by="city", keys=found)]
     counts, means = table.release(asked, epsilon=64)
     assert counts.keys == found.keys
@@ -186,7 +188,7 @@ def test_keys_from_many_sources(tmp_path):
 
 
 def test_what_it_costs(ledger):
-    settings = {"unit": "p", "max_rows_per_unit": 1, "columns": columns()}
+    settings = {"privacy_unit": "p", "max_rows_per_unit": 1, "columns": columns()}
     pure = discreet.table(
         frame(), account=ledger.account("p", limit=discreet.pure_dp(5)), **settings
     )
@@ -226,13 +228,13 @@ def test_what_it_costs(ledger):
 
 def test_refusals(table):
     for make in (
-        lambda: table.discover("city", **SURE),
-        lambda: table.discover("city", max_groups_per_unit=1, epsilon=1),
-        lambda: table.discover("city", max_groups_per_unit=1, delta=1e-6),
-        lambda: table.discover("nothing", max_groups_per_unit=1, **SURE),
-        lambda: table.discover(None, max_groups_per_unit=1, **SURE),
-        lambda: table.discover("city", max_groups_per_unit=0.5, **SURE),
-        lambda: replace(table, account=None).discover("city", max_groups_per_unit=1, **SURE),
+        lambda: table.discover_keys("city", **SURE),
+        lambda: table.discover_keys("city", max_groups_per_unit=1, epsilon=1),
+        lambda: table.discover_keys("city", max_groups_per_unit=1, delta=1e-6),
+        lambda: table.discover_keys("nothing", max_groups_per_unit=1, **SURE),
+        lambda: table.discover_keys(None, max_groups_per_unit=1, **SURE),
+        lambda: table.discover_keys("city", max_groups_per_unit=0.5, **SURE),
+        lambda: replace(table, account=None).discover_keys("city", max_groups_per_unit=1, **SURE),
         lambda: table.count(by="city", keys=[], epsilon=1),
     ):
         with pytest.raises(InvalidArgument):
@@ -249,13 +251,13 @@ def released(table, values, law, *, kind="count", exponent=0, shift=0):
     part = NoisyIntegers(name="rows", values=tuple(values), noise=law)
     answer = NoisyAnswer(title="t", names=("k",), keys=keys, scale=scale, parts=(part,))
     found = table.count(epsilon=1)
-    return replace(found, answer=answer, value=tuple(answer.values))
+    return replace(found, _answer=answer, value=tuple(answer.values))
 
 
 def test_small_groups_become_one(table):
     law = DiscreteLaplace(2)
     release = released(table, [50, 3, -1, 70, 8], law)
-    folded = release.fold(below=10)
+    folded = release.merge_small_groups(below=10)
     assert folded.keys == (("k0",), ("k3",), (OTHER,))
     assert folded.value == (50, 70, 10)
     assert folded.std[2] == pytest.approx(math.sqrt(3) * law.std)
@@ -263,8 +265,8 @@ def test_small_groups_become_one(table):
     low, high = folded.interval(0.9)
     assert low[2] < 10 < high[2]
     assert (low[0], high[0]) == (release.interval(0.9)[0][0], release.interval(0.9)[1][0])
-    assert release.fold(below=-5).keys == release.keys
-    everything = release.fold(below=1000)
+    assert release.merge_small_groups(below=-5).keys == release.keys
+    everything = release.merge_small_groups(below=1000)
     assert everything.value == (130,)
 
 
@@ -272,7 +274,7 @@ def test_a_rest_is_joined(table):
     found = table.count(
         by="city", keys=discreet.keys(["Ulm", "Paris"], include_other=True), epsilon=32
     )
-    folded = found.fold(below=100)
+    folded = found.merge_small_groups(below=100)
     assert folded.keys == (("Ulm",), (OTHER,))
     assert folded.value == (600, sum(found.value) - 600)
 
@@ -287,7 +289,7 @@ def test_the_interval_of_the_merged_group_holds(table):
         noisy = [
             t + z for t, z in zip(truth, law.sample(n, seeded_rng(seed)).tolist(), strict=True)
         ]
-        folded = reread(release, noisy, law).fold(below=10)
+        folded = reread(release, noisy, law).merge_small_groups(below=10)
         k = len(folded.merged)
         low, high = folded.interval(0.95)
         outside += not low[-1] <= 10 * k <= high[-1]
@@ -299,14 +301,14 @@ def test_the_interval_of_the_merged_group_holds(table):
 def reread(release, values, law):
     part = NoisyIntegers(name="rows", values=tuple(values), noise=law)
     answer = replace(release.answer, parts=(part,))
-    return replace(release, answer=answer, value=tuple(answer.values))
+    return replace(release, _answer=answer, value=tuple(answer.values))
 
 
 def test_sums_on_a_grid(table):
     release = released(
         table, [4, 400], DiscreteLaplace(Fraction(1, 50)), kind="sum", exponent=-2, shift=3
     )
-    folded = release.fold(below=100)
+    folded = release.merge_small_groups(below=100)
     assert folded.value == (800, 8)
     low, high = folded.interval(0.9)
     assert low[1] <= 8 - 2 < 8 + 2 <= high[1]
@@ -314,13 +316,15 @@ def test_sums_on_a_grid(table):
 
 def test_what_cannot_be_folded(table):
     with pytest.raises(Unsupported, match="hidden keys"):
-        table.discover("city", max_groups_per_unit=1, epsilon=1, delta=1e-6).fold(below=100)
+        table.discover_keys(
+            "city", max_groups_per_unit=1, epsilon=1, delta=1e-6
+        ).merge_small_groups(below=100)
     mean = table.mean("x", by="sex", epsilon=1)
     with pytest.raises(Unsupported):
-        mean.fold(below=3)
+        mean.merge_small_groups(below=3)
     with pytest.raises(Unsupported):
-        table.count(by="sex", epsilon=1).map(sum).fold(below=3)
+        table.count(by="sex", epsilon=1).map(sum).merge_small_groups(below=3)
     with pytest.raises(InvalidArgument):
-        table.count(epsilon=1).fold(below=3)
+        table.count(epsilon=1).merge_small_groups(below=3)
     with pytest.raises(InvalidArgument):
-        table.count(by="sex", epsilon=1).fold(below=math.nan)
+        table.count(by="sex", epsilon=1).merge_small_groups(below=math.nan)

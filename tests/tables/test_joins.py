@@ -69,7 +69,7 @@ def opened(rows, types, make, folder, *, unit, columns):
 
 
 def measured(table, plan, key):
-    plan = replace(plan, schema=table.setting.schema)
+    plan = replace(plan, schema=table.spec.schema)
     found = collect(plan, source=table.source, key=key)
     return {name: [int(v) for v in column] for name, column in found.columns.items()}
 
@@ -82,14 +82,14 @@ def folder(tmp_path_factory):
 @pytest.mark.parametrize("make", ENGINES)
 def test_a_public_table(make, folder):
     rows = visits(random.Random(1))
-    table = opened(rows, VISITS, make, folder, unit="person", columns={"cost": COST})
+    table = opened(rows, VISITS, make, folder, privacy_unit="person", columns={"cost": COST})
     table = table.join(PUBLIC, on={"zip": "plz"}, columns={"region": REGION, "rate": RATE})
     found = {row["plz"]: row for row in PUBLIC.to_dicts() if row["plz"]}
     wide = [{**row, **found.get(row["zip"], {"region": None, "rate": None})} for row in rows]
     schema = {"cost": COST, "region": REGION, "rate": RATE}
     plan = TableScan(
         schema=schema,
-        unit="person",
+        privacy_unit="person",
         aggregates={"rows": count(), "people": units(), "paid": total(col("cost"), col("rate"))},
         by={"region": col("region")},
         where=col("rate") > 0,
@@ -107,9 +107,9 @@ def attach(rows, others, key):
             codes = 0, reference.encode(row["age"], AGE), reference.encode(row["sex"], SEX)
             owned.setdefault(row["id"], []).append(codes)
     chosen = {
-        unit: reference.limited(ContributionLimits(max_rows_per_unit=1), mine, unit=unit, key=key)[
-            0
-        ]
+        unit: reference.limited(
+            ContributionLimits(max_rows_per_unit=1), mine, privacy_unit=unit, key=key
+        )[0]
         for unit, mine in owned.items()
     }
     missing = 0, AGE.missing, SEX.missing
@@ -123,7 +123,7 @@ def attach(rows, others, key):
 
 UNIT_PLAN = TableScan(
     schema={"cost": COST, "age": AGE, "sex": SEX},
-    unit="person",
+    privacy_unit="person",
     aggregates={"rows": count(), "people": units(), "x": total(col("cost"), col("age"))},
     by={"sex": col("sex")},
     where=col("age") < 100,
@@ -136,13 +136,17 @@ def test_a_private_table_of_the_same_unit(make, folder):
     for seed in range(3):
         rng = random.Random(seed)
         rows, others = visits(rng), people(rng)
-        table = opened(rows, VISITS, make, folder, unit="person", columns={"cost": COST})
-        known = opened(others, PEOPLE, make, folder, unit="id", columns={"age": AGE, "sex": SEX})
-        both = table.join_units(known, columns=["age", "sex"])
+        table = opened(rows, VISITS, make, folder, privacy_unit="person", columns={"cost": COST})
+        known = opened(
+            others, PEOPLE, make, folder, privacy_unit="id", columns={"age": AGE, "sex": SEX}
+        )
+        both = table.join_by_unit(known, columns=["age", "sex"])
         expected = reference.collect(UNIT_PLAN, attach(rows, others, seed), key=seed)
         assert measured(both, UNIT_PLAN, seed) == expected
         # A question that needs none of it does not read the other table.
-        alone = TableScan(schema={}, unit="person", aggregates={"n": count()}, limits=LIMITS)
+        alone = TableScan(
+            schema={}, privacy_unit="person", aggregates={"n": count()}, limits=LIMITS
+        )
         assert measured(both, alone, seed) == measured(table, alone, seed)
 
 
@@ -150,14 +154,18 @@ def test_units_that_are_text(folder):
     types = {"person": pa.string(), "cost": pa.int64()}
     rows = [{"person": p, "cost": 1} for p in ("7", "07", "é", "e\u0301", "", None)]
     others = [{"id": i, "age": a, "sex": "f"} for i, a in (("7", 1), ("07", 2), ("é", 4))]
-    table = opened(rows, types, sources.polars, folder, unit="person", columns={"cost": COST})
+    table = opened(
+        rows, types, sources.polars, folder, privacy_unit="person", columns={"cost": COST}
+    )
     known = {**PEOPLE, "id": pa.string()}
     for make in ENGINES:
-        other = opened(others, known, make, folder, unit="id", columns={"age": AGE, "sex": SEX})
-        both = table.join_units(other, columns=["age"])
+        other = opened(
+            others, known, make, folder, privacy_unit="id", columns={"age": AGE, "sex": SEX}
+        )
+        both = table.join_by_unit(other, columns=["age"])
         plan = TableScan(
             schema={"age": AGE},
-            unit="person",
+            privacy_unit="person",
             aggregates={"age": total(col("age"))},
             limits=LIMITS,
         )
@@ -165,7 +173,7 @@ def test_units_that_are_text(folder):
 
 
 def test_one_unit_in_both_tables_moves_only_what_is_claimed(folder):
-    """Over all neighbours of random pairs of tables: a unit goes from both."""
+    """Over all neighbors of random pairs of tables: a unit goes from both."""
     rng = random.Random(11)
     make = sources.polars
     for _ in range(12):
@@ -175,9 +183,13 @@ def test_one_unit_in_both_tables_moves_only_what_is_claimed(folder):
         for gone in (None, 1, 2, 3, 4, 5, 9):
             left = [row for row in rows if gone is None or row["person"] != gone]
             right = [row for row in others if gone is None or row["id"] != gone]
-            table = opened(left, VISITS, make, folder, unit="person", columns={"cost": COST})
-            known = opened(right, PEOPLE, make, folder, unit="id", columns={"age": AGE, "sex": SEX})
-            both = table.join_units(known, columns=["age", "sex"])
+            table = opened(
+                left, VISITS, make, folder, privacy_unit="person", columns={"cost": COST}
+            )
+            known = opened(
+                right, PEOPLE, make, folder, privacy_unit="id", columns={"age": AGE, "sex": SEX}
+            )
+            both = table.join_by_unit(known, columns=["age", "sex"])
             results.append(measured(both, UNIT_PLAN, 5))
         for without in results[1:]:
             for name, values in results[0].items():
@@ -214,7 +226,8 @@ def test_the_whole_way_with_an_account(tmp_path):
 def base(**more):
     frame = pl.DataFrame({"person": [1], "zip": ["1"], "cost": [1]})
     return discreet.table(
-        frame, **{"unit": "person", "max_rows_per_unit": 1, "columns": {"cost": COST}, **more}
+        frame,
+        **{"privacy_unit": "person", "max_rows_per_unit": 1, "columns": {"cost": COST}, **more},
     )
 
 
@@ -222,7 +235,7 @@ def person(**more):
     frame = pl.DataFrame({"id": [1], "age": [3], "note": ["x"]})
     columns = {"age": AGE, "note": text()}
     return discreet.table(
-        frame, **{"unit": "id", "max_rows_per_unit": 1, "columns": columns, **more}
+        frame, **{"privacy_unit": "id", "max_rows_per_unit": 1, "columns": columns, **more}
     )
 
 
@@ -248,14 +261,18 @@ TWICE = pl.DataFrame({"zip": ["1", "1"], "region": ["s", "n"]})
         ),
         lambda: base().join("no file.csv", on="zip", columns={"region": REGION}),
         lambda: base().join(3, on="zip", columns={"region": REGION}),
-        lambda: base().join_units("people.csv", columns=["age"]),
-        lambda: base().join_units(person(), columns="age"),
-        lambda: base().join_units(person(), columns=[]),
-        lambda: base().join_units(person(), columns=["note"]),
-        lambda: base().join_units(person(), columns=["absent"]),
-        lambda: base(unit=None, max_rows_per_unit=None).join_units(person(), columns=["age"]),
-        lambda: base().join_units(person(unit=None, max_rows_per_unit=None), columns=["age"]),
-        lambda: base(unit="zip").join_units(person(), columns=["age"]),
+        lambda: base().join_by_unit("people.csv", columns=["age"]),
+        lambda: base().join_by_unit(person(), columns="age"),
+        lambda: base().join_by_unit(person(), columns=[]),
+        lambda: base().join_by_unit(person(), columns=["note"]),
+        lambda: base().join_by_unit(person(), columns=["absent"]),
+        lambda: base(privacy_unit=None, max_rows_per_unit=None).join_by_unit(
+            person(), columns=["age"]
+        ),
+        lambda: base().join_by_unit(
+            person(privacy_unit=None, max_rows_per_unit=None), columns=["age"]
+        ),
+        lambda: base(privacy_unit="zip").join_by_unit(person(), columns=["age"]),
     ],
 )
 def test_refusals(make):
@@ -265,7 +282,7 @@ def test_refusals(make):
 
 def test_relations_must_agree():
     with pytest.raises(RelationMismatch):
-        base().join_units(person(relation=NeighboringRelation.REPLACE_ONE), columns=["age"])
+        base().join_by_unit(person(relation=NeighboringRelation.REPLACE_ONE), columns=["age"])
 
 
 def test_many_public_rows():
@@ -290,12 +307,16 @@ def test_a_cluster_is_not_sent_private_codes():
 
     table = base()
     spark = SparkSource(frame=None, columns=table.source.columns)
-    source = JoinedSource(source=spark, other=person().source, unit="id", attached={"age": AGE})
+    source = JoinedSource(
+        source=spark, other=person().source, privacy_unit="id", attached={"age": AGE}
+    )
     here = engine_of(table.source)
-    twice = JoinedSource(source=source, other=person().source, unit="id", attached={"age": AGE})
+    twice = JoinedSource(
+        source=source, other=person().source, privacy_unit="id", attached={"age": AGE}
+    )
     plan = replace(
         UNIT_PLAN,
-        schema=base().join_units(person(), columns=["age"]).setting.schema,
+        schema=base().join_by_unit(person(), columns=["age"]).spec.schema,
         by=None,
         aggregates={"age": total(col("age"))},
     )

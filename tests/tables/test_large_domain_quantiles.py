@@ -71,11 +71,11 @@ def true(values, level):
 
 @pytest.mark.parametrize("column", ["huge", "pay", "day"])
 def test_without_noise_they_are_the_true_ones(table, column):
-    made = table.fine_quantiles(column, LEVELS, epsilon=10_000)
+    made = table.large_domain_quantiles(column, LEVELS, epsilon=10_000)
     values = np.minimum(frame()[column], 1e9) if column == "pay" else frame()[column]
     assert list(made.values) == [true(values, level) for level in LEVELS]
     assert made.value(0.5) == made.values[1]
-    some = table.fine_quantiles(column, [0.5], where=col("well"), epsilon=10_000)
+    some = table.large_domain_quantiles(column, [0.5], where=col("well"), epsilon=10_000)
     assert some.values == (true(frame().filter(pl.col("well"))[column], LEVELS[1]),)
 
 
@@ -84,20 +84,20 @@ def test_charged_once_and_before_reading(table, account, monkeypatch):
         raise OSError("the disk is gone")
 
     before = account.remaining
-    made = table.fine_quantiles("huge", LEVELS, epsilon=Fraction(1, 2))
+    made = table.large_domain_quantiles("huge", LEVELS, epsilon=Fraction(1, 2))
     assert before - account.remaining == Fraction(1, 2)
     assert made.guarantee.epsilon(0) == pytest.approx(0.5, rel=1e-9)
     assert made.receipt.guarantee == made.guarantee
     monkeypatch.setattr("discreet.data.execute.tabulate", fail)
     with pytest.raises(OSError, match="disk"):
-        table.fine_quantiles("huge", LEVELS, epsilon=1)
+        table.large_domain_quantiles("huge", LEVELS, epsilon=1)
     assert before - account.remaining == Fraction(3, 2)
     with pytest.raises(BudgetExceeded):
-        table.fine_quantiles("huge", LEVELS, epsilon=10**7)
+        table.large_domain_quantiles("huge", LEVELS, epsilon=10**7)
 
 
 def test_what_is_told(table):
-    made = table.fine_quantiles("day", LEVELS, epsilon=1)
+    made = table.large_domain_quantiles("day", LEVELS, epsilon=1)
     content = json.loads(made.to_json())
     assert [one["level"] for one in content["quantiles"]] == ["1/10", "1/2", "9/10"]
     assert dt.date.fromisoformat(content["quantiles"][0]["value"]) == made.values[0]
@@ -215,7 +215,7 @@ def test_limits_of_its_own(account):
         frame(), columns=COLUMNS, privacy_unit="who", max_rows_per_unit=6, account=account
     )
     made = table.large_domain_quantiles("huge", [0.5], max_rows_per_unit=1, epsilon=1)
-    assert "at most 1 row is used" in made.protects
+    assert "at most 1 row is used" in made.privacy_statement
     wide = table.plan_large_domain_quantiles("huge", [0.5], epsilon=1).rank_width()
     assert made.rank_width < wide / 5
 
@@ -236,11 +236,11 @@ def test_limits_of_its_own(account):
 )
 def test_what_makes_no_sense_is_refused_and_nothing_is_spent(table, account, asked, words):
     with pytest.raises(InvalidArgument, match=words):
-        table.fine_quantiles(**{"value": "huge", "levels": [0.5], "epsilon": 1, **asked})
+        table.large_domain_quantiles(**{"value": "huge", "levels": [0.5], "epsilon": 1, **asked})
     assert account.remaining == 10**6
 
 
 def test_seeds_are_refused(table):
-    found = table.plan_fine_quantiles("huge", [0.5], epsilon=1)
+    found = table.plan_large_domain_quantiles("huge", [0.5], epsilon=1)
     with pytest.raises(NotCertified, match="private"):
         descend(table, found, rng=seeded_rng(1))

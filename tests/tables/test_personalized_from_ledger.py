@@ -28,7 +28,7 @@ from tests.tables.privacy_levels import COLUMNS, LEVELS, duck, frame, opened
 def panel(ledger, *, people=60):
     limits = {"strict": discreet.zcdp(0.05), "open": discreet.zcdp(2), "never": discreet.zcdp(1)}
     names = np.array(["strict", "open", "never"])[np.arange(people) % 3]
-    return ledger.crowd("panel", limits=limits, members=np.arange(people), levels=names)
+    return ledger.personal_budgets("panel", limits=limits, members=np.arange(people), privacy_levels=names)
 
 
 @pytest.mark.parametrize("textual", [False, True], ids=["numbers", "texts"])
@@ -58,14 +58,14 @@ def test_a_crowd_leaves_out_who_cannot_pay(ledger, textual):
 def test_a_crowd_and_an_account_are_both_charged(ledger):
     crowd = panel(ledger)
     table = opened(((1, "open", ((3, "a"),)),), ledger)
-    found = table.personal(crowd=crowd, levels={"strict": 0.1, "open": 0.5}).count(cap="open")
+    found = table.personal(crowd=crowd, privacy_levels={"strict": 0.1, "open": 0.5}).count(cap="open")
     assert table.account.spent.epsilon() == pytest.approx(0.5)
     assert found.release.receipt.account == table.account.name
     assert crowd.spent().any()
     poor = replace(table, account=ledger.account("poor", limit=discreet.pure_dp(0.1)))
     spent = crowd.spent()
     with pytest.raises(BudgetExceeded):
-        poor.personal(crowd=crowd, levels={"strict": 0.1, "open": 0.5}).count(cap="open")
+        poor.personal(crowd=crowd, privacy_levels={"strict": 0.1, "open": 0.5}).count(cap="open")
     assert (crowd.spent() == spent).all()
 
 
@@ -96,17 +96,17 @@ def test_no_sequence_of_questions_passes_a_limit(ledger):
 def test_members_who_are_not_one_number_each_are_refused_before_anybody_pays(ledger, names):
     """Person 1 is strict, and would count as open: two budgets for one number."""
     limits = {"strict": discreet.zcdp(Fraction(1, 10**6)), "open": discreet.zcdp(1000)}
-    crowd = ledger.crowd("odd", limits=limits, members=names, levels=["strict", "open"])
+    crowd = ledger.personal_budgets("odd", limits=limits, members=names, privacy_levels=["strict", "open"])
     table = opened(((1, "open", ((3, "a"),)),), ledger)
     with pytest.raises(InvalidArgument, match="embers"):
-        table.personal(crowd=crowd, levels={"strict": 0.1, "open": 1}).by_level(ask.count())
+        table.personal(crowd=crowd, privacy_levels={"strict": 0.1, "open": 1}).by_level(ask.count())
     assert not crowd.spent().any()
 
 
 @pytest.mark.parametrize("odd", ["", "a\0b"])
 def test_members_that_are_no_text_of_a_unit_are_refused(ledger, odd):
-    crowd = ledger.crowd(
-        "odd", limits={"open": discreet.zcdp(1)}, members=["a", odd], levels=["open"] * 2
+    crowd = ledger.personal_budgets(
+        "odd", limits={"open": discreet.zcdp(1)}, members=["a", odd], privacy_levels=["open"] * 2
     )
     rows = frame(((1, "open", ((3, "a"),)),)).with_columns(pl.col("who").cast(pl.String))
     table = discreet.table(rows, columns=COLUMNS, privacy_unit="who", max_rows_per_unit=2)
@@ -118,7 +118,7 @@ def test_seeded_bits_are_refused(ledger):
     table = opened(((1, "open", ((3, "a"),)),), ledger)
     crowd = panel(ledger)
     for one in (table, replace(table, account=None)):
-        view = one.personal(crowd=crowd, levels={"strict": 0.1})
+        view = one.personal(crowd=crowd, privacy_levels={"strict": 0.1})
         with pytest.raises(NotCertified):
             view._run(view._planned([ask.count()], "strict"), label=None, rng=seeded_rng(1))
     assert not crowd.spent().any()
@@ -130,15 +130,15 @@ def test_seeded_bits_are_refused(ledger):
 def test_what_is_refused(ledger):
     table = opened(((1, "open", ((3, "a"),)),), ledger)
     with pytest.raises(InvalidArgument, match="one of them"):
-        table.personal(levels=LEVELS)
+        table.personal(privacy_levels=LEVELS)
     with pytest.raises(InvalidArgument, match="category"):
-        table.personal(budget="x", levels=LEVELS)
+        table.personal(budget="x", privacy_levels=LEVELS)
     with pytest.raises(InvalidArgument, match="levels must map"):
-        table.personal(budget="consent", levels={})
+        table.personal(budget="consent", privacy_levels={})
     with pytest.raises(InvalidArgument, match="positive"):
-        table.personal(budget="consent", levels={"open": 0})
+        table.personal(budget="consent", privacy_levels={"open": 0})
     with pytest.raises(InvalidArgument, match="levels of 'consent'"):
-        table.personal(budget="consent", levels={"lax": 1})
+        table.personal(budget="consent", privacy_levels={"lax": 1})
     for declared in (
         discreet.category(["open", "strict"], include_other=False),
         discreet.category(["open", "strict"], missing="strict"),
@@ -146,15 +146,15 @@ def test_what_is_refused(ledger):
         schema = {**table.setting.schema, "consent": declared}
         given = replace(table, setting=replace(table.setting, schema=schema))
         with pytest.raises(InvalidArgument, match="left out"):
-            given.personal(budget="consent", levels=LEVELS)
+            given.personal(budget="consent", privacy_levels=LEVELS)
     with pytest.raises(InvalidArgument, match="all be"):
-        table.personal(budget="consent", levels={"strict": 1, "open": discreet.zcdp(1)})
+        table.personal(budget="consent", privacy_levels={"strict": 1, "open": discreet.zcdp(1)})
     with pytest.raises(InvalidArgument, match="pure, zcdp or approx"):
-        table.personal(budget="consent", levels={"open": discreet.gdp(1)})
+        table.personal(budget="consent", privacy_levels={"open": discreet.gdp(1)})
     limit = discreet.pure_dp(1, relation=NeighboringRelation.REPLACE_ONE)
     with pytest.raises(RelationMismatch):
-        table.personal(budget="consent", levels={"open": limit})
-    view = table.personal(budget="consent", levels=LEVELS)
+        table.personal(budget="consent", privacy_levels={"open": limit})
+    view = table.personal(budget="consent", privacy_levels=LEVELS)
     with pytest.raises(InvalidArgument, match="no level 'lax'"):
         view.count(cap="lax")
     with pytest.raises(InvalidArgument, match="rows of each level"):
@@ -162,12 +162,12 @@ def test_what_is_refused(ledger):
     with pytest.raises(Unsupported, match="by_level"):
         view.release(ask.median("x"), cap="open")
     with pytest.raises(InvalidArgument, match="account must be given"):
-        replace(table, account=None).personal(budget="consent", levels=LEVELS).count()
+        replace(table, account=None).personal(budget="consent", privacy_levels=LEVELS).count()
     crowd = panel(ledger)
     with pytest.raises(InvalidArgument, match="levels of the crowd"):
-        table.personal(crowd=crowd, levels={"lax": 1})
+        table.personal(crowd=crowd, privacy_levels={"lax": 1})
     with pytest.raises(InvalidArgument, match="unit"):
-        opened((), ledger, unit=None).personal(crowd=crowd, levels=LEVELS)
+        opened((), ledger, privacy_unit=None).personal(crowd=crowd, privacy_levels=LEVELS)
     assert view.release(ask.median("x")).value is not None
 
 
@@ -177,7 +177,7 @@ def test_a_limit_with_a_delta_becomes_the_rho_it_allows(ledger):
         account=ledger.account("rho", limit=discreet.zcdp(10)),
     )
     menu = {"strict": discreet.approx_dp(0.5, 1e-6), "open": discreet.approx_dp(2, 1e-6)}
-    found = table.personal(budget="consent", levels=menu).mean("x", cap="open")
+    found = table.personal(budget="consent", privacy_levels=menu).mean("x", cap="open")
     assert 0.4 < found.guarantee["strict"].epsilon(1e-6) <= 0.5
     assert 1.6 < found.guarantee["open"].epsilon(1e-6) <= 2
     assert "epsilon:" not in str(found)

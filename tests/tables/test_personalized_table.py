@@ -1,4 +1,4 @@
-"""Budgets from a column: every neighbour of small data, what is charged, and who is left out."""
+"""Budgets from a column: every neighbor of small data, what is charged, and who is left out."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def loss(before, after):
     return total
 
 
-def neighbours(relation):
+def neighbors(relation):
     """Pairs of what one person has; the other person stays."""
     if relation is NeighboringRelation.ADD_REMOVE:
         return [(held, ()) for held in HELD[1:]]
@@ -118,7 +118,7 @@ def worst(ask_one, seen, relation, **how):
 
     found = dict.fromkeys(("strict", "open", "none"), Fraction(0))
     for level, other in itertools.product(found, ("strict", "open")):
-        for before, after in neighbours(relation):
+        for before, after in neighbors(relation):
             rest = (2, other, ((1, "b"), (3, "a")))
             pair = [run(((1, level, held), rest)) for held in (before, after)]
             found[level] = max(found[level], loss(*pair))
@@ -127,9 +127,9 @@ def worst(ask_one, seen, relation, **how):
 
 @pytest.mark.parametrize("relation", RELATIONS, ids=lambda r: r.name)
 @pytest.mark.parametrize("kind", QUESTIONS)
-def test_every_neighbour_keeps_its_level(kind, relation, seen, free):
+def test_every_neighbor_keeps_its_level(kind, relation, seen, free):
     def one(table):
-        view = table.personal(budget="consent", levels=LEVELS)
+        view = table.with_personal_budgets(budget="consent", levels=LEVELS)
         view.release(QUESTIONS[kind], cap="open")
 
     found = worst(one, seen, relation)
@@ -148,14 +148,14 @@ def test_every_neighbour_keeps_its_level(kind, relation, seen, free):
 
 
 @pytest.mark.parametrize("relation", RELATIONS, ids=lambda r: r.name)
-def test_every_neighbour_keeps_its_rho(relation, seen, free):
+def test_every_neighbor_keeps_its_rho(relation, seen, free):
     menu = {
         "strict": discreet.zcdp(Fraction(1, 50), relation=relation),
         "open": discreet.zcdp(Fraction(1, 2), relation=relation),
     }
 
     def one(table):
-        table.personal(budget="consent", levels=menu).mean("x", cap="open")
+        table.with_personal_budgets(budget="consent", levels=menu).mean("x", cap="open")
 
     found = worst(one, seen, relation)
     assert found["none"] == 0
@@ -168,7 +168,9 @@ def test_duckdb_gives_the_same_integers(seen, free):
     found = []
     for source in (duck, lambda rows: rows):
         seen.clear()
-        view = opened(people, None, source=source).personal(budget="consent", levels=LEVELS)
+        view = opened(people, None, source=source).with_personal_budgets(
+            budget="consent", levels=LEVELS
+        )
         view.release(ask.mean("x", by="g").limit_contributions(max_rows_per_unit=3), cap="open")
         found.append([exact.tolist() for exact, _ in seen])
     assert found[0] == found[1]
@@ -178,7 +180,7 @@ def test_duckdb_gives_the_same_integers(seen, free):
 @pytest.mark.parametrize("relation", RELATIONS, ids=lambda r: r.name)
 def test_answers_by_level_keep_every_level(relation, seen, free):
     def one(table):
-        table.personal(budget="consent", levels=LEVELS).by_level(ask.count(by="g"))
+        table.with_personal_budgets(budget="consent", levels=LEVELS).by_level(ask.count(by="g"))
 
     found = worst(one, seen, relation)
     assert found == {"none": 0, "strict": Fraction(1, 5), "open": 1}
@@ -195,7 +197,7 @@ def test_weights_that_are_all_one_are_caught(seen, free, monkeypatch):
     )
 
     def one(table):
-        table.personal(budget="consent", levels=LEVELS).count(cap="open")
+        table.with_personal_budgets(budget="consent", levels=LEVELS).count(cap="open")
 
     assert worst(one, seen, NeighboringRelation.ADD_REMOVE)["strict"] == 1 > LEVELS["strict"]
 
@@ -207,7 +209,7 @@ def test_levels_are_read_together_as_they_are_one_by_one(seen, free, monkeypatch
         (i, ("strict", "open", "none", None)[rng.integers(4)], HELD[rng.integers(1, 7)])
         for i in range(60)
     )
-    view = opened(people, None, source=source).personal(
+    view = opened(people, None, source=source).with_personal_budgets(
         budget="consent", levels={"open": 1, "strict": Fraction(1, 5)}
     )
     keep = iter(range(10**6))
@@ -237,7 +239,7 @@ def test_the_law_itself(seen, free):
     for held in (((3, "a"), (3, "a")), ()):
         seen.clear()
         table = opened(((1, "strict", held), (2, "open", ((1, "b"),))), None)
-        table.personal(budget="consent", levels=LEVELS).sum("x", cap="open")
+        table.with_personal_budgets(budget="consent", levels=LEVELS).sum("x", cap="open")
         ((exact, noise),) = seen
         points = np.linspace(-(2**26), 2**26, 10001).astype(np.int64)
         laws.append(-np.abs(points - int(exact[0])) / float(noise.scale))
@@ -247,7 +249,7 @@ def test_the_law_itself(seen, free):
 
 def attacked(level, claim, *, broken=False, factors=None):
     """A count without groups, with and without a person of the level."""
-    view = opened((), None).personal(budget="consent", levels=LEVELS)
+    view = opened((), None).with_personal_budgets(budget="consent", levels=LEVELS)
     made = view._planned([ask.count()], "open")
     made = made if factors is None else replace(made, factors=factors)
     (name,) = {name for plan in made.design.passes for name in plan.aggregates}
@@ -304,7 +306,9 @@ def test_who_names_several_levels_has_one(seen, free):
 
 def test_rows_that_are_people(ledger):
     people = tuple((i, ("strict", "open", None)[i % 3], ((3, "a"),)) for i in range(3000))
-    view = opened(people, ledger, unit=None).personal(budget="consent", levels=LEVELS)
+    view = opened(people, ledger, privacy_unit=None).with_personal_budgets(
+        budget="consent", levels=LEVELS
+    )
     found = view.count(cap="open")
     low, high = found.interval(1 - 1e-9)
     assert low < 1000 * 1.2 < high
@@ -331,7 +335,7 @@ def test_everybody_counts_unless_something_is_known(ledger):
     people = tuple((i, ("strict", "open")[i % 2], ((3, "a"),)) for i in range(200))
     table = opened(people, ledger)
     before = table.account.spent.epsilon()
-    found = table.personal(budget="consent", levels=LEVELS).count()
+    found = table.with_personal_budgets(budget="consent", levels=LEVELS).count()
     assert found.weights == {"strict": 1, "open": 1}
     assert found.guarantee.epsilons() == {"open": 0.2, "strict": 0.2}
     assert isinstance(found.value, int)
@@ -340,7 +344,7 @@ def test_everybody_counts_unless_something_is_known(ledger):
 
 def test_the_account_pays_for_the_most_open(ledger):
     table = opened(((1, "open", ((3, "a"),)),), ledger)
-    view = table.personal(budget="consent", levels=LEVELS)
+    view = table.with_personal_budgets(budget="consent", levels=LEVELS)
     for ask_one in (lambda: view.count(cap="open"), lambda: view.by_level(ask.count())):
         before = table.account.spent.epsilon()
         ask_one()
@@ -352,7 +356,7 @@ def test_the_account_pays_for_the_most_open(ledger):
 
 def test_the_best_cap_is_taken(ledger):
     table = opened(((1, "open", ((3, "a"),)),), ledger)
-    view = table.personal(budget="consent", levels={"strict": 0.1, "open": 1})
+    view = table.with_personal_budgets(budget="consent", levels={"strict": 0.1, "open": 1})
     rows = {"strict": 500, "open": 500}
     alike = view.trades(ask.mean("x"), rows=rows, max_difference=0)
     assert [one.cap for one in alike] == ["open", "strict"]
@@ -371,7 +375,7 @@ def test_the_bias_is_bounded(ledger):
     rng = np.random.default_rng(5)
     menu = {"strict": Fraction(1, 10), "open": 1}
     table = opened(((1, "open", ((3, "a"),)),), ledger)
-    view = table.personal(budget="consent", levels=menu)
+    view = table.with_personal_budgets(budget="consent", levels=menu)
     for _ in range(50):
         values = {level: rng.integers(-1, 4, rng.integers(1, 30)) for level in menu}
         rows = {level: len(held) for level, held in values.items()}

@@ -260,10 +260,10 @@ def test_questions_and_ranges_are_reserved_together(table, account):
     asked = discreet.ask.count()
     work = ReleaseBatch(
         design=table._design([asked], None, epsilon=1),
-        ranges=(planned(ranges("age"), setting=table.setting, budget=budget(epsilon=2)),),
+        ranges=(planned(ranges("age"), setting=table.spec, budget=budget(epsilon=2)),),
     )
     before = account.remaining
-    (count,), (ages,) = table.run_all(work, label="both")
+    (count,), (ages,) = table._run_all(work, label="both")
     assert before - account.remaining == 3
     assert count.receipt == ages.receipt
     assert count.receipt.label == "both"
@@ -271,13 +271,13 @@ def test_questions_and_ranges_are_reserved_together(table, account):
     other = TableSpec(schema=COLUMNS, relation=NeighboringRelation.REPLACE_ONE)
     foreign = planned(ranges("age"), setting=other, budget=budget(epsilon=1))
     with pytest.raises(InvalidArgument, match="relation"):
-        table.run_all(ReleaseBatch(ranges=(foreign,)))
+        table._run_all(ReleaseBatch(ranges=(foreign,)))
     with pytest.raises(InvalidArgument, match="at least one"):
         ReleaseBatch()
 
 
 def test_seeds_are_refused(table):
-    found = planned(ranges("age"), setting=table.setting, budget=budget(epsilon=1))
+    found = planned(ranges("age"), setting=table.spec, budget=budget(epsilon=1))
     with pytest.raises(NotCertified, match="private"):
         carry_out(table, ReleaseBatch(ranges=(found,)), label=None, rng=seeded_rng(1))
 
@@ -435,10 +435,10 @@ def test_limits_of_its_own(visits, account):
     made = visits.ranges("day", epsilon=200, max_rows_per_unit=2)
     assert before - account.remaining == 200
     assert made.total == pytest.approx(6, abs=1e-6)
-    assert "at most 2 rows are used of each" in made.protects
+    assert "at most 2 rows are used of each" in made.privacy_statement
     each = visits.ranges("day", epsilon=2000, max_rows_per_unit_per_group=1)
     assert each.cells == pytest.approx([1, 1, 2, 2], abs=1e-6)
-    assert "at most 9 rows are used of each" in each.protects  # the table's still holds
+    assert "at most 9 rows are used of each" in each.privacy_statement  # the table's still holds
     grid = visits.plan_grid(["day", col("day") + 1], epsilon=1, max_rows_per_unit=1)
     assert grid.best.contribution.rows == 1
     with pytest.raises(InvalidArgument, match="max_rows_per_unit"):
@@ -449,7 +449,7 @@ def test_limits_of_its_own(visits, account):
 @pytest.mark.parametrize("workload", ["all", "points", [(0, 3), (5, 5)]], ids=str)
 def test_a_stated_accuracy_is_met_and_not_exceeded_by_much(table, currency, workload):
     asked = {"workload": workload}
-    amount = table.amount_for_ranges("age", within=20, currency=currency, **asked)
+    amount = table.budget_for_ranges("age", within=20, measure=currency, **asked)
     assert list(map(type, amount.values())) == [float]
     best = table.plan_ranges("age", **asked, **amount).candidates[0]
     assert 0.98 * 20 < best.width(confidence=0.95) <= 20
@@ -472,15 +472,15 @@ def test_the_width_is_that_of_the_interval(table):
 def test_accuracies_that_make_no_sense(table):
     for words, given in {
         "within": {"within": 0},
-        "currency": {"within": 5, "currency": "mu"},
-        "delta": {"within": 5, "currency": "rho", "delta": 1e-6},
+        "measure": {"within": 5, "measure": "mu"},
+        "delta": {"within": 5, "measure": "rho", "delta": 1e-6},
         "level": {"within": 5, "level": 1},
     }.items():
         with pytest.raises(InvalidArgument, match=words):
-            table.amount_for_ranges("age", **given)
+            table.budget_for_ranges("age", **given)
 
 
 def test_a_stated_accuracy_with_limits_of_its_own(visits):
-    often = visits.amount_for_ranges("day", within=50)
-    once = visits.amount_for_ranges("day", within=50, max_rows_per_unit=1)
+    often = visits.budget_for_ranges("day", within=50)
+    once = visits.budget_for_ranges("day", within=50, max_rows_per_unit=1)
     assert 8 < often["epsilon"] / once["epsilon"] < 10

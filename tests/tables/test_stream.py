@@ -109,7 +109,7 @@ def test_another_plan_is_another_stream(tmp_path, account):
     for change, name in [
         ({"epsilon": 0.5}, "plan"),
         ({"epsilon": 1, "max_rows_per_unit": 2}, "plan"),
-        ({"epsilon": 1, "limit_units": True}, "units"),
+        ({"epsilon": 1, "enforce_limits": True}, "units"),
     ]:
         with pytest.raises(InvalidArgument, match=f"another {name}"):
             stream(path, account=account, **change)
@@ -195,7 +195,7 @@ def test_whether_an_event_is_refused_does_not_tell_whose_are_used_up(unit):
 
 
 def test_without_one_unit_the_counts_move_by_at_most_its_limit():
-    """All neighbours of some random streams: remove a unit, and count what changed."""
+    """All neighbors of some random streams: remove a unit, and count what changed."""
     rng = np.random.default_rng(1)
     for _ in range(20):
         steps = np.sort(rng.integers(1, 6, 30))

@@ -213,7 +213,7 @@ def test_refusals(account):
 
 
 def test_one_unit_moves_one_count_of_each_histogram():
-    """Over all neighbours: every unit is in one bin and one class, whatever its rows."""
+    """Over all neighbors: every unit is in one bin and one class, whatever its rows."""
     rng = random.Random(5)
     frame = pl.DataFrame(
         {

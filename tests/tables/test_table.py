@@ -51,7 +51,12 @@ COLUMNS = {
 
 
 def opened(source, account, **changes):
-    settings = {"unit": "who", "max_rows_per_unit": 2, "columns": COLUMNS, "account": account}
+    settings = {
+        "privacy_unit": "who",
+        "max_rows_per_unit": 2,
+        "columns": COLUMNS,
+        "account": account,
+    }
     return discreet.table(source, **{**settings, **changes})
 
 
@@ -69,7 +74,7 @@ def test_large_budgets_give_the_truth(people, account):
     t = opened(people, account)
     sure = {"epsilon": 10**4}
     assert t.count(**sure).value == 400
-    assert t.units(**sure).value == 200
+    assert t.count_units(**sure).value == 200
     assert t.count(where=col("age") >= 65, **sure).value == 140
     by = t.count(by=["sex", "day"], keys=[("m", dt.date(2026, 1, 1))], **sure)
     assert (by.keys, by.value) == ((("m", dt.date(2026, 1, 1)),), (134,))
@@ -81,7 +86,7 @@ def test_large_budgets_give_the_truth(people, account):
     )
     assert t.median("age", **sure).value == 49
     halves = t.quantiles("age", [0.25, 0.75], by="sex", method="tree", **sure)
-    assert halves.names == ("sex", "quantile")
+    assert halves.key_columns == ("sex", "quantile")
     assert dict(zip(halves.keys, halves.value, strict=True)) == {
         (sex, q): ages[math.ceil(q * len(ages)) - 1]
         for sex in "fm"
@@ -128,7 +133,7 @@ def test_replacing_is_another_promise(people, ledger):
     t = opened(people, account, relation=relation)
     made = t.count(by="sex", epsilon=1)
     assert made.guarantee.relation is relation
-    assert "number is public" in made.protects
+    assert "number is public" in made.privacy_statement
     with pytest.raises(discreet.RelationMismatch):
         opened(people, account)
     with pytest.raises(discreet.InvalidArgument, match="relation"):
@@ -141,7 +146,7 @@ def test_forecasts_cost_nothing(people, account):
     assert t.forecast(ask.count(), epsilon=1).width == 6
     assert t.forecast(ask.mean("pay"), epsilon=1).width is None
     assert "state the number" in str(t.forecast(ask.mean("pay"), epsilon=1))
-    assert t.forecast(ask.mean("pay"), epsilon=1, rows=400).width > 0
+    assert t.forecast(ask.mean("pay"), epsilon=1, expected_rows=400).width > 0
     assert account.head == head
 
 
@@ -198,7 +203,7 @@ def test_a_typing_error_costs_nothing(people, account):
     t = opened(people, account, columns=columns)
     head = account.head
     other = replace(
-        t.setting, unit=None, limits=ContributionLimits()
+        t.spec, privacy_unit=None, limits=ContributionLimits()
     )  # would protect rows, not people
     for wrong in (
         lambda: t.mean("height", epsilon=1),
@@ -207,7 +212,7 @@ def test_a_typing_error_costs_nothing(people, account):
         lambda: t.count(),
         lambda: t.release([], epsilon=1),
         lambda: opened(people, account, max_rows_per_unit=None).count(epsilon=1),
-        lambda: opened(people, account, unit="nobody").count(epsilon=1),
+        lambda: opened(people, account, privacy_unit="nobody").count(epsilon=1),
         lambda: opened(people, account, columns={"age": int}),
         lambda: t.run(design([ask.count()], setting=other, budget=QueryBudget(epsilon=1))),
     ):
@@ -238,7 +243,7 @@ def test_the_public_door_takes_no_bits(people, account):
             assert "bits" not in inspect.signature(method).parameters
     t = opened(people, account)
     head = account.head
-    planned = design([ask.count()], setting=t.setting, budget=QueryBudget(epsilon=1))
+    planned = design([ask.count()], setting=t.spec, budget=QueryBudget(epsilon=1))
     with pytest.raises(discreet.NotCertified):
         t._run(planned, label=None, rng=seeded_rng(1))
     assert account.head == head
@@ -261,7 +266,7 @@ def test_a_release_is_complete(people, rich):
         assert again.interval(0.8) == made.interval(0.8)
         assert again.std == made.std
         low, high = made.interval()
-        if made.names:
+        if made.key_columns:
             assert all(a <= v <= b for a, v, b in zip(low, made.value, high, strict=True))
         else:
             assert low <= made.value <= high
@@ -269,7 +274,7 @@ def test_a_release_is_complete(people, rich):
         assert repr(made) == str(made)
     assert isinstance(t.count(by="day", epsilon=1).keys[0][0], dt.date)
     assert "95% between" in str(made)
-    assert "protects whether any one who" in made.protects
+    assert "protects whether any one who" in made.privacy_statement
 
 
 def test_a_choice_has_no_interval(people, account):
@@ -359,14 +364,14 @@ def test_a_planted_secret_appears_nowhere(make, rich, tmp_path, capfd, caplog, m
     columns = {name: COLUMNS[name] for name in ("age", "sex")}
     source = make(tmp_path / "secret.csv")
     t = opened(source, rich, columns=columns)
-    shown = [repr(t), str(t.source), repr(t.setting)]
+    shown = [repr(t), str(t._source), repr(t.spec)]
     for question in (
         lambda: t.count(by="sex", epsilon=1),
         lambda: t.mean("age", by="sex", epsilon=1),
         lambda: t.variance("age", rho=1),
         lambda: t.median("age", epsilon=1),
         lambda: t.quantiles("age", [0.2, 0.8], by="sex", method="tree", epsilon=1),
-        lambda: t.units(where=col("age") > 60, epsilon=1, delta=1e-6),
+        lambda: t.count_units(where=col("age") > 60, epsilon=1, delta=1e-6),
     ):
         try:
             made = question()

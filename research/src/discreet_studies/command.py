@@ -11,7 +11,7 @@ from rich.progress import Progress
 from rich.table import Table
 
 from discreet.core.errors import InvalidArgument
-from discreet_studies import catalog as catalogue
+from discreet_studies import catalog as catalog
 from discreet_studies.report import as_html, as_json, shown, tally
 from discreet_studies.study import Experiment, Study, StudyCheck, run
 
@@ -48,7 +48,7 @@ def study(
 
 def names() -> int:
     """List the studies."""
-    for plan in catalogue.PLANS.values():
+    for plan in catalog.PLANS.values():
         print(f"{plan.name}: {plan.title}. {plan.source}")
         if plan.files:
             print(f"  reads with --data: {', '.join(plan.files)}")
@@ -64,7 +64,7 @@ def tell(
     html_file: Path | None,
 ) -> int:
     """Run a study, print what came out, write the files; 1 if a check failed."""
-    plan = catalogue.planned(name)
+    plan = catalog.planned(name)
     for path in (json_file, html_file):
         if path is not None and not path.parent.is_dir():
             raise InvalidArgument(f"{path} cannot be written: there is no such folder.")

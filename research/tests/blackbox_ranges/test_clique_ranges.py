@@ -1,4 +1,4 @@
-"""Ranges on any graph of neighbours."""
+"""Ranges on any graph of neighbors."""
 
 import itertools
 
@@ -10,11 +10,11 @@ from discreet_studies.blackbox_ranges.clique_ranges import clique_ranges, inters
 
 
 def lipschitz(rng, near, gap):
-    """Whole centres that differ by at most ``gap`` between neighbours."""
-    centres = rng.integers(-50, 50, len(near))
+    """Whole centers that differ by at most ``gap`` between neighbors."""
+    centers = rng.integers(-50, 50, len(near))
     for _ in near:
-        centres = np.where(near, centres + gap, 10**6).min(axis=1)
-    return np.minimum(centres, np.where(near, centres + gap, 10**6).min(axis=1))
+        centers = np.where(near, centers + gap, 10**6).min(axis=1)
+    return np.minimum(centers, np.where(near, centers + gap, 10**6).min(axis=1))
 
 
 def test_a34_edges_of_random_graphs_with_an_isolated_area():
@@ -23,27 +23,27 @@ def test_a34_edges_of_random_graphs_with_an_isolated_area():
         areas, width = int(rng.integers(2, 9)), int(rng.integers(0, 9))
         edges = [
             pair for pair in itertools.combinations(range(areas - 1), 2) if rng.random() < 0.4
-        ]  # the last area has no neighbour
+        ]  # the last area has no neighbor
         near = np.eye(areas, dtype=bool)
         for a, b in edges:
             near[a, b] = near[b, a] = True
-        centres = lipschitz(rng, near, width)
-        low, high = clique_ranges(centres, edges, width=width)
+        centers = lipschitz(rng, near, width)
+        low, high = clique_ranges(centers, edges, width=width)
         assert (low <= high).all()
         assert (high[:, None] - low)[near].max() <= width
         assert high[-1] - low[-1] == width
-        assert (low <= centres).all()
-        assert (centres <= high).all()
+        assert (low <= centers).all()
+        assert (centers <= high).all()
 
 
 def test_a16_lines_of_a_path_are_no_cliques():
-    # Centres S, S/2, 0 on three cells in a row: as one line the ranges would allow 1.25 S.
+    # Centers S, S/2, 0 on three cells in a row: as one line the ranges would allow 1.25 S.
     width = 8
     low, high = clique_ranges([8, 4, 0], [(0, 1), (1, 2)], width=width)
     assert max(high[0] - low[1], high[1] - low[2]) <= width
     lines = [(0, 1, 2)]
     low, high = clique_ranges([8, 4, 0], lines, width=width)
-    assert high[0] - low[2] <= width  # sound, but a clique: the ends are neighbours there
+    assert high[0] - low[2] <= width  # sound, but a clique: the ends are neighbors there
     assert (low == low[0]).all()
 
 
@@ -58,10 +58,10 @@ def test_a34_lines_of_a_grid_give_the_ranges_of_the_prototype():
     ]
     for _ in range(50):
         width = int(rng.integers(1, 20))
-        centres = lipschitz(rng, near, width)
-        low, high = clique_ranges(centres, lines, width=width)
+        centers = lipschitz(rng, near, width)
+        low, high = clique_ranges(centers, lines, width=width)
         assert (high[:, None] - low)[near].max() <= width
-        tensor = centres.reshape(3, 3, 3)
+        tensor = centers.reshape(3, 3, 3)
         doubled = np.stack(
             np.broadcast_arrays(
                 *(
@@ -85,7 +85,7 @@ def test_a34_functions_that_never_meet_are_refused():
     assert (low <= high).all()
 
 
-def test_a34_steep_centres_and_missing_cliques_are_refused():
+def test_a34_steep_centers_and_missing_cliques_are_refused():
     with pytest.raises(NotCertified, match="do not meet"):
         clique_ranges([0, 10, 0], [(0, 1), (1, 2), (0, 2)], width=1)
     with pytest.raises(NotCertified, match="lie in a clique"):

@@ -27,7 +27,7 @@ def appendix():
 
 
 def brute(shape, adjacency="replace"):
-    """Edges of the neighbour graph by their definition."""
+    """Edges of the neighbor graph by their definition."""
     every = list(np.ndindex(shape))
     for a, b in itertools.product(every, every):
         changed = [abs(i - j) for i, j in zip(a, b, strict=True) if i != j]
@@ -114,28 +114,28 @@ def test_a16_the_table_is_what_loops_over_lines_give():
     rng = np.random.default_rng(4)
     for _ in range(40):
         shape = tuple(rng.integers(1, 4, size=rng.integers(1, 4)))
-        centres = rng.integers(-20, 20, size=shape)
-        low, high = areas.doubled_ranges(centres, 11)
+        centers = rng.integers(-20, 20, size=shape)
+        low, high = areas.doubled_ranges(centers, 11)
         for a in np.ndindex(shape):
-            lines = [centres[(*a[:i], slice(None), *a[i + 1 :])] for i in range(len(shape))]
+            lines = [centers[(*a[:i], slice(None), *a[i + 1 :])] for i in range(len(shape))]
             assert low[a] == max(line.min() + line.max() - 11 for line in lines)
             assert high[a] == min(line.min() + line.max() + 11 for line in lines)
 
 
-def test_a16_whatever_the_centres_the_sensitivity_is_kept_if_no_range_is_empty():
+def test_a16_whatever_the_centers_the_sensitivity_is_kept_if_no_range_is_empty():
     rng = np.random.default_rng(5)
     kept = broken = 0
     a, b = (np.ravel_multi_index(np.array(ends).T, (3, 3, 3)) for ends in zip(*EDGES, strict=True))
     for _ in range(1000):
-        centres = rng.integers(0, rng.integers(2, 40), size=(3, 3, 3))
-        low, high = areas.ranges(centres, 8)
+        centers = rng.integers(0, rng.integers(2, 40), size=(3, 3, 3))
+        low, high = areas.ranges(centers, 8)
         bottom, top = low.ravel(), high.ravel()
         found = max((top - bottom).max(), (top[a] - bottom[b]).max())
         assert areas.largest_change(low, high) == found
         if (low <= high).all():
             kept += 1
             assert found <= 8
-        if areas.widest_gap(centres) <= 8:
+        if areas.widest_gap(centers) <= 8:
             assert (low <= high).all()
         # With min(max(g, low), high) an empty range always says high: outside of some line.
         said = np.minimum(np.maximum(np.array([[-99], [99]]), bottom), top)
@@ -148,7 +148,7 @@ EDGES = list(brute((3, 3, 3)))
 
 
 def test_a16_cells_that_only_meet_their_next_cells_are_no_clique():
-    # M7: three cells, centres S, S/2, 0: the ranges allow 1.25 S.
+    # M7: three cells, centers S, S/2, 0: the ranges allow 1.25 S.
     low, high = areas.doubled_ranges(np.array([4, 2, 0]), 4, adjacency="step")
     assert (low / 8).tolist() == [0.25, 0, -0.25]
     assert areas.largest_change(low, high, adjacency="step") / 8 == 1.25
@@ -220,7 +220,7 @@ def test_a31_an_extension_keeps_its_slope_and_what_already_does():
 @pytest.mark.parametrize("wrong", [
     lambda: chessboard(positions=0, parts=3, lower=0, upper=1),
     lambda: chessboard(positions=2, parts=3, lower=1, upper=1),
-    lambda: areas.neighbours((20,) * 5),
+    lambda: areas.neighbors((20,) * 5),
     lambda: InputPartition(cuts=(), lower=np.zeros((0, 1)), upper=np.ones((0, 1))),
     lambda: InputPartition(cuts=((np.array([1.0, 1.0]),),), lower=np.zeros((1, 1)),
                       upper=np.ones((1, 1))),

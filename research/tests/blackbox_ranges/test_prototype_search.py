@@ -11,14 +11,14 @@ from scipy.stats import beta
 from discreet import Ledger, pure_dp
 from discreet.core.errors import BudgetExceeded, InvalidArgument, NotCertified
 from discreet.core.relation import NeighboringRelation
-from discreet.models.blackbox.lipschitz_fit import fit_centres
+from discreet.models.blackbox.lipschitz_fit import fit_centers
 from discreet.noise.random_source import seeded_rng
 from discreet_studies.blackbox_ranges import area_tables as areas
-from discreet_studies.blackbox_ranges.area_tables import neighbours
+from discreet_studies.blackbox_ranges.area_tables import neighbors
 from discreet_studies.blackbox_ranges.discrete_search import descend
 from discreet_studies.blackbox_ranges.example_functions import uniform, wave
 from discreet_studies.blackbox_ranges.input_partition import chessboard, of_cuts
-from discreet_studies.blackbox_ranges.local_search import Centres, SearchTask, search, synchronise
+from discreet_studies.blackbox_ranges.local_search import Centers, SearchTask, search, synchronize
 from discreet_studies.blackbox_ranges.prototypes import prototype
 from discreet_studies.blackbox_ranges.published_search import search_as_published
 
@@ -57,57 +57,57 @@ def best_loss(task):
     """The same optimum by the assignment of the exact fit over trained areas."""
     cells = np.array(np.unravel_index(task.areas, task.shape)).T
     apart = (cells[:, None] != cells[None]).sum(axis=-1)
-    return fit_centres(np.rint(task.targets), apart, task.width // 2).loss
+    return fit_centers(np.rint(task.targets), apart, task.width // 2).loss
 
 
 def flat(shape):
-    return [[b for line in area for b in line] for area in neighbours(shape)]
+    return [[b for line in area for b in line] for area in neighbors(shape)]
 
 
 def test_a8_slacks_are_true_after_many_moves_and_undoing_restores_every_bit():
     rng = np.random.default_rng(1)
-    centres = Centres([0] * 81, flat((3, 3, 3, 3)), most=6)
+    centers = Centers([0] * 81, flat((3, 3, 3, 3)), most=6)
     moved = 0
     for _ in range(10_000):
-        before = (list(centres.values), list(centres.up), list(centres.down))
+        before = (list(centers.values), list(centers.up), list(centers.down))
         area, by = int(rng.integers(81)), int(rng.choice([-1, 1]))
-        group = centres.pull(area, by)
+        group = centers.pull(area, by)
         if not group:
-            assert (centres.values, centres.up, centres.down) == before
+            assert (centers.values, centers.up, centers.down) == before
             continue
         moved += 1
         if rng.random() < 0.3:
-            centres.shift(group, -by)
-            assert (centres.values, centres.up, centres.down) == before
+            centers.shift(group, -by)
+            assert (centers.values, centers.up, centers.down) == before
     assert moved > 1000
-    table = np.array(centres.values).reshape((3,) * 4)
+    table = np.array(centers.values).reshape((3,) * 4)
     assert areas.widest_gap(table) <= 6
     for area in range(81):
-        others = [centres.values[b] for b in centres.near[area]]
-        here = centres.values[area]
-        assert centres.up[area] == min(6, *(6 - (here - other) for other in others))
-        assert centres.down[area] == min(6, *(6 - (other - here) for other in others))
+        others = [centers.values[b] for b in centers.near[area]]
+        here = centers.values[area]
+        assert centers.up[area] == min(6, *(6 - (here - other) for other in others))
+        assert centers.down[area] == min(6, *(6 - (other - here) for other in others))
 
 
-def test_a11_a12_a_synchronisation_keeps_the_gap_and_moves_areas_by_one_step_at_most():
+def test_a11_a12_a_synchronization_keeps_the_gap_and_moves_areas_by_one_step_at_most():
     rng = np.random.default_rng(2)
     useful = 0
     for _ in range(60):
         task = some_task(rng, shape=(3, 3, 3), areas=rng.integers(0, 27, size=3),
                          targets=np.zeros(3))  # fmt: skip
-        centres = Centres([0] * 27, flat((3, 3, 3)), most=4)
+        centers = Centers([0] * 27, flat((3, 3, 3)), most=4)
         for _ in range(200):
-            centres.pull(int(rng.integers(27)), int(rng.choice([-1, 1])))
+            centers.pull(int(rng.integers(27)), int(rng.choice([-1, 1])))
         for rank in (0, 1, 2):
-            before = np.array(centres.values)
-            useful += synchronise(centres, task.by_rank, rank=rank)
-            change = np.abs(np.array(centres.values) - before)
+            before = np.array(centers.values)
+            useful += synchronize(centers, task.by_rank, rank=rank)
+            change = np.abs(np.array(centers.values) - before)
             assert change.max() <= 1
             assert not change[[a for areas in task.by_rank[: rank + 1] for a in areas]].any()
-            assert areas.widest_gap(np.array(centres.values).reshape(3, 3, 3)) <= 4
+            assert areas.widest_gap(np.array(centers.values).reshape(3, 3, 3)) <= 4
     assert useful > 100
-    centres.fill(3)
-    assert centres.up == centres.down == [4] * 27
+    centers.fill(3)
+    assert centers.up == centers.down == [4] * 27
 
 
 def test_a13_the_search_stops_after_the_configured_number_of_quiet_epochs():
@@ -132,21 +132,21 @@ def test_a14_the_corrected_search_never_breaks_its_constraint():
     for _ in range(30):
         task = some_task(rng)
         found = search(task)
-        assert areas.widest_gap(found.centres) <= task.width // 2
+        assert areas.widest_gap(found.centers) <= task.width // 2
         assert found.loss(task) * len(task.areas) >= best_loss(task) - 1e-6
         listed = search_as_published(task)
-        broken += areas.widest_gap(listed.centres) > task.width // 2
+        broken += areas.widest_gap(listed.centers) > task.width // 2
     assert broken >= 8  # M5: 35 to 50 % of such instances
 
 
 def test_a14_the_appendix_as_printed_breaks_its_constraint_and_undercuts_the_optimum():
     listed = appendix("faithful")
     assert float(listed.gap) == pytest.approx(0.48)
-    assert float(listed.found.centres.min() * listed.step) == pytest.approx(-0.90)
-    assert float(listed.found.centres.max() * listed.step) == pytest.approx(0.06)
+    assert float(listed.found.centers.min() * listed.step) == pytest.approx(-0.90)
+    assert float(listed.found.centers.max() * listed.step) == pytest.approx(0.06)
     loss = listed.found.loss(listed.task) * float(listed.step)
     assert loss == pytest.approx(0.262, abs=0.007)
-    assert loss < 0.2936  # what centres within S/2 can reach
+    assert loss < 0.2936  # what centers within S/2 can reach
     ours = appendix("corrected")
     assert float(ours.gap) <= 0.30
     assert 0.2936 - 1e-4 <= ours.found.loss(ours.task) * 0.06 <= 0.31
@@ -156,21 +156,21 @@ def test_a14_the_deadlock_stalls_the_search_and_not_the_descent():
     task = deadlock()
     found = search(task)
     assert found.loss(task) * 0.5 * 4 == 25.0
-    assert (found.centres * 0.5).tolist() == [[6.5, 5.5], [5.5, 4.5]]
-    assert areas.widest_gap(search_as_published(task).centres) > 2
+    assert (found.centers * 0.5).tolist() == [[6.5, 5.5], [5.5, 4.5]]
+    assert areas.widest_gap(search_as_published(task).centers) > 2
     best = descend(task)
     assert best.loss * 0.5 == 18.0
-    assert (best.centres * 0.5).tolist() == [[10, 9], [9, 8]]
+    assert (best.centers * 0.5).tolist() == [[10, 9], [9, 8]]
     assert best.moves <= 5
 
 
-def test_a48_the_descent_is_the_optimum_of_the_linear_programme():
+def test_a48_the_descent_is_the_optimum_of_the_linear_program():
     rng = np.random.default_rng(4)
     for _ in range(25):
         task = some_task(rng)
         best = descend(task)
         assert best.loss == pytest.approx(best_loss(task), abs=1e-6)
-        assert areas.widest_gap(best.centres) <= 12
+        assert areas.widest_gap(best.centers) <= 12
 
 
 def test_a48_a_wrong_cut_would_be_seen(monkeypatch):
@@ -184,13 +184,13 @@ def test_a48_a_wrong_cut_would_be_seen(monkeypatch):
     assert descend(deadlock()).loss * 0.5 > 18.0
 
 
-def test_a7_whole_outputs_have_whole_centres_and_a_centre_within_half_a_step_stays():
+def test_a7_whole_outputs_have_whole_centers_and_a_center_within_half_a_step_stays():
     task = deadlock(targets=np.array([0.4, 0.4, 0.4, -0.4]))
-    assert not search(task).centres.any()
+    assert not search(task).centers.any()
     assert descend(task).loss == 0
     cells = np.array([[0, 0], [2, 1]])
     spread = descend(SearchTask(shape=(3, 3), areas=np.ravel_multi_index(cells.T, (3, 3)),
-                          targets=np.array([0.0, 100.0]), width=8)).centres  # fmt: skip
+                          targets=np.array([0.0, 100.0]), width=8)).centers  # fmt: skip
     assert spread[2, 1] - spread[0, 0] == 2 * 4  # two positions apart: twice the gap
 
 
@@ -234,13 +234,13 @@ def test_a44_adjacency_by_one_cell_is_refused_where_its_ranges_are_too_wide():
     board = chessboard(positions=1, parts=3, lower=0, upper=1)
     y = np.array([1.0, 0.5, 0.0] * 4)
     step = prototype(board, public_inputs=x, public_outputs=y, sensitivity=1, adjacency="step")
-    assert step.found.centres.tolist() == [12, 6, 0]
+    assert step.found.centers.tolist() == [12, 6, 0]
     with pytest.raises(NotCertified):
         step.release(np.sum, np.zeros(1), epsilon=1)
 
 
 @pytest.mark.parametrize("seed", [43, 47, 57, 81])
-def test_a44_centres_of_the_listing_can_be_so_far_apart_that_ranges_are_empty(seed):
+def test_a44_centers_of_the_listing_can_be_so_far_apart_that_ranges_are_empty(seed):
     rng = np.random.default_rng(seed)
     x = rng.uniform(size=(int(rng.integers(5, 30)), 4))
     board = chessboard(positions=4, parts=2, lower=0, upper=1)

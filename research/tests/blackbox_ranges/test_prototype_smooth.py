@@ -137,12 +137,12 @@ def test_a39_the_released_law_keeps_delta_on_every_ordered_edge(epsilon, delta, 
     scales = made.bounds * float(made.noise.multiplier) * (1 + 2.0**-38)
     k = np.arange(-4000, 4001)
 
-    def law(centre, scale):
+    def law(center, scale):
         def cdf(x):
             return np.where(x < 0, 0.5 * np.exp(np.minimum(x, 0) / scale),
                             1 - 0.5 * np.exp(-np.maximum(x, 0) / scale))  # fmt: skip
 
-        return cdf(k + 0.5 - centre) - cdf(k - 0.5 - centre)
+        return cdf(k + 0.5 - center) - cdf(k - 0.5 - center)
 
     worst = 0.0
     for a, b in [*EDGES, *((a, a) for a in np.ndindex(low.shape))]:
@@ -216,12 +216,12 @@ def test_a41_the_count_of_ones_has_the_stated_errors(n):
 
 
 def test_a15_bounds_reach_zero_next_to_noise():
-    # M2: seven binary positions, one centre of 0.3 at all ones.
-    centres = np.zeros((2,) * 7, dtype=np.int64)
-    centres[(1,) * 7] = 5
-    bounds, _ = smooth_as_published(centres, width=Fraction(6, 10), step=Fraction(6, 100),
+    # M2: seven binary positions, one center of 0.3 at all ones.
+    centers = np.zeros((2,) * 7, dtype=np.int64)
+    centers[(1,) * 7] = 5
+    bounds, _ = smooth_as_published(centers, width=Fraction(6, 10), step=Fraction(6, 100),
                                     gamma=Fraction(12, 100))  # fmt: skip
-    ones = np.indices(centres.shape).sum(axis=0)
+    ones = np.indices(centers.shape).sum(axis=0)
     assert set(bounds[ones <= 3]) == {0}
     assert set(bounds[ones == 4]) == {Fraction(12, 100)}
     assert pair_delta(0.0, 0.12, epsilon=1) == 1
@@ -230,8 +230,8 @@ def test_a15_bounds_reach_zero_next_to_noise():
 def test_a15_the_listing_floods_to_two_levels():
     rng = np.random.default_rng(9)
     for _ in range(40):
-        centres = rng.integers(0, 6, size=(3, 3, 3))
-        bounds, _ = smooth_as_published(centres, width=Fraction(10), step=Fraction(1),
+        centers = rng.integers(0, 6, size=(3, 3, 3))
+        bounds, _ = smooth_as_published(centers, width=Fraction(10), step=Fraction(1),
                                         gamma=Fraction(1), listing=True)  # fmt: skip
         assert len(set(bounds.ravel())) <= 2
 

@@ -22,7 +22,7 @@ def hostile(rng, shape):
 
 
 def changes(clip, rng, outputs, rounds):
-    """All differences between neighbours, for hostile functions."""
+    """All differences between neighbors, for hostile functions."""
     for _ in range(rounds):
         found = clip.clip(hostile(rng, (27, outputs)), INPUTS)
         other = clip.clip(hostile(rng, (27, outputs)), INPUTS)
@@ -35,7 +35,7 @@ def test_a45_ranges_for_each_output_are_exact_in_both_norms():
     parts = [
         LeaveOneOutRange(
             anchors=rng.integers(0, 3, (4, 3, 1)),
-            centres=rng.integers(-30, 30, 4),
+            centers=rng.integers(-30, 30, 4),
             slope=width // 2,
             width=width,
             metric=Records(),
@@ -59,7 +59,7 @@ def test_a45_balls_around_surrogates(norm, radius):
     surrogates = [
         Extension(
             anchors=rng.integers(0, 3, (4, 3, 1)),
-            centres=rng.integers(-30, 30, 4),
+            centers=rng.integers(-30, 30, 4),
             slope=slope,
             metric=Truncated(width=1.5),
         )
@@ -78,7 +78,7 @@ def test_a45_rounding_a_real_vector_would_not_be_free():
     ones, nearly = np.ones(10), np.full(10, 0.999)
     assert np.abs(np.floor(ones) - np.floor(nearly)).sum() == 10  # from 0.01
     surrogates = [
-        Extension(anchors=[[0.0]], centres=[0], slope=0, metric=Records()) for _ in range(10)
+        Extension(anchors=[[0.0]], centers=[0], slope=0, metric=Records()) for _ in range(10)
     ]
     ball = BallClip(surrogates, radius=1, norm="l1")
     moved = ball.clip([ones, nearly], [[0.0], [0.0]])
@@ -87,7 +87,7 @@ def test_a45_rounding_a_real_vector_would_not_be_free():
 
 def test_a45_inside_the_ball_nothing_is_changed():
     surrogates = [
-        Extension(anchors=[[0.0]], centres=[c], slope=2, metric=Records()) for c in (10, -4)
+        Extension(anchors=[[0.0]], centers=[c], slope=2, metric=Records()) for c in (10, -4)
     ]
     clip = BallClip(surrogates, radius=5, norm="l2", step=0.5)
     assert clip.clip([[6.5, 0.0]], [[0.0]]).tolist() == [[13, 0]]  # 3, 4, 5
@@ -96,8 +96,8 @@ def test_a45_inside_the_ball_nothing_is_changed():
 
 
 def test_what_does_not_fit_is_refused():
-    one = Extension(anchors=[[0.0]], centres=[0], slope=2, metric=Records())
-    other = Extension(anchors=[[0.0]], centres=[0], slope=2, metric=Truncated(width=1.0))
+    one = Extension(anchors=[[0.0]], centers=[0], slope=2, metric=Records())
+    other = Extension(anchors=[[0.0]], centers=[0], slope=2, metric=Truncated(width=1.0))
     for wrong in (
         lambda: BallClip([], radius=1),
         lambda: BallClip([one, other], radius=1),

@@ -116,8 +116,8 @@ def test_bootstrap_simulates_the_clipping():
 
 @pytest.mark.parametrize(("mean", "std"), [(0.5, 0.2), (0.5, 12**-0.5), (0.1, 0.15), (0.9, 1e-5)])
 def test_bootstrap_fits_clipped_rows(mean, std):
-    centre, spread = fitted(mean, std, 0.0, 1.0)
-    rows = np.clip(np.random.default_rng(1).normal(centre, spread, 400_000), 0, 1)
+    center, spread = fitted(mean, std, 0.0, 1.0)
+    rows = np.clip(np.random.default_rng(1).normal(center, spread, 400_000), 0, 1)
     assert rows.mean() == pytest.approx(mean, abs=0.002)
     assert rows.std() == pytest.approx(std, rel=0.01)
 

@@ -1,4 +1,4 @@
-"""Costs that are published: smooth bounds hold for all neighbours, releases cost what they say."""
+"""Costs that are published: smooth bounds hold for all neighbors, releases cost what they say."""
 
 import itertools
 import math
@@ -71,7 +71,7 @@ def histograms(total, classes):
     ("classes", "total", "sigma", "order"),
     [(2, 14, 2, 2), (3, 14, 2, 2), (2, 100, 8, 20), (3, 60, 5, 20)],
 )
-def test_bounds_hold_for_all_neighbours(classes, total, sigma, order):
+def test_bounds_hold_for_all_neighbors(classes, total, sigma, order):
     """Every histogram: the cost moves by at most the bound, the bound by at most e^b."""
     b = 0.05
     curve = smooth.votes_curve(classes=classes, sigma=sigma / UNITS, share=1 / UNITS, order=order)

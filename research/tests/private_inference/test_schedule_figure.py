@@ -14,7 +14,7 @@ FACTS = ConvergenceProblem(dimension=10, smoothness=0.25, variance=0.2, distance
     "asked",
     [
         {"epsilon": 1, "schedule": PowerSchedule(start=0.1, decay=0.5, growth=0.8)},
-        {"epsilon": 1, "schedule": PowerSchedule(start=0.1), "budget": "run", "rows": 100},
+        {"epsilon": 1, "schedule": PowerSchedule(start=0.1), "budget": "run", "public_rows": 100},
         {"rho": 0.1, "schedule": PowerSchedule(start=0.1), "budget": "run"},
     ],
 )

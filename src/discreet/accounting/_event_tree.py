@@ -231,7 +231,7 @@ def _as_gaussian(
 
     Theorem: up to ``e^{+-slack}`` the discrete Gaussian of variance v is a function of a
         continuous one of variance v - t (T2), and one of variance v + t is a function of it (T3).
-    Proof: docs/theory/accounting.md; Poisson summation of the normalisers.
+    Proof: docs/theory/accounting.md; Poisson summation of the normalizers.
     """
     if leaf.dimension == 1 and leaf.variance <= _LATTICE_VARIANCE:
         return None
@@ -284,7 +284,7 @@ def simple_pair(leaf: Event) -> DominatingPair | None:
 
 
 def _response(epsilon: float, delta: float) -> AtomPair:
-    """Randomised response with an obvious failure: the worst (epsilon, delta)-DP mechanism.
+    """Randomized response with an obvious failure: the worst (epsilon, delta)-DP mechanism.
 
     Source: Kairouz, Oh, Viswanath 2015, Theorem 3.3; Murtagh, Vadhan 2018.
     """

@@ -195,7 +195,7 @@ def _pitch(parts: Parts) -> float | None:
 
 
 def _lower_fineness(pair: DominatingPair) -> float:
-    """Steps per standard deviation on the lower side; atoms cannot be centred in their cells."""
+    """Steps per standard deviation on the lower side; atoms cannot be centerd in their cells."""
     if isinstance(pair, (LaplacePair, LatticeLaplacePair)):
         return 100.0
     return 200.0 if cells.atoms_of(pair) is not None else 12.0

@@ -123,7 +123,7 @@ def pure_to_rho(epsilon: float) -> float:
     """The zCDP of an arbitrary epsilon-DP mechanism: ``eps tanh(eps/2)``.
 
     Theorem: epsilon-DP implies rho-zCDP with ``rho = eps tanh(eps/2) <= eps^2/2``, attained.
-    Source: Harrison, Manurangsi 2025 (C16); randomised response is the worst pair.
+    Source: Harrison, Manurangsi 2025 (C16); randomized response is the worst pair.
     """
     return epsilon * math.tanh(epsilon / 2) * UP
 
@@ -160,7 +160,7 @@ def zcdp_rho(epsilon: float, *, delta: float, xi: float = 0.0) -> float:
 
 
 def zcdp_epsilon_optimal(rho: float, *, delta: float, xi: float = 0.0) -> float:
-    """The best epsilon that follows from (xi, rho)-zCDP by optimising over the order (CKS)."""
+    """The best epsilon that follows from (xi, rho)-zCDP by optimizing over the order (CKS)."""
     if delta <= 0:
         return xi if rho == 0 else math.inf
     if rho == 0:
@@ -184,9 +184,9 @@ def zcdp_delta(epsilon: ArrayLike, *, rho: float, xi: float = 0.0) -> Floats:
         return pure.reshape(np.shape(epsilon))
     # Around the optimum (eps - xi + rho)/(2 rho) of the exponent; every order is valid. With a
     # large delta the best is larger, because of the factor before the exponential.
-    centre = np.maximum((eps - xi + rho) / (2 * rho), 1.0)
+    center = np.maximum((eps - xi + rho) / (2 * rho), 1.0)
     factors = np.exp(np.linspace(-1.5, 3.5, 501))
-    order = 1 + np.maximum(centre - 0.5, 1e-6)[:, None] * factors
+    order = 1 + np.maximum(center - 0.5, 1e-6)[:, None] * factors
     log = (order - 1) * (xi + rho * order - eps[:, None]) + _cks(order)
     result = np.minimum(np.exp(np.minimum(log.min(axis=1), 0.0)) * UP + UNDERFLOW, 1.0)
     shaped: Floats = result.reshape(np.shape(epsilon))
@@ -263,7 +263,7 @@ def advanced_composition(
 def optimal_composition(epsilon: float, *, delta: float, count: int, target: float) -> float:
     """The smallest epsilon at which ``count`` (epsilon, delta) runs have delta ``target``.
 
-    Theorem: exact for the worst mechanism: delta of the product of randomised responses.
+    Theorem: exact for the worst mechanism: delta of the product of randomized responses.
     Source: Kairouz, Oh, Viswanath 2015, Theorem 3.3.
     """
     if delta == target == 0:
@@ -276,7 +276,7 @@ def optimal_composition(epsilon: float, *, delta: float, count: int, target: flo
 
 
 def homogeneous_delta(at: float, *, epsilon: float, delta: float, count: int) -> float:
-    """Delta at ``at`` of ``count`` independent (epsilon, delta) randomised responses (KOV15)."""
+    """Delta at ``at`` of ``count`` independent (epsilon, delta) randomized responses (KOV15)."""
     ones = np.arange(count + 1)
     loss = (2 * ones - count) * epsilon
     # The binomial law of `ones` heads with probability 1 / (1 + e^-epsilon).

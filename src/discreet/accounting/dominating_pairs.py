@@ -191,7 +191,7 @@ class BoundedRangePair:
     """The envelope of all mechanisms of bounded range ``epsilon``.
 
     Theorem: ``delta(eps') = (1 - e^{(eps' - eps)/2})^2 / (1 - e^-eps)`` for |eps'| <= eps.
-    Proof: such a pair is dominated by the two-point pairs with losses t and t - eps; maximise over
+    Proof: such a pair is dominated by the two-point pairs with losses t and t - eps; maximize over
         t (t = (eps + eps')/2). The curve is convex in e^eps', so some pair has it as its profile,
         and that pair dominates all.
     Source: Dong, Durfee, Rogers 2020, Lemma 3.2 and Theorem 3.

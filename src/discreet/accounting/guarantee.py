@@ -117,8 +117,8 @@ class Guarantee:
         Theorem: shuffling amplifies; the numbers are those of the tightest proved pair.
         Source: Feldman, McMillan, Talwar 2021 (F56); docs/theory/shuffle.md.
         Needs: a pure guarantee under Relation.LOCAL; every report is made by the same public
-            randomiser; ``reports`` counts the honest ones. ``parts`` (see
-            ``accounting.randomisers``) describes the randomiser and makes the bound tighter.
+            randomizer; ``reports`` counts the honest ones. ``parts`` (see
+            ``accounting.randomizers``) describes the randomizer and makes the bound tighter.
         """
         if self.relation is not NeighboringRelation.LOCAL:
             raise RelationMismatch(

@@ -38,7 +38,7 @@ class IndividualFilter:
         outputs and person i alone. Costs are rounded up and limits down to a grid, so the sums of
         integers never fall behind the true ones.
     Source: Feldman, Zrnic 2021, Theorem 4.3; Muehl 2021 (M36; its bound lacks a square, T9).
-    Needs: a neighbour lacks person i (add/remove). The cost of person i may depend on the data of
+    Needs: a neighbor lacks person i (add/remove). The cost of person i may depend on the data of
         person i and on past outputs, not on other people. Who is left out depends on private
         data whenever costs do: never publish it.
     """

@@ -1,6 +1,6 @@
 """Guarantees that differ from person to person: one for each level of a public menu.
 
-Which levels there are, and who chose which, is public. Neighbours differ in the records of one
+Which levels there are, and who chose which, is public. Neighbors differ in the records of one
 person, whose level stays; everything public stays too.
 """
 
@@ -27,7 +27,7 @@ class PersonalizedGuarantee:
 
     Theorem: if mechanisms are private for the levels with g and g', adaptively run after each
         other they are private with g + g', level by level.
-    Proof: fix a person. Towards the neighbours that differ in this person alone each mechanism has
+    Proof: fix a person. Toward the neighbors that differ in this person alone each mechanism has
         the guarantee of the person's level, so the composition theorem applies.
     Source: Jorgensen, Yu, Cormode 2015; Muehl 2021 (M1).
     """
@@ -60,7 +60,7 @@ class PersonalizedGuarantee:
 
     @property
     def relation(self) -> NeighboringRelation:
-        """Whom neighbours differ in."""
+        """Whom neighbors differ in."""
         return self.privacy_levels[0][1].relation
 
     @property

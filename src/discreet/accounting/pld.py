@@ -160,7 +160,7 @@ def lower(pair: DominatingPair, *, step: float, tail: float) -> LossMasses:
         good = (mass > 0) & (other > 0)
         mass = mass[good]
         losses = np.log(mass / other[good])
-        order = np.argsort(losses, kind="stable")  # rounding may swap neighbours
+        order = np.argsort(losses, kind="stable")  # rounding may swap neighbors
         losses, mass = losses[order], mass[order]
     index, mass = _merged(losses - offset, mass, step)
     points, mass = _gather(index, mass)
@@ -169,7 +169,7 @@ def lower(pair: DominatingPair, *, step: float, tail: float) -> LossMasses:
 
 
 def _lower_ends(pair: DominatingPair, *, step: float, tail: float) -> tuple[Floats, float]:
-    """Ends of cells that are centred on grid points; the atoms of a Laplace pair stand alone."""
+    """Ends of cells that are centerd on grid points; the atoms of a Laplace pair stand alone."""
     edges = _edges(pair, step=step, tail=tail) * step
     middle = (edges[1:] + edges[:-1]) / 2
     if not isinstance(pair, LaplacePair):
@@ -183,7 +183,7 @@ def _lower_ends(pair: DominatingPair, *, step: float, tail: float) -> tuple[Floa
 
 
 def _merged(losses: Floats, mass: Floats, step: float) -> tuple[Floats, Floats]:
-    """Bring atoms to grid points by merging each with a little of a neighbour (T5).
+    """Bring atoms to grid points by merging each with a little of a neighbor (T5).
 
     To rise to a grid point an atom takes a share of the next higher atom, to fall to one a share
     of the next lower; both P- and Q-mass are kept, so that nothing is lost to first order. Where
@@ -198,7 +198,7 @@ def _merged(losses: Floats, mass: Floats, step: float) -> tuple[Floats, Floats]:
     share = np.where(exact, 0.0, np.minimum(up, down))
     share = np.where(share > 0.3, 0.0, share)
     rise &= share > 0
-    # own[j] + (what both neighbours take of j) = 1: a tridiagonal system, (1 + S) own = 1. Shares
+    # own[j] + (what both neighbors take of j) = 1: a tridiagonal system, (1 + S) own = 1. Shares
     # are at most 0.3, so own = (1 + S^2 + S^4 + ...)(1 - S) 1 lies in [0.4, 1].
     bands = np.ones((3, losses.size))
     bands[2] = np.where(rise, share, 0.0)  # i takes of i + 1
@@ -210,7 +210,7 @@ def _merged(losses: Floats, mass: Floats, step: float) -> tuple[Floats, Floats]:
 
 
 def _share(losses: Floats, mass: Floats, target: Floats, side: int) -> Floats:
-    """How much of the neighbour on one side brings each atom to its target (infinity if none)."""
+    """How much of the neighbor on one side brings each atom to its target (infinity if none)."""
     near, weight = np.roll(losses, -side), np.roll(mass, -side)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         share = -mass * np.expm1(target - losses) / (weight * np.expm1(target - near))
@@ -450,17 +450,17 @@ def _reach(part: ComposedLoss, size: int) -> float:
 def _window(index: Floats, weights: Floats, count: int) -> tuple[int, int]:
     """Indices that hold all but 2 * TRUNCATE of the mass of ``count`` draws (Chernoff)."""
     mean = float(weights @ index)
-    centred = index - mean
-    sd = math.sqrt(max(float(weights @ centred**2), 1e-12))
+    centerd = index - mean
+    sd = math.sqrt(max(float(weights @ centerd**2), 1e-12))
     budget = math.log(1 / TRUNCATE)
     start = math.sqrt(2 * budget / count) / sd
     rates = start * np.exp(np.linspace(-4.0, 3.0, 36))
-    widest = max(float(centred[-1]), -float(centred[0]), 1e-300)
+    widest = max(float(centerd[-1]), -float(centerd[0]), 1e-300)
     rates = rates[rates * widest < 600]
     if rates.size == 0:
         rates = np.array([600 / widest])
-    grown = np.exp(np.outer(rates, centred)) @ weights
-    shrunk = np.exp(np.outer(-rates, centred)) @ weights
+    grown = np.exp(np.outer(rates, centerd)) @ weights
+    shrunk = np.exp(np.outer(-rates, centerd)) @ weights
     up = float(np.min((count * np.log(grown) + budget) / rates))
     down = float(np.min((count * np.log(shrunk) + budget) / rates))
     return math.floor(count * mean - down), math.ceil(count * mean + up)

@@ -37,7 +37,7 @@ ORDERS = tuple(1 + x for x in np.exp(np.linspace(math.log(0.01), math.log(2000.0
 """Orders that a conversion to (epsilon, delta) tries first."""
 # What a difference of two logarithms of the size of one loses: all of it for tiny losses, which
 # zCDP bounds then (C16).
-_CANCELLED = 1e-15
+_CANCELED = 1e-15
 
 
 def divergence(event: Event, *, order: float) -> float:
@@ -82,10 +82,10 @@ def leaf_divergence(leaf: Event, order: float) -> float:
 
 
 def _response(epsilon: float, order: float) -> float:
-    """Randomised response: log((e^{a eps} + e^{(1-a) eps})/(1 + e^eps))/(a - 1)."""
+    """Randomized response: log((e^{a eps} + e^{(1-a) eps})/(1 + e^eps))/(a - 1)."""
     top = np.logaddexp(order * epsilon, (1 - order) * epsilon)
     exact = max(0.0, float(top - np.logaddexp(0.0, epsilon)) / (order - 1))
-    return min(exact + _CANCELLED / (order - 1), order * conversion.pure_to_rho(epsilon), epsilon)
+    return min(exact + _CANCELED / (order - 1), order * conversion.pure_to_rho(epsilon), epsilon)
 
 
 def _laplace(epsilon: float, order: float) -> float:
@@ -95,7 +95,7 @@ def _laplace(epsilon: float, order: float) -> float:
         math.log(order) + excess * epsilon, math.log(excess) - order * epsilon
     ) - math.log(2 * order - 1)
     exact = max(0.0, float(whole) / excess)
-    return min(exact + _CANCELLED / excess, order * conversion.laplace_to_rho(epsilon), epsilon)
+    return min(exact + _CANCELED / excess, order * conversion.laplace_to_rho(epsilon), epsilon)
 
 
 def _numerical(leaf: Event, order: float) -> float:
@@ -181,7 +181,7 @@ def delta(event: Event, *, epsilon: float) -> float:
 
 
 def _best_order(value: Callable[[float], float]) -> float:
-    """Scan the orders, then look between the neighbours of the best one; every order is valid."""
+    """Scan the orders, then look between the neighbors of the best one; every order is valid."""
     coarse = ORDERS[::6]
     values = [value(order) for order in coarse]
     best = int(np.argmin(values))

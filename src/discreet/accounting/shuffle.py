@@ -1,9 +1,9 @@
-"""Two-level randomisers, described for amplification by shuffling.
+"""Two-level randomizers, described for amplification by shuffling.
 
 A report is drawn from a public law U, except that the outputs in a set T(x) are more likely by one
 factor, at most e^epsilon. Two numbers are all that matters (S3, docs/theory/shuffle.md): ``share``,
 the U-mass of T(x), the same for every value x; and ``differ``, the largest U-mass of T(x) without
-T(x') over two values. A randomiser may first draw a public part (a level of a tree, say), each
+T(x') over two values. A randomizer may first draw a public part (a level of a tree, say), each
 with its own pair of numbers.
 """
 
@@ -37,7 +37,7 @@ from discreet.core.errors import InvalidArgument, Unsupported
 
 Ints = NDArray[np.int64]
 Parts = tuple[tuple[Fraction, Fraction, Fraction], ...]
-"""Weight, share and differ of each part of a two-level randomiser."""
+"""Weight, share and differ of each part of a two-level randomizer."""
 
 # Reports of a larger epsilon say it all: nothing is amplified.
 LARGEST = 300.0
@@ -51,7 +51,7 @@ _ERROR = 1e-9
 # Blocks are wider this many standard deviations away, where they only matter to tiny deltas.
 _WIDTH = {False: 3e-5, True: 1e-3}
 _BLOCKS = {False: 4000, True: 200}
-_CENTRE = 8.0
+_CENTER = 8.0
 _MOST_TERMS = 1 << 15
 # Standard deviations from its mean at which the law of G is put.
 _NODES = np.array(
@@ -85,7 +85,7 @@ def clones(epsilon: float) -> CloneParameters:
     """How any epsilon-LDP report hides.
 
     Theorem: with probability e^-eps another report is a fair mixture of the two extreme laws of
-        which the changed one is a randomised response.
+        which the changed one is a randomized response.
     Proof: S2 of docs/theory/shuffle.md.
     Source: Feldman, McMillan, Talwar 2021, Theorem 3.1 (F56).
     """
@@ -99,9 +99,9 @@ def two_level(epsilon: float, parts: Parts) -> tuple[CloneParameters, ...]:
 
     Theorem: every report holds ``u``, the smallest law times its mass gamma; the two parts that
         tell two values apart have mass alpha each under it. Where these say little, the bound of a
-        single binary answer holds for all two-level randomisers.
+        single binary answer holds for all two-level randomizers.
     Proof: S3, S6 and S7 of docs/theory/shuffle.md.
-    Source: the blanket of Balle, Bell, Gascón, Nissim 2019, for randomisers with two levels.
+    Source: the blanket of Balle, Bell, Gascón, Nissim 2019, for randomizers with two levels.
     """
     ratio = _ratio(epsilon)
     gamma = alpha = 0.0
@@ -164,8 +164,8 @@ def _terms(law: CloneParameters, reports: int, tail: float) -> _Terms:
 
 def _starts(first: int, last: int, mean: float, sd: float, *, silent: bool) -> Ints:
     """Where the blocks of K start."""
-    left = min(max(first, math.floor(mean - _CENTRE * sd)), last)
-    right = max(left, min(last, math.ceil(mean + _CENTRE * sd)))
+    left = min(max(first, math.floor(mean - _CENTER * sd)), last)
+    right = max(left, min(last, math.ceil(mean + _CENTER * sd)))
     most = math.ceil((right - left + 1) / _BLOCKS[silent])
     width = max(1, math.floor(_WIDTH[silent] * mean), most)
     wide = max(width, math.floor(sd / 4))
@@ -259,7 +259,7 @@ def shuffled_delta(
 
     Theorem: every bound holds, hence their minimum; from ``local`` on delta is zero, because the
         report alone is local-LDP and shuffling is post-processing.
-    Needs: ``parts`` describes the two-level randomiser; without it any randomiser is covered.
+    Needs: ``parts`` describes the two-level randomizer; without it any randomizer is covered.
     """
     if local > LARGEST:
         return np.where(epsilon >= local, 0.0, 1.0)
@@ -284,7 +284,7 @@ def local_epsilon(
 ) -> float:
     """The largest epsilon of a report whose shuffle is (epsilon, delta)-DP, rounded down.
 
-    ``parts`` describes a two-level randomiser, or is a function that does for each local epsilon.
+    ``parts`` describes a two-level randomizer, or is a function that does for each local epsilon.
 
     Theorem: the value returned is certified; one larger by 1e-6 relative was not, where the bound
         grows with the local epsilon.
@@ -340,7 +340,7 @@ def closed_form(local: float, *, delta: float, reports: int) -> float:
     return min(e0, math.log1p((p - 1) / (p + 1) * inner) * UP)
 
 
-# ── Randomisers ──────────────────────────────────────────────────────────────────────────────────
+# ── Randomizers ──────────────────────────────────────────────────────────────────────────────────
 
 
 def blocks(*, points: int, chosen: int = 1) -> Parts:
@@ -349,7 +349,7 @@ def blocks(*, points: int, chosen: int = 1) -> Parts:
     Theorem: share = k/v and differ = k (v - k)/(v (v - 1)).
     Proof: U is uniform on the blocks; a point lies in k/v of them, two points in
         k (k - 1)/(v (v - 1)).
-    Needs: 1 <= chosen < points. Randomised response has chosen = 1 (two points: Warner's),
+    Needs: 1 <= chosen < points. Randomized response has chosen = 1 (two points: Warner's),
         subset selection all sets, hashing to g = v/k values by linear forms the flats.
     """
     v = check.count("points", points, minimum=2)
@@ -384,7 +384,7 @@ def window(*, inputs: int, width: int) -> Parts:
 
 
 def levels(parts: Iterable[tuple[Number, Parts]]) -> Parts:
-    """A randomiser that draws one of several with the given probability and says which.
+    """A randomizer that draws one of several with the given probability and says which.
 
     Theorem: the parts of all, their weights multiplied.
     Needs: the probabilities sum to one and do not depend on the client: who is *assigned* to a

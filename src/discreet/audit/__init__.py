@@ -1,4 +1,4 @@
-"""How much is really learnt: exact and statistical audits, attacks, leakage of time series."""
+"""How much is really learned: exact and statistical audits, attacks, leakage of time series."""
 
 from discreet.core._lazy_import import offered
 

@@ -1,6 +1,6 @@
 """The statistical audit of a black box: a lower bound on epsilon from samples alone.
 
-Events that tell two inputs apart are learnt on one set of outputs and tested on fresh ones. What
+Events that tell two inputs apart are learned on one set of outputs and tested on fresh ones. What
 the test proves, it proves with the stated probability; that it proves nothing shows nothing: a
 mechanism that passes may still be broken.
 """
@@ -254,7 +254,7 @@ def attack(
     samples: int = 1_000_000,
     failure_probability: float = 1e-9,
 ) -> Finding:
-    """Try to refute a claimed guarantee with outputs on two neighbouring inputs.
+    """Try to refute a claimed guarantee with outputs on two neighboring inputs.
 
     Theorem: if the claim holds, the probability that the finding is ``broken`` is at most failure.
     Proof: the events are fixed before the outputs they are tested on are drawn. For each of them

@@ -20,7 +20,7 @@ Ties: TypeAlias = Literal["first", "random"]
 Answers: TypeAlias = tuple[bool, ...]
 
 
-def randomised_response(value: int, *, keep: float, categories: int = 2) -> dict[int, float]:
+def randomized_response(value: int, *, keep: float, categories: int = 2) -> dict[int, float]:
     """Tell the truth with probability ``keep``, else one of the other categories (B20)."""
     other = (1 - keep) / (categories - 1)
     return {k: keep if k == value else other for k in range(categories)}

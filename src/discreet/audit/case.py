@@ -1,4 +1,4 @@
-"""What is audited: a mechanism as a black box, two neighbouring inputs, and what it claims."""
+"""What is audited: a mechanism as a black box, two neighboring inputs, and what it claims."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ class Enclosure(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class OutputPair:
-    """The laws of the outputs on two neighbouring inputs, over one list of outcomes.
+    """The laws of the outputs on two neighboring inputs, over one list of outcomes.
 
     ``missing`` bounds the mass of each law on outcomes that are not listed; ``error`` bounds the
     total absolute error of the listed masses (a truncated inner sum, for example).
@@ -119,7 +119,7 @@ def pair(
 def one_apart(noise: LatticeDistribution) -> OutputPair:
     """Noise around 0 and around 1: a count that one record moves.
 
-    Clamping beyond both centres loses nothing where the ratio is constant there.
+    Clamping beyond both centers loses nothing where the ratio is constant there.
     """
     return pair(noise.clamp(0, 1), noise.shift(1).clamp(0, 1))
 
@@ -209,7 +209,7 @@ def additive_delta(
         threshold lies between them this is delta itself.
     Proof: each half-line is an event. For log-concave noise p(k)/p(k - shift) falls with k, so
         {p > e^epsilon q} is a half-line, and F(k) - e^epsilon F(k - shift) rises and then falls:
-        it is maximal where the difference to its right neighbour changes sign (bisection).
+        it is maximal where the difference to its right neighbor changes sign (bisection).
     Source: Balle and Wang 2018 (the continuous case).
     """
     factor = math.exp(epsilon)
@@ -277,12 +277,12 @@ def laplace_pair(
 ) -> OutputPair:
     """Laplace noise of one scale around two reals, read between ``edges`` (1000 by default).
 
-    Beyond both centres the ratio is constant: if the edges reach that far, two outer cells that
+    Beyond both centers the ratio is constant: if the edges reach that far, two outer cells that
     go to infinity lose nothing.
     """
     inner = np.linspace(left, right, 1001) if edges is None else edges
     ends: Floats = np.concatenate(([-np.inf], np.sort(inner), [np.inf]))
-    masses = [_laplace_cells((ends - centre) / scale) for centre in (left, right)]
+    masses = [_laplace_cells((ends - center) / scale) for center in (left, right)]
     return OutputPair(outcomes=range(len(ends) - 1), left=masses[0], right=masses[1])
 
 

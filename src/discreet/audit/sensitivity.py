@@ -1,4 +1,4 @@
-"""The sensitivity oracle: how far a query really moves, by brute force over all neighbours.
+"""The sensitivity oracle: how far a query really moves, by brute force over all neighbors.
 
 A claimed sensitivity is a theorem about every data set; on small ones it can be checked against
 all of them. Every query of this library passes this check.
@@ -49,7 +49,7 @@ def true_sensitivity(
     norm: Norm = "l1",
     ordered: bool = False,
 ) -> Sensitivity:
-    """The largest distance of the query's answers on any two neighbours of this size.
+    """The largest distance of the query's answers on any two neighbors of this size.
 
     ``values`` are all the contributions that one unit of privacy can make (numbers, or tuples of
     rows); ``rows`` is the size of the larger data set of each pair. Under ADD_REMOVE the other one
@@ -58,7 +58,7 @@ def true_sensitivity(
 
     Theorem: exact for the query restricted to these values and this size; a lower bound on the
         sensitivity over everything else.
-    Proof: every pair of neighbours is visited.
+    Proof: every pair of neighbors is visited.
     """
     if not callable(query):
         raise InvalidArgument(f"query must be a function of the data, got {type(query).__name__}.")
@@ -66,7 +66,7 @@ def true_sensitivity(
     best = Sensitivity(value=0, left=(), right=(), pairs=0)
     pairs = 0
     answers: dict[Data, tuple[Any, ...]] = {}
-    for left, right in neighbours(values, rows=rows, relation=relation, ordered=ordered):
+    for left, right in neighbors(values, rows=rows, relation=relation, ordered=ordered):
         for data in (left, right):
             if data not in answers:
                 answers[data] = _vector(query(data))
@@ -111,10 +111,10 @@ def check_sensitivity(
     return found
 
 
-def neighbours(
+def neighbors(
     values: Iterable[Any], *, rows: int, relation: NeighboringRelation, ordered: bool = False
 ) -> Iterator[tuple[Data, Data]]:
-    """All pairs of neighbouring data sets; unordered ones once, in the order of ``values``."""
+    """All pairs of neighboring data sets; unordered ones once, in the order of ``values``."""
     given = listed("values", values)
     if not all(isinstance(value, Hashable) for value in given):
         raise InvalidArgument("values must be numbers, texts or tuples of them.")

@@ -55,7 +55,7 @@ def precision_attack(
     """Which low bits occur on which input.
 
     Every output falls into a class: its sign and binade, and the position of its last non-zero
-    bit. Classes seen on one input only are learnt on one half of the outputs and counted on the
+    bit. Classes seen on one input only are learned on one half of the outputs and counted on the
     other. The noise may tell up to the claimed ``epsilon``; ``separates`` says that more was told.
 
     Theorem: if the mechanism is ``epsilon``-private, it ``separates`` with probability at most
@@ -65,11 +65,11 @@ def precision_attack(
     samples = count("samples", samples, minimum=100)
     alpha = float(probability("failure_probability", failure_probability, zero=False, one=False))
     claimed = float(non_negative("epsilon", epsilon))
-    learnt = [_classes(run(value, samples), samples) for value in (left, right)]
+    learned = [_classes(run(value, samples), samples) for value in (left, right)]
     fresh = [_classes(run(value, samples), samples) for value in (left, right)]
     shares, proved = [], 0.0
     for one, other in ((0, 1), (1, 0)):
-        own = np.setdiff1d(learnt[one], learnt[other])
+        own = np.setdiff1d(learned[one], learned[other])
         hits = int(np.isin(fresh[one], own).sum())
         stray = int(np.isin(fresh[other], own).sum())
         p = lower_bound(hits, samples, alpha / 4)

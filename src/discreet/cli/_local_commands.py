@@ -65,12 +65,12 @@ def estimate_rows(found: object, collection: CollectionSpec, *, confidence: floa
         case dict():
             return [{"column": name, **_mean(one, confidence)} for name, one in found.items()]
     raise Unsupported(
-        f"The estimate of {collection.randomiser.kind} is no table: read the state in Python."
+        f"The estimate of {collection.randomizer.kind} is no table: read the state in Python."
     )
 
 
 def _cells(found: LocalRanges, confidence: float) -> list[Row]:
-    """Numbers of clients, cell by cell; ranges of cells are answered from the artefact."""
+    """Numbers of clients, cell by cell; ranges of cells are answered from the artifact."""
     labels = [found.domain.label(cell) for cell in range(found.domain.size)]
     ends = [(label, label) if not isinstance(label, tuple) else label for label in labels]
     first, last = (np.array([end[side] for end in ends]) for side in (0, 1))
@@ -113,7 +113,7 @@ _CLIENTS = 1_000_000  # a plan of ranges is the same for any number
 
 
 def make(kind: str, *, epsilon: float, given: Mapping[str, Any]) -> LocalRandomizer:
-    """The randomiser of this kind."""
+    """The randomizer of this kind."""
     from discreet import local
 
     name, needed = KINDS[kind]
@@ -164,13 +164,13 @@ def describe(kind: str, *, epsilon: float, labels: Path | None, given: Mapping[s
     names = () if labels is None else tuple(_text(labels).splitlines())
     if names:
         given = {"categories": len(names), **given}
-    collection = CollectionSpec(randomiser=make(kind, epsilon=epsilon, given=given), labels=names)
+    collection = CollectionSpec(randomizer=make(kind, epsilon=epsilon, given=given), labels=names)
     print(json.dumps(collection.describe(), indent=1, ensure_ascii=False))
-    randomiser = collection.randomiser
-    error = randomiser.std / _MILLION**0.5
+    randomizer = collection.randomizer
+    error = randomizer.std / _MILLION**0.5
     print(
-        f"A report has {randomiser.width:,} bytes and costs its client epsilon "
-        f"{float(randomiser.epsilon):g}. A million of them give a standard error of at most "
+        f"A report has {randomizer.width:,} bytes and costs its client epsilon "
+        f"{float(randomizer.epsilon):g}. A million of them give a standard error of at most "
         f"{error:.2g}.",
         file=sys.stderr,
     )
@@ -185,7 +185,7 @@ def encode(
     column: str | None,
     unknown: str | None,
 ) -> int:
-    """Randomise values into reports, some at a time."""
+    """Randomize values into reports, some at a time."""
     collection = _collection(path)
     target: Path | BinaryIO = sys.stdout.buffer if output is None else output
     if output is None and sys.stdout.isatty():
@@ -193,7 +193,7 @@ def encode(
     # Encoded twice, a client would be counted twice and spend twice.
     with ReportWriter(target, collection, all_or_none=True) as writer:
         for texts in _texts(values, column):
-            writer.write(collection.randomiser.randomize(collection.parse(texts, unknown=unknown)))
+            writer.write(collection.randomizer.randomize(collection.parse(texts, unknown=unknown)))
         written = writer.written
     print(f"{written:,} reports of collection {collection.fingerprint}.", file=sys.stderr)
     return 0

@@ -32,8 +32,8 @@ def run(names: Sequence[str], *, as_json: bool, only_list: bool, published: bool
     if published and not runner.suites():
         Console(stderr=True).print("More published claims: pip install discreet-studies.")
     if only_list:
-        for one in (*cases, *found):
-            print(one.name)
+        for name in (*(case.name for case in cases), *(one.name for one in found)):
+            print(name)
         return 0
     console = Console()
     if as_json:
@@ -87,14 +87,14 @@ def table(rows: Sequence[AuditRow]) -> Table:
     made.add_column("verdict")
     made.add_column("why", overflow="fold")
     for row in rows:
-        colour = {"BROKEN": "yellow", "MISSED": "red", "ACCUSED": "red"}.get(row.verdict, "green")
+        color = {"BROKEN": "yellow", "MISSED": "red", "ACCUSED": "red"}.get(row.verdict, "green")
         made.add_row(
             row.name,
             f"{row.claimed.delta:.3g}",
             _number(row.claimed.epsilon),
             "" if row.exact is None else _number(row.exact.upper),
             f"> {_number(row.attacked.epsilon)}",
-            f"[{colour}]{row.verdict}[/]",
+            f"[{color}]{row.verdict}[/]",
             row.why,
         )
     return made

@@ -19,7 +19,7 @@ _JSON = click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 
 @click.group(short_help="Collect without a trusted server.")
 def local() -> None:
-    """Collect without a trusted server: each client randomises its own value.
+    """Collect without a trusted server: each client randomizes its own value.
 
     Everyone shares one COLLECTION, a small JSON file that `describe` writes.
     """
@@ -57,7 +57,7 @@ def describe(
     sys.exit(run(kind, epsilon=epsilon, labels=labels, given=given))
 
 
-@local.command(short_help="Randomise values into reports, on the client's side.")
+@local.command(short_help="Randomize values into reports, on the client's side.")
 @click.argument("collection", type=_FILE)
 @click.argument("values", type=_FILE, required=False)
 @click.option("--output", "-o", type=_WRITTEN, help="Append reports here; else standard output.")
@@ -71,7 +71,7 @@ def encode(
     column: str | None,
     unknown: str | None,
 ) -> None:
-    """Randomise values, one a line (or from standard input), into reports.
+    """Randomize values, one a line (or from standard input), into reports.
 
     Each value is a category's code or label, or a number. Reports are safe to send; the values are
     not. Encoding a person's value again costs epsilon again.

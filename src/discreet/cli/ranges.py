@@ -1,4 +1,4 @@
-"""`discreet ranges`: any range of a released artefact; and how plans of ranges are shown."""
+"""`discreet ranges`: any range of a released artifact; and how plans of ranges are shown."""
 
 from __future__ import annotations
 

@@ -66,7 +66,7 @@ class Connection:
         return self._patiently("GET", _address(path) + (f"?wait={wait}" if wait else ""), None)
 
     def post(self, *path: str, body: Mapping[str, Any]) -> Any:
-        """The answer to a request that the server recognises when it comes twice."""
+        """The answer to a request that the server recognizes when it comes twice."""
         return self._patiently("POST", _address(path), json.dumps(body, allow_nan=False).encode())
 
     def _patiently(self, method: str, path: str, body: bytes | None) -> Any:

@@ -144,7 +144,7 @@ def mapped(name: str, values: Mapping[_K, _T]) -> Mapping[_K, _T]:
 
 
 def known(given: Iterable[str], allowed: Iterable[str]) -> None:
-    """Names of arguments that are handed on: a misspelt one is refused where it was written."""
+    """Names of arguments that are handed on: a misspelled one is refused where it was written."""
     words = tuple(allowed)
     for name in given:
         if name not in words:
@@ -152,7 +152,7 @@ def known(given: Iterable[str], allowed: Iterable[str]) -> None:
 
 
 def two_level(parts: object) -> tuple[tuple[Fraction, Fraction, Fraction], ...]:
-    """Weights, shares and differences of a two-level randomiser, equal parts merged, in order."""
+    """Weights, shares and differences of a two-level randomizer, equal parts merged, in order."""
     merged: dict[tuple[Fraction, Fraction], Fraction] = {}
     for part in parts if isinstance(parts, tuple) else ():
         if not isinstance(part, tuple) or len(part) != 3:

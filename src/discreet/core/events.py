@@ -77,7 +77,7 @@ class GdpEvent:
 
 @dataclass(frozen=True, slots=True)
 class LaplaceEvent:
-    """Continuous Laplace noise, ``scale`` per unit of L1 sensitivity (idealised arithmetic)."""
+    """Continuous Laplace noise, ``scale`` per unit of L1 sensitivity (idealized arithmetic)."""
 
     scale: Fraction
 
@@ -87,7 +87,7 @@ class LaplaceEvent:
 
 @dataclass(frozen=True, slots=True)
 class GaussianEvent:
-    """Continuous Gaussian noise, ``sigma`` per unit of L2 sensitivity (idealised arithmetic)."""
+    """Continuous Gaussian noise, ``sigma`` per unit of L2 sensitivity (idealized arithmetic)."""
 
     sigma: Fraction
 
@@ -169,7 +169,7 @@ class EitherEvent:
 class ComposedEvent:
     """All of these, each with its count, chosen adaptively.
 
-    Normalised: flattened, equal events merged, canonical order; the cost of composition is that
+    Normalized: flattened, equal events merged, canonical order; the cost of composition is that
     of the distinct events.
     """
 
@@ -223,7 +223,7 @@ class GroupEvent:
 
 @dataclass(frozen=True, slots=True)
 class ShuffledEvent:
-    """``reports`` epsilon-LDP reports of one randomiser, in random order, nothing tied to them."""
+    """``reports`` epsilon-LDP reports of one randomizer, in random order, nothing tied to them."""
 
     epsilon: Fraction
     reports: int

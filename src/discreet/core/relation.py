@@ -1,4 +1,4 @@
-"""Who is protected: which two data sets are neighbours."""
+"""Who is protected: which two data sets are neighbors."""
 
 from __future__ import annotations
 

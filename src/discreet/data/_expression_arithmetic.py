@@ -22,7 +22,7 @@ from discreet.data._integer_ops import (
     aligned,
     checked,
     flag,
-    labelled,
+    labeled,
     number,
     of_kind,
     position,
@@ -132,8 +132,8 @@ def choose(condition: BoundedCode, a: BoundedCode, b: BoundedCode) -> BoundedCod
     test = of_kind(condition, "flag").code
     if "label" in (a.kind, b.kind):
         labels = tuple(dict.fromkeys([*a.labels, *b.labels]))
-        a, b = _relabelled(a, labels), _relabelled(b, labels)
-        return labelled(_either(test, a.code, b.code), labels)
+        a, b = _relabeled(a, labels), _relabeled(b, labels)
+        return labeled(_either(test, a.code, b.code), labels)
     if "date" in (a.kind, b.kind):
         if a.kind != b.kind or a.step != b.step:
             raise InvalidArgument("then and otherwise must both be dates with the same step.")
@@ -185,11 +185,11 @@ def _either(test: Code, a: Code, b: Code) -> Code:
     )
 
 
-def _relabelled(value: BoundedCode, labels: tuple[object, ...]) -> BoundedCode:
+def _relabeled(value: BoundedCode, labels: tuple[object, ...]) -> BoundedCode:
     if value.kind != "label" or not small(value):
         raise InvalidArgument("then and otherwise must both be categories or texts.")
     table = tuple(labels.index(label) for label in value.labels)
-    return labelled(CodePick(value.code, 0, table), value.labels)
+    return labeled(CodePick(value.code, 0, table), value.labels)
 
 
 def _divisor(c: BoundedCode) -> int:

@@ -181,7 +181,7 @@ def flag(code: Code) -> BoundedCode:
     return BoundedCode(code=code, lower=0, upper=1, kind="flag")
 
 
-def labelled(code: Code, labels: tuple[Label, ...]) -> BoundedCode:
+def labeled(code: Code, labels: tuple[Label, ...]) -> BoundedCode:
     """A category with these labels."""
     return BoundedCode(code=code, lower=0, upper=len(labels) - 1, kind="label", labels=labels)
 
@@ -252,7 +252,7 @@ def rescale(value: BoundedCode, exponent: int) -> BoundedCode:
 def literal(value: object, *, beside: BoundedCode | None = None) -> BoundedCode:
     """A public value as code: a text is a label, a date takes the step of what stands beside it."""
     if isinstance(value, str):
-        return labelled(CodeConst(0), (value,))
+        return labeled(CodeConst(0), (value,))
     if isinstance(value, bool):
         return flag(CodeConst(int(value)))
     if beside is not None and beside.kind == "date":

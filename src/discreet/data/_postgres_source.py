@@ -1,7 +1,7 @@
 """A table or view in PostgreSQL, read through ADBC as Arrow batches.
 
 The address is that of libpq with the table behind a hash: ``postgresql://host/db#schema.visits``.
-Names and types come from the catalogue. Addresses can hold passwords: they are in no repr and no
+Names and types come from the catalog. Addresses can hold passwords: they are in no repr and no
 message. One statement reads all rows, so they are those of one moment.
 """
 
@@ -16,7 +16,7 @@ from urllib.parse import unquote
 from discreet.core.errors import InvalidArgument, Unsupported
 from discreet.data.source import ArrowStreamSource, Type, sealed, told_apart
 
-_CATALOGUE = """
+_CATALOG = """
 SELECT n.nspname::text, c.relname::text, a.attname::text, b.typname::text, b.typtype::text
 FROM pg_attribute a
 JOIN pg_class c ON c.oid = a.attrelid
@@ -53,7 +53,7 @@ def open_postgres(url: str) -> ArrowStreamSource:
         raise InvalidArgument(
             "a PostgreSQL source names its table behind a hash: postgresql://host/db#schema.table."
         )
-    found = sealed("asking PostgreSQL for the table", lambda: _catalogue(address, unquote(table)))
+    found = sealed("asking PostgreSQL for the table", lambda: _catalog(address, unquote(table)))
     if not found:
         raise InvalidArgument(
             f"there is no table {unquote(table)!r} that this user can see: check the name (letters "
@@ -97,9 +97,9 @@ def _quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
-def _catalogue(address: str, table: str) -> list[tuple[str, ...]]:
+def _catalog(address: str, table: str) -> list[tuple[str, ...]]:
     with _connected(address) as cursor:
-        cursor.execute(_CATALOGUE, (table,))
+        cursor.execute(_CATALOG, (table,))
         rows: list[tuple[str, ...]] = cursor.fetchall()
         return rows
 

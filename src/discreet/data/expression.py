@@ -32,7 +32,7 @@ from discreet.data._integer_ops import (
     CodeRef,
     constant,
     flag,
-    labelled,
+    labeled,
     literal,
     number,
     of_kind,
@@ -246,7 +246,7 @@ class Expression:
             names = [str(mark) for mark in marks]
             inside = [f"[{a}, {b})" for a, b in pairwise(names)]
             labels = (f"< {names[0]}", *inside, f">= {names[-1]}")
-            return labelled(CodeBin(inner.code, steps), labels)
+            return labeled(CodeBin(inner.code, steps), labels)
 
         text = f"{self!r}.cut({list(map(str, marks))})"
         return Expression(bind, text=text, tree=("cut", self, marks))
@@ -286,7 +286,7 @@ class Expression:
             chosen = {inner.locate(value): labels.index(name) for value, name in names.items()}
             rest = labels.index(default)
             picks = (chosen.get(c, rest) for c in range(inner.lower, inner.upper + 1))
-            return labelled(CodePick(inner.code, inner.lower, tuple(picks)), labels)
+            return labeled(CodePick(inner.code, inner.lower, tuple(picks)), labels)
 
         text = f"{self!r}.map({names!r}, default={default!r})"
         return Expression(bind, text=text, tree=("map", self, tuple(names.items()), default))
@@ -312,7 +312,7 @@ def col(name: str) -> Expression:
                     code=code, lower=low, upper=high, kind="number", exponent=plain.exponent
                 )
             case declared.CategoryColumn():
-                return labelled(code, plain.labels)
+                return labeled(code, plain.labels)
             case declared.DateColumn():
                 return BoundedCode(code=code, lower=low, upper=high, kind="date", step=plain.step)
             case declared.BooleanColumn():

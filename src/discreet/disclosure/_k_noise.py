@@ -38,7 +38,7 @@ def symmetric(size: int, rng: RandomSource) -> Floats:
 
 
 def between(low: Floats, high: Floats, rng: RandomSource) -> Floats:
-    """Uniform on the centres of 2**52 equal parts of each [low, high), rounded, never past high."""
+    """Uniform on the centers of 2**52 equal parts of each [low, high), rounded, never past high."""
     unit = np.ldexp((2 * below(STEPS, len(low), rng) + 1).astype(np.float64), -53)
     return np.clip(low + (high - low) * unit, low, np.nextafter(high, low))
 
@@ -52,7 +52,7 @@ def between(low: Floats, high: Floats, rng: RandomSource) -> Floats:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KNoiseRelease:
-    """Values with uniform noise, and what their neighbourhoods look like.
+    """Values with uniform noise, and what their neighborhoods look like.
 
     ``anonymity_set_size`` is the expected number of released values within ``window`` of each original value;
     ``anonymity`` the number of originals from which each released value could have come.
@@ -129,9 +129,9 @@ def expected_anonymity_set_size(
     x = np.sort(sample("values", values))
     points, back = _sorted(sample("at", at))
     a, r = float(positive("half_width", half_width)), float(positive("window", window))
-    # Centred, so that prefix sums stay small.
-    centre = float(x[len(x) // 2])
-    x, points = x - centre, points - centre
+    # Centerd, so that prefix sums stay small.
+    center = float(x[len(x) // 2])
+    x, points = x - center, points - center
     sums = np.concatenate([[0.0], np.cumsum(x)])
 
     def tent(reach: float) -> Floats:
@@ -156,7 +156,7 @@ def anonymity_set_size(values: ArrayLike, *, at: ArrayLike, window: Number) -> I
 
 
 def _sorted(points: Floats) -> tuple[Floats, Ints]:
-    """Points in order, and the place of each: looking up neighbours in turn is ten times faster."""
+    """Points in order, and the place of each: looking up neighbors in turn is ten times faster."""
     order = np.argsort(points)
     back = np.empty(len(points), dtype=np.int64)
     back[order] = np.arange(len(points))

@@ -1,4 +1,4 @@
-"""k-PRAM: values are randomised inside groups of at least k records, never across.
+"""k-PRAM: values are randomized inside groups of at least k records, never across.
 
 The counts of groups stay as they are, and are released exactly: not differentially private.
 """
@@ -26,7 +26,7 @@ from discreet.noise.random_source import RandomSource, source_of
 from discreet.noise.uniform import below
 
 # ── Matrix ───────────────────────────────────────────────────────────────────────────────────────
-# Post-randomisation (PRAM): categories changed at random, by a published matrix.
+# Post-randomization (PRAM): categories changed at random, by a published matrix.
 #
 # Whoever knows the matrix can estimate the original counts without bias. What one record is worth to
 # an attacker is told by posterior odds and by the ratio of the entries in a column of the matrix.
@@ -42,7 +42,7 @@ _CLOSE = Fraction(1, 10**12)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PramEstimate:
-    """Original counts as they follow from randomised ones.
+    """Original counts as they follow from randomized ones.
 
     ``counts`` are unbiased if ``unique``; otherwise the matrix is singular, and they are the
     shortest of many solutions. ``projected`` are the nearest counts that are not negative.
@@ -92,7 +92,7 @@ class PRAM:
         """The largest logarithm of a ratio of two entries of a column; infinite with a zero.
 
         What one released category tells about the original one. It says nothing about other
-        columns of the same row; for a guarantee use `discreet.randomised_response`.
+        columns of the same row; for a guarantee use `discreet.randomized_response`.
         """
         P = self.floats
         low, high = P.min(axis=0), P.max(axis=0)
@@ -103,7 +103,7 @@ class PRAM:
         return largest + 1e-15 * len(P) * len(self.stages) if largest > 0 else 0.0
 
     def apply(self, codes: ArrayLike, *, rng: RandomSource | None = None) -> Ints:
-        """Randomise codes 0 .. M - 1, each on its own, with exactly the stated chances."""
+        """Randomize codes 0 .. M - 1, each on its own, with exactly the stated chances."""
         values = _codes(codes, self.categories)
         source = source_of(rng)
         for stage in self.stages:
@@ -111,11 +111,11 @@ class PRAM:
         return values
 
     def expected(self, counts: ArrayLike) -> Floats:
-        """Expected counts after randomisation: P^T T."""
+        """Expected counts after randomization: P^T T."""
         return self.floats.T @ _counts(counts, self.categories)
 
     def estimate(self, counts: ArrayLike) -> PramEstimate:
-        """Original counts from randomised ones, with their covariance (estimated, too).
+        """Original counts from randomized ones, with their covariance (estimated, too).
 
         Theorem: unbiased if the matrix is regular.
         Proof: E[counts] = P^T T; solve for T.
@@ -185,7 +185,7 @@ class PRAM:
 
 
 def pram(matrix: Sequence[Sequence[Number]]) -> PRAM:
-    """Post-randomisation by a matrix: row k holds the chances of what category k becomes.
+    """Post-randomization by a matrix: row k holds the chances of what category k becomes.
 
     Entries are read as the rationals a person means (0.8 is 4/5). Rows must sum to 1; what rounded
     entries lack of it, up to 10^-12, is given to the largest entry of the row.

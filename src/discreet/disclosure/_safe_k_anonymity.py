@@ -1,4 +1,4 @@
-"""Safe k-anonymity: a secret sample, generalised by public maps, without small groups.
+"""Safe k-anonymity: a secret sample, generalized by public maps, without small groups.
 
 Of all that this room offers, this and `points` alone are differentially private.
 """
@@ -59,7 +59,7 @@ class SafeKAnonymousTable(Mechanism):
         return math.sqrt((1 - self.rate) / self.rate)
 
     def release(self, frame: object, *, rng: RandomSource | None = None) -> Any:
-        """The rows that remain, generalised, as the kind of frame that was given.
+        """The rows that remain, generalized, as the kind of frame that was given.
 
         They are sorted by their labels: neither order nor names of rows are those of the input.
         """
@@ -68,7 +68,7 @@ class SafeKAnonymousTable(Mechanism):
         if unmapped:
             raise InvalidArgument(
                 f"frame has {unmapped} columns without a public map. An exact column beside the "
-                "generalised ones voids the theorem: map or drop them."
+                "generalized ones voids the theorem: map or drop them."
             )
         named(table, "columns", list(self.columns))
         source = source_of(rng)
@@ -121,7 +121,7 @@ def safe_k_anonymity(
     epsilon: Number,
     relation: NeighboringRelation = NeighboringRelation.ADD_REMOVE,
 ) -> SafeKAnonymousTable:
-    """Draw a secret sample, generalise every column by a public map, leave out groups below k.
+    """Draw a secret sample, generalize every column by a public map, leave out groups below k.
 
     Theorem: (epsilon, delta)-DP under add/remove, with delta the largest over N >= k of the sum,
         over c >= k with c > g N, of Bin(N, rate)(c) (c - g N) / (N (1 - g)), where

@@ -40,7 +40,7 @@ from discreet.disclosure.generalization_hierarchy import (
 )
 
 # ── Lattice ──────────────────────────────────────────────────────────────────────────────────────
-# Full-domain generalisation: one level for each column, found in the lattice of all levels.
+# Full-domain generalization: one level for each column, found in the lattice of all levels.
 #
 # Two facts carry the search. Coarser levels only merge classes, so the number of rows in small
 # classes never grows on the way up: what fails, fails for everything below. And the loss of a node is
@@ -198,7 +198,7 @@ def greedy(lattice: GeneralizationLattice) -> GeneralizationResult:
 def _better(
     lattice: GeneralizationLattice, here: GeneralizationResult
 ) -> GeneralizationResult | None:
-    """A neighbour that loses less, the most promising first; what cannot is not looked at."""
+    """A neighbor that loses less, the most promising first; what cannot is not looked at."""
     down = [_moved(here.node, c, -1) for c, level in enumerate(here.node) if level > 0]
     aside = [up for node in down for up in _steps_up(lattice, node) if up != here.node]
     for node in sorted([*down, *aside], key=lattice.lower):
@@ -366,7 +366,7 @@ def recode(
     )
 
 
-# ── Generalise ───────────────────────────────────────────────────────────────────────────────────
+# ── Generalize ───────────────────────────────────────────────────────────────────────────────────
 
 
 Method: TypeAlias = Literal["optimal", "greedy", "local"]
@@ -405,7 +405,7 @@ class AnonymizedTable:
         how = "levels of each class" if self.levels is None else _levels(self.levels, self.heights)
         return "\n".join(
             [
-                f"Anonymised(k = {self.k}, asked {self.asked}; {self.method}: {how})",
+                f"Anonymized(k = {self.k}, asked {self.asked}; {self.method}: {how})",
                 f"  {self.suppressed:,} rows left out; information lost: {self.loss:.1%}",
                 *(f"  {line}" for line in str(self.risk).splitlines()),
                 "  Not differentially private: whoever knows more can learn more.",

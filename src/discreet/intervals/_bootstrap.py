@@ -126,12 +126,12 @@ def fitted(mean: float, std: float, low: float, high: float) -> tuple[float, flo
     width = high - low
     if std < _NARROW * width:
         return mean, std
-    centre, spread = mean, std
+    center, spread = mean, std
     for _ in range(_STEPS):
-        found, deviation = _clipped(centre, spread, low, high)
-        centre = min(max(centre + mean - found, low - width), high + width)
+        found, deviation = _clipped(center, spread, low, high)
+        center = min(max(center + mean - found, low - width), high + width)
         spread = min(spread * std / deviation, 4 * width)
-    return centre, spread
+    return center, spread
 
 
 def _clipped(mean: float, std: float, low: float, high: float) -> tuple[float, float]:

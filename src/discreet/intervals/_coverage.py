@@ -54,9 +54,9 @@ class CoverageEstimate:
         inside = float(check.probability("confidence", confidence, zero=False, one=False))
         z = NormalDist().inv_cdf(inside)
         n, p = self.trials, self.rate
-        centre = (p + z * z / (2 * n)) / (1 + z * z / n)
+        center = (p + z * z / (2 * n)) / (1 + z * z / n)
         half = z * math.sqrt(p * (1 - p) / n + z * z / (4 * n * n)) / (1 + z * z / n)
-        return max(0.0, centre - half), min(1.0, centre + half)
+        return max(0.0, center - half), min(1.0, center + half)
 
     def holds(self, confidence: float = 0.999) -> bool:
         """Whether the true coverage is nominal or above, with this confidence."""
@@ -183,9 +183,9 @@ def _median(x: Floats) -> Floats:
     n, half = len(x), len(x) // 2
     middle = np.partition(x, sorted({max(half - 1, 0), half, min(half + 1, n - 1)}))
     if n % 2:  # without a row on either side, or the middle one: of the two that are then inner
-        left, centre, right = middle[half - 1], middle[half], middle[half + 1]
-        others = [(left + centre) / 2, (centre + right) / 2, (left + right) / 2]
-        return np.asarray([centre - other for other in others])
+        left, center, right = middle[half - 1], middle[half], middle[half + 1]
+        others = [(left + center) / 2, (center + right) / 2, (left + right) / 2]
+        return np.asarray([center - other for other in others])
     left, right = middle[half - 1], middle[half]
     return np.asarray([(left + right) / 2 - left, (left + right) / 2 - right])
 

@@ -126,7 +126,7 @@ def difference_interval(  # noqa: PLR0913 - each is a public choice with a name
     alone. The rest is as for `mean_interval`; unequal variances are allowed.
 
     Theorem: the release is (epsilon, delta)-DP if one row of either column is replaced; its
-        coverage is that of `Studentised`.
+        coverage is that of `Studentized`.
     Proof: a replaced row moves one of the means, by at most w / n, and one of the squared errors
         s^2 / n, by at most w^2 / n^2, for the smaller n at most. Noise for that; they compose.
     Source: Welch 1947 (degrees of freedom, from below); docs/theory/intervals.md. C9-C12.
@@ -183,7 +183,7 @@ def mean_interval(  # noqa: PLR0913 - each is a public choice with a name
     intervals; for rare events, too.
 
     Theorem: the release is (epsilon, delta)-DP if one row is replaced; its coverage is that of
-        `Studentised`.
+        `Studentized`.
     Proof: sum and variance get noise for their sensitivities, and compose; the interval is
         post-processing.
     Source: Biswal 2024, section 5.7, corrected; docs/theory/intervals.md. C9-C12.
@@ -226,7 +226,7 @@ def variance_interval(  # noqa: PLR0913 - each is a public choice with a name
     it covers for any law of the rows and any number of them.
 
     Theorem: the release is (epsilon, delta)-DP if one row is replaced; its coverage is that of
-        `Studentised`.
+        `Studentized`.
     Proof: the sample variance of n rows in a range of w moves by at most w^2 / n; the sample
         variance of squared half-differences of disjoint pairs of rows by the same with their range
         and number; they compose, and the interval is post-processing. If nothing is assumed, a

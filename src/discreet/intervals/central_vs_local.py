@@ -1,7 +1,7 @@
 """Noise before a query against noise after it: what both cost, for mean, variance and median.
 
 Local: every client adds Laplace noise of scale b = range / epsilon to its own number. Central: the
-answer gets it. One row is replaced between neighbours, and the number of rows n is public.
+answer gets it. One row is replaced between neighbors, and the number of rows n is public.
 """
 
 from __future__ import annotations

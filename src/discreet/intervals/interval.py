@@ -1,6 +1,6 @@
 """Half-widths of intervals for a mean: sampling error and the noise of a release, together.
 
-Functions of public numbers and of released ones, vectorised over the spread.
+Functions of public numbers and of released ones, vectorized over the spread.
 """
 
 from __future__ import annotations
@@ -56,13 +56,13 @@ def reach(
     """
     assert noise.granularity is not None  # noqa: S101 - made on reals
     scale = noise.granularity.scale * unit
-    centre = math.sqrt(-2 * math.log(tail)) / std
+    center = math.sqrt(-2 * math.log(tail)) / std
     if noise.name == "laplace":
-        rates = np.minimum(np.geomspace(centre / 1e3, centre * 1e3, _RATES), 1 / scale)
+        rates = np.minimum(np.geomspace(center / 1e3, center * 1e3, _RATES), 1 / scale)
         part = rates * scale
         own = part * np.log(2 * part / (1 + part)) - np.log1p(part)
     else:
-        rates = np.geomspace(centre / 1e3, centre * 1e3, _RATES)
+        rates = np.geomspace(center / 1e3, center * 1e3, _RATES)
         own = (rates * scale) ** 2 / 2
     rates, own = rates[:, None], own[:, None]
     with np.errstate(over="ignore"):
@@ -329,10 +329,10 @@ def binomial(rows: int, share: float) -> tuple[Floats, Floats, float]:
     next the law changes by a known factor; logarithms of factorials would lose what matters from a
     hundred million rows on.
     """
-    centre, wide = rows * share, 9 * math.sqrt(rows * share * (1 - share)) + 45
-    counts = np.arange(max(0, math.floor(centre - wide)), min(rows, math.ceil(centre + wide)) + 1.0)
+    center, wide = rows * share, 9 * math.sqrt(rows * share * (1 - share)) + 45
+    counts = np.arange(max(0, math.floor(center - wide)), min(rows, math.ceil(center + wide)) + 1.0)
     if share in (0, 1):
-        return counts, np.asarray(counts == centre, dtype=np.float64), 1e-13
+        return counts, np.asarray(counts == center, dtype=np.float64), 1e-13
     before = counts[:-1]
     steps = np.log((rows - before) / (before + 1) * (share / (1 - share)))
     logs = np.concatenate(([0.0], np.cumsum(steps)))

@@ -2,7 +2,7 @@
 
 Each comes with a second one, its squared standard error, also a whole number of a public unit; and
 with what is known of its sampling error for every law of the rows. One row is replaced between
-neighbours, and numbers of rows are public.
+neighbors, and numbers of rows are public.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ class IntervalStatistic(ABC):
     @property
     @abstractmethod
     def lattice(self) -> float:
-        """Distance of neighbouring estimates, if every row is at a bound."""
+        """Distance of neighboring estimates, if every row is at a bound."""
 
     @abstractmethod
     def numbers(self, tables: Floats) -> tuple[Floats, Floats]:

@@ -38,7 +38,7 @@ from discreet.mechanisms.quantiles import SortedColumn
 from discreet.noise.distribution import Floats
 from discreet.noise.random_source import RandomSource
 
-# ── Studentised ──────────────────────────────────────────────────────────────────────────────────
+# ── Studentized ──────────────────────────────────────────────────────────────────────────────────
 # An interval from a noisy estimate and its noisy standard error.
 #
 # Column and standard error are whole numbers that get noise by the exact mechanisms; all else is
@@ -64,7 +64,7 @@ class StudentizedInterval(IntervalPlan):
     """
 
     statistic: IntervalStatistic
-    centre: AdditiveMechanism
+    center: AdditiveMechanism
     spread: AdditiveMechanism | None
     """Noise on the squared standard error, if it is released."""
     known: float | None
@@ -89,13 +89,13 @@ class StudentizedInterval(IntervalPlan):
     @property
     def guarantee(self) -> Guarantee:
         """What one release costs: the noisy estimate, and its noisy error if there is one."""
-        value = self.centre.guarantee
+        value = self.center.guarantee
         return value if self.spread is None else value + self.spread.guarantee
 
     @property
     def std(self) -> float:
         """Standard deviation of the noise on the estimate."""
-        return self.centre.std * self._unit
+        return self.center.std * self._unit
 
     @property
     def guaranteed(self) -> float | None:
@@ -118,10 +118,10 @@ class StudentizedInterval(IntervalPlan):
         return self.read(*self.noisy(*self.statistic.numbers(tables), rng))
 
     def noisy(
-        self, centre: Floats, error: Floats, rng: RandomSource
+        self, center: Floats, error: Floats, rng: RandomSource
     ) -> tuple[Floats, Floats | None]:
         """Noisy estimates and, if they are released, noisy squared standard errors."""
-        value = np.asarray(self.centre.release(centre, rng=rng)) * self._unit
+        value = np.asarray(self.center.release(center, rng=rng)) * self._unit
         value += self.statistic.offset
         if self.spread is None:
             return value, None
@@ -198,7 +198,7 @@ class StudentizedInterval(IntervalPlan):
             outer = np.interp(np.sqrt(true / most), edges, self._widest(most * edges**2))
             half = np.minimum(half, outer)
             sigma = sigma * law.student(self.statistic.freedom, tail=self.tail)
-        if self.centre.name == "laplace":
+        if self.center.name == "laplace":
             sides = law.exceeds(half, sigma, np.maximum(self._noise, sigma / 1e4))
         else:
             sides = law.normal_exceeds(half, sigma, self._noise)
@@ -206,7 +206,7 @@ class StudentizedInterval(IntervalPlan):
 
     def certify(self) -> Certificate:
         """Recompute the guarantees of both noises from their exact laws."""
-        parts = [self.centre] if self.spread is None else [self.centre, self.spread]
+        parts = [self.center] if self.spread is None else [self.center, self.spread]
         checks = tuple(check for part in parts for check in part.certify().checks)
         return Certificate(mechanism="interval", guarantee=self.guarantee, checks=checks).demand()
 
@@ -225,8 +225,8 @@ class StudentizedInterval(IntervalPlan):
     @property
     def _noise(self) -> float:
         """Laplace scale, or Gaussian deviation, of the noise on the estimate."""
-        assert self.centre.granularity is not None  # noqa: S101 - made on reals
-        return self.centre.granularity.scale * self._unit
+        assert self.center.granularity is not None  # noqa: S101 - made on reals
+        return self.center.granularity.scale * self._unit
 
     @property
     def _error_noise(self) -> float:
@@ -281,7 +281,7 @@ class StudentizedInterval(IntervalPlan):
         return self._outward(self._exact(np.sqrt(error), self.outer))
 
     def _exact(self, sigma: Floats, tail: float) -> Floats:
-        exact = law.normal_laplace if self.centre.name == "laplace" else law.normal
+        exact = law.normal_laplace if self.center.name == "laplace" else law.normal
         return exact(sigma, self._noise, tail=tail)
 
     def _any(self, error: Floats) -> Floats:
@@ -351,7 +351,7 @@ def _hull(plan: StudentizedInterval) -> tuple[_Curve, _Curve]:
             plan._outward(  # noqa: SLF001 - its own
                 chernoff.reach(
                     lambda rates, sign=sign: plan.statistic.log_mgf(sign * rates, places[None, :]),  # type: ignore[misc]
-                    plan.centre,
+                    plan.center,
                     plan.statistic.units[0],
                     tail=plan.outer,
                     std=std,
@@ -374,7 +374,7 @@ def _lattice(plan: StudentizedInterval) -> float:
     """
     step = plan.statistic.lattice
     turns = 2 * math.pi * plan._noise / step  # noqa: SLF001 - its own
-    left = 1 / (1 + turns**2) if plan.centre.name == "laplace" else math.exp(-(turns**2) / 2)
+    left = 1 / (1 + turns**2) if plan.center.name == "laplace" else math.exp(-(turns**2) / 2)
     return step / 2 * left
 
 
@@ -393,7 +393,7 @@ def _bennett(plan: StudentizedInterval) -> tuple[Floats, Floats]:
     def sampling(rates: Floats) -> Floats:
         return chernoff.bennett(rates, variances[None, :], high - low, plan.public_rows)
 
-    found = chernoff.reach(sampling, plan.centre, plan.statistic.units[0], tail=plan.tail, std=std)
+    found = chernoff.reach(sampling, plan.center, plan.statistic.units[0], tail=plan.tail, std=std)
     return variances, np.maximum.accumulate(found)
 
 
@@ -478,7 +478,7 @@ class IntervalSpec:
         tail = (alpha - reserved) / 2
         return StudentizedInterval(
             statistic=self.statistic,
-            centre=self._centre(self.epsilon * (1 - share)),
+            center=self._center(self.epsilon * (1 - share)),
             spread=self._spread(self.epsilon * share) if share else None,
             known=self.known,
             confidence=self.confidence,
@@ -490,7 +490,7 @@ class IntervalSpec:
             assume=self.assume,
         )
 
-    def _centre(self, epsilon: Fraction) -> AdditiveMechanism:
+    def _center(self, epsilon: Fraction) -> AdditiveMechanism:
         moved, relation = self.statistic.moved[0], NeighboringRelation.REPLACE_ONE
         if not self.delta:
             return laplace(sensitivity=moved, epsilon=epsilon, domain="reals", relation=relation)

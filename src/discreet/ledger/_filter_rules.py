@@ -181,7 +181,7 @@ def pure_to_mu(epsilon: Fraction) -> Fraction:
     """The GDP of an arbitrary epsilon-DP mechanism, rounded up.
 
     Theorem: epsilon-DP implies mu-GDP with ``mu = -2 Phi^-1(1/(1 + e^eps))``, attained.
-    Proof: the worst trade-off curve is that of randomised response, a polygon with the corner
+    Proof: the worst trade-off curve is that of randomized response, a polygon with the corner
         (a, a), a = 1/(1 + e^eps). A convex curve below the corners of a polygon is below it;
         that of mu-GDP passes through (a, a) for this mu. For small epsilon the tangent at 0,
         ``eps sqrt(pi/2)``, is above, because the curve is concave.
@@ -305,7 +305,7 @@ def approx_price(event: Event, orders: tuple[float, ...]) -> Sums:
 
     Theorem: with probability 1 - delta (in a coupling) the loss is that of a mechanism with the
         stated epsilon and divergences.
-    Proof: an (epsilon, delta)-DP pair is, with probability 1 - delta, randomised response of
+    Proof: an (epsilon, delta)-DP pair is, with probability 1 - delta, randomized response of
         epsilon, processed (Kairouz, Oh, Viswanath 2015); divergences are those of that.
     """
     total: Fraction | None = Fraction(0)

@@ -1,6 +1,6 @@
 """The door of the local model: what clients send becomes an estimate, on one machine or many.
 
-A randomiser (`oue`, `olh`, `square_wave`, `tree`, ...) is the public description of a collection:
+A randomizer (`oue`, `olh`, `square_wave`, `tree`, ...) is the public description of a collection:
 clients `encode`, a server adds their reports into an `Aggregate`, whose `estimate` has an error.
 """
 

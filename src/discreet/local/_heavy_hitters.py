@@ -1,6 +1,6 @@
 """Heavy hitters: the texts that many clients hold, out of far more than could be listed.
 
-A client draws one of several groups inside the randomiser. A group is a length of prefix and a
+A client draws one of several groups inside the randomizer. A group is a length of prefix and a
 public hash; the client hashes the prefix of its text into one of 2^16 cells and reports the cell
 through local hashing at the full epsilon. The server keeps one sketch for each group, of fixed size
 whatever is collected, and searches: prefixes that are frequent are extended by every next piece,
@@ -209,7 +209,7 @@ class HeavyHitters(LocalRandomizer):
 
     @property
     def cells(self) -> LocalHashing:
-        """What randomises a cell."""
+        """What randomizes a cell."""
         return olh(categories=1 << self.cell_digits, epsilon=self.epsilon)
 
     @property

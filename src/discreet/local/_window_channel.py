@@ -1,7 +1,7 @@
 """A finite channel with a window: the symbols near the input weigh more, by e^epsilon at most.
 
 Input ``i`` of 0 .. inputs - 1 makes each of the symbols i .. i + width - 1 weigh ``near`` and each
-of the inputs - 1 others weigh ``far``. Two inputs and a window of one symbol are randomised
+of the inputs - 1 others weigh ``far``. Two inputs and a window of one symbol are randomized
 response; a wide window is the piecewise mechanism (for means) and the square wave (for whole
 distributions). Weights are integers, so a draw is exact and so is the epsilon that is kept.
 """
@@ -62,7 +62,7 @@ class WindowChannel:
         Theorem: with symbols and inputs counted from the middle of their ranges, the symbol J of
             input d has mean gain * d and mean square moment + gain * d^2, exactly.
         Proof: J is uniform over all N symbols with weight far each, plus uniform over the window,
-            whose middle is d, with weight near - far each; the squares of n neighbouring symbols
+            whose middle is d, with weight near - far each; the squares of n neighboring symbols
             about their middle add up to n (n^2 - 1) / 12.
         """
         inside, outside = _squares(self.width), _squares(self.symbols)

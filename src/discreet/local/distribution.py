@@ -107,14 +107,14 @@ class DistributionBootstrap:
         a spike that smoothing has already spread out is not brought back.
         """
         inside = float(probability("confidence", confidence, zero=False, one=False))
-        centre = np.asarray(statistic(self.estimate), dtype=np.float64)
+        center = np.asarray(statistic(self.estimate), dtype=np.float64)
         every = np.array([statistic(one) for one in self.replicates], dtype=np.float64)
         low, high = np.quantile(every, [(1 - inside) / 2, (1 + inside) / 2], axis=0)
-        return 2 * centre - high, 2 * centre - low
+        return 2 * center - high, 2 * center - low
 
 
 # ── Reconstruct ──────────────────────────────────────────────────────────────────────────────────
-# The distribution that makes the reports of a window most likely, by expectation-maximisation.
+# The distribution that makes the reports of a window most likely, by expectation-maximization.
 
 
 MOST_ITERATIONS = 10_000
@@ -137,7 +137,7 @@ def fit(
     enough: float | None = None,
     most: int = MOST_ITERATIONS,
 ) -> MaximumLikelihoodFit:
-    """Maximise the likelihood, or with ``smooth`` also average neighbours after each step.
+    """Maximize the likelihood, or with ``smooth`` also average neighbors after each step.
 
     Each step multiplies the shares by the transposed channel applied to counts / expectation and
     takes time linear in the number of symbols, because a window is a difference of cumulated
@@ -236,7 +236,7 @@ class SquareWave(LocalRandomizer):
     def estimate(self, counts: Ints, reports: int, *, smooth: bool = True) -> DistributionEstimate:
         """The distribution of the clients' numbers.
 
-        With ``smooth`` neighbouring cells are averaged after every step (EMS): much better if the
+        With ``smooth`` neighboring cells are averaged after every step (EMS): much better if the
         distribution is smooth, and biased if it has spikes, which it spreads out however many
         clients there are. Without it (EM) the most likely distribution is sought: it follows
         spikes, and turns noise into spikes.

@@ -1,7 +1,7 @@
-"""Memoised local hashing: repeated reports of a few bytes, whatever the number of categories.
+"""Memoized local hashing: repeated reports of a few bytes, whatever the number of categories.
 
 The permanent response is a report of local hashing, forms and a hash value that is right with some
-probability; a copy has the same forms and a hash value that is drawn once more. Two randomised
+probability; a copy has the same forms and a hash value that is drawn once more. Two randomized
 responses in a row are one of a smaller epsilon, so to the server a copy is an ordinary report of
 local hashing.
 
@@ -41,7 +41,7 @@ from discreet.noise.uniform import below, bernoulli_real
 # The same client again and again: a permanent response, and fresh noise on top of it.
 #
 # Reports of one client add up: k fresh reports cost k epsilon, and soon nothing is left. Instead a
-# client randomises its value once and for all (the permanent response), keeps that to itself, and
+# client randomizes its value once and for all (the permanent response), keeps that to itself, and
 # sends, whenever asked, a copy with fresh noise. However many copies it sends, they say no more
 # about the value than the permanent response does.
 #
@@ -224,7 +224,7 @@ class RAPPOR(MemoizedUnary):
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class LOSUE(MemoizedUnary):
-    """The permanent response by optimised unary encoding, the copies flipped symmetrically."""
+    """The permanent response by optimized unary encoding, the copies flipped symmetrically."""
 
     kind: ClassVar[str] = "l_osue"
     categories: int
@@ -240,7 +240,7 @@ def rappor(*, categories: int, epsilon: Number, permanent_epsilon: Number | str)
     """RAPPOR without its hashing (L-SUE): ``epsilon`` for one report, ``permanent_epsilon`` for all.
 
     Theorem: one report is epsilon-DP, any number from one permanent response permanent-DP, in the
-    local model; `Memoised.after` says what lies between.
+    local model; `Memoized.after` says what lies between.
     Proof: `MemoisedUnary.ratio_after`, in integers; the flip is the least whole number of 2**-32
     for which one report keeps its epsilon.
     Source: Erlingsson, Pihur, Korolova 2014; Arcolezi, Couchot, Al Bouna, Xiao 2022. F58.
@@ -252,7 +252,7 @@ def rappor(*, categories: int, epsilon: Number, permanent_epsilon: Number | str)
 
 
 def l_osue(*, categories: int, epsilon: Number, permanent_epsilon: Number | str) -> LOSUE:
-    """Longitudinal optimised unary encoding: less error than `rappor` at the same two epsilons.
+    """Longitudinal optimized unary encoding: less error than `rappor` at the same two epsilons.
 
     Theorem: as `rappor`, with the permanent response of `oue`; one report has the error of `oue`
     with that epsilon.
@@ -314,7 +314,7 @@ def _check(part: str, ratio: Fraction, epsilon: Fraction) -> CertificateCheck:
     )
 
 
-# ── Memoised hashing ─────────────────────────────────────────────────────────────────────────────
+# ── Memoized hashing ─────────────────────────────────────────────────────────────────────────────
 
 
 _CHUNK = 1 << 16
@@ -372,7 +372,7 @@ class MemoizedHashing(MemoizedOracle, LocalHashing):
     def _second_lie(self, precision: int) -> Enclosure:
         """Enclose (g - 1) (r - s) / ((1 - s) (1 + (g - 1) r)), r = e^-epsilon, s = e^-permanent.
 
-        Proof that a copy is worth epsilon: randomised response keeps a share
+        Proof that a copy is worth epsilon: randomized response keeps a share
         (1 - r) / (1 + (g - 1) r) of the difference of two values and one after the other keeps
         the product. Solve for the second, which lies with probability (g - 1) / g of the rest.
         """
@@ -460,7 +460,7 @@ def longitudinal_olh(
 
     Theorem: one report is epsilon-DP, any number from one permanent response permanent-DP, in the
     local model; one report has the law and the error of `olh` with that epsilon and these hashes.
-    Proof: two randomised responses in a row are one, `MemoisedHashing._second_lie`; for many,
+    Proof: two randomized responses in a row are one, `MemoisedHashing._second_lie`; for many,
     post-processing.
     Source: Arcolezi, Pinzón, Palamidessi, Gambs 2023 (LOLOHA), with linear hashing. F58.
     Needs: 2 <= categories <= 2^24, 0 < epsilon < permanent; ``hashes`` as for `olh`.

@@ -77,7 +77,7 @@ def walsh_hadamard(values: Ints) -> Ints:
     return out
 
 
-# ── Randomiser ───────────────────────────────────────────────────────────────────────────────────
+# ── Randomizer ───────────────────────────────────────────────────────────────────────────────────
 # What every client of a collection does, and how a server counts the reports: all of it public.
 #
 # A report is a row of bytes of fixed width, the same in memory, in a file and on a wire. A server

@@ -1,4 +1,4 @@
-"""Every kind of report there is, and the way from a description back to its randomiser."""
+"""Every kind of report there is, and the way from a description back to its randomizer."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from discreet.core.canonical_json import read_ratio
 from discreet.core.errors import InvalidArgument, PrivacyError
 from discreet.local.randomizer import VERSION, LocalRandomizer
 
-# ── Catalogue ────────────────────────────────────────────────────────────────────────────────────
-# From a public description back to the randomiser it describes.
+# ── Catalog ────────────────────────────────────────────────────────────────────────────────────
+# From a public description back to the randomizer it describes.
 #
 # Each kind names the function that makes it: keyword arguments are ``epsilon`` and what
-# `Randomiser.parameters` returned. It is imported when a description asks for it.
+# `Randomizer.parameters` returned. It is imported when a description asks for it.
 
 
 _FIELDS = {"permanent": "permanent_epsilon"}
@@ -56,7 +56,7 @@ KINDS: dict[str, str] = {
 def rebuild(
     description: Mapping[str, Any] | str, *, kinds: Mapping[str, str] = RANDOMIZER_KINDS
 ) -> LocalRandomizer:
-    """The randomiser that describes itself exactly like this; anything else is refused."""
+    """The randomizer that describes itself exactly like this; anything else is refused."""
     given = _object(description)
     version, kind, epsilon = (given.pop(name, None) for name in ("version", "kind", "epsilon"))
     if type(version) is not int or version != VERSION:
@@ -104,7 +104,7 @@ def _object(description: Mapping[str, Any] | str) -> dict[str, Any]:
 
 
 def randomizer_from_json(description: Mapping[str, Any] | str) -> LocalRandomizer:
-    """The randomiser that `Randomiser.describe` described, from its dictionary or its JSON.
+    """The randomizer that `Randomizer.describe` described, from its dictionary or its JSON.
 
     Unknown versions, kinds and fields are refused: a client that guesses could be private to
     another degree than it says.

@@ -1,6 +1,6 @@
 """Intervals from reports to which every client added noise: post-processing, free of charge.
 
-Noise of mean zero on each number (Laplace, of a public scale), or randomised responses. The
+Noise of mean zero on each number (Laplace, of a public scale), or randomized responses. The
 population's parameter is covered, not that of the clients at hand.
 """
 
@@ -97,7 +97,7 @@ def variance_from_reports(
 def proportion_from_reports(
     reports: ArrayLike, *, epsilon: Number, confidence: float = 0.95
 ) -> Interval:
-    """An interval for the share of yes, from randomised responses of 0 and 1 with this epsilon.
+    """An interval for the share of yes, from randomized responses of 0 and 1 with this epsilon.
 
     Theorem: covers with probability at least ``confidence``, for every share and number of reports.
     Proof: a report is 1 with probability 1 - keep + p (2 keep - 1), which grows with the share p,

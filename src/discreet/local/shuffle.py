@@ -6,7 +6,7 @@ from collections.abc import Callable
 from fractions import Fraction
 
 from discreet.accounting import shuffle
-from discreet.accounting import shuffle as randomisers
+from discreet.accounting import shuffle as randomizers
 from discreet.accounting.guarantee import Guarantee
 from discreet.accounting.shuffle import Parts
 from discreet.core.errors import Unsupported
@@ -33,39 +33,39 @@ _UNARY = (SymmetricUnary, OptimizedUnary, ThresholdHistogramEncoding)
 _WINDOWS = (PiecewiseMean, Duchi, BalancedPiecewise, SquareWave)
 
 
-def parts(randomiser: LocalRandomizer) -> Parts:
-    """The two levels of a randomiser, or nothing if it is not known to have two.
+def parts(randomizer: LocalRandomizer) -> Parts:
+    """The two levels of a randomizer, or nothing if it is not known to have two.
 
-    Memoised reports are refused: what a client remembers ties its reports to each other.
+    Memoized reports are refused: what a client remembers ties its reports to each other.
     """
-    if isinstance(randomiser, MemoizedOracle):
+    if isinstance(randomizer, MemoizedOracle):
         raise Unsupported(
-            f"{randomiser.kind} repeats what it remembers, so that reports of one client can be "
+            f"{randomizer.kind} repeats what it remembers, so that reports of one client can be "
             "tied to each other: a shuffler does not hide them. Use an oracle with fresh coins."
         )
-    kind = type(randomiser)
-    if kind in _RESPONSES and isinstance(randomiser, RandomizedResponse):
-        return randomisers.blocks(points=randomiser.categories)
-    if kind in _BLOCKS and isinstance(randomiser, BlockOracle):
-        return randomisers.blocks(points=randomiser.points, chosen=randomiser.chosen)
-    if kind in _UNARY and isinstance(randomiser, UnaryEncoding):
-        return randomisers.unary(Fraction(randomiser.coins[1], ONE))
-    if kind in _WINDOWS and isinstance(randomiser, PiecewiseMean | SquareWave):
-        inside = randomiser.window
-        return randomisers.window(inputs=inside.inputs, width=inside.width)
+    kind = type(randomizer)
+    if kind in _RESPONSES and isinstance(randomizer, RandomizedResponse):
+        return randomizers.blocks(points=randomizer.categories)
+    if kind in _BLOCKS and isinstance(randomizer, BlockOracle):
+        return randomizers.blocks(points=randomizer.points, chosen=randomizer.chosen)
+    if kind in _UNARY and isinstance(randomizer, UnaryEncoding):
+        return randomizers.unary(Fraction(randomizer.coins[1], ONE))
+    if kind in _WINDOWS and isinstance(randomizer, PiecewiseMean | SquareWave):
+        inside = randomizer.window
+        return randomizers.window(inputs=inside.inputs, width=inside.width)
     return ()
 
 
-def shuffled_guarantee(randomiser: LocalRandomizer, *, reports: int) -> Guarantee:
-    """What ``reports`` reports of one randomiser are worth once a shuffler has mixed them.
+def shuffled_guarantee(randomizer: LocalRandomizer, *, reports: int) -> Guarantee:
+    """What ``reports`` reports of one randomizer are worth once a shuffler has mixed them.
 
-    Theorem: S3 of docs/theory/shuffle.md for randomisers of two levels, S2 for all others.
+    Theorem: S3 of docs/theory/shuffle.md for randomizers of two levels, S2 for all others.
     Proof: a report is e^epsilon times likelier (or less) on one set of outputs, under one law.
     Source: Feldman, McMillan, Talwar 2021; Balle, Bell, Gascón, Nissim 2019. F56.
-    Needs: ``reports`` honest clients, all with this randomiser, and a shuffler that drops whatever
+    Needs: ``reports`` honest clients, all with this randomizer, and a shuffler that drops whatever
         else comes with a report.
     """
-    return randomiser.guarantee.shuffled(reports=reports, parts=parts(randomiser))
+    return randomizer.guarantee.shuffled(reports=reports, parts=parts(randomizer))
 
 
 def local_epsilon_for(
@@ -77,7 +77,7 @@ def local_epsilon_for(
 ) -> float:
     """The largest epsilon of a report whose shuffle is (epsilon, delta)-DP, rounded down.
 
-    ``make`` gives the randomiser of a local epsilon; without it, the answer is for any randomiser.
+    ``make`` gives the randomizer of a local epsilon; without it, the answer is for any randomizer.
     """
     if make is None:
         return shuffle.local_epsilon(epsilon, delta=delta, reports=reports)

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 
-from discreet.accounting import shuffle as randomisers
+from discreet.accounting import shuffle as randomizers
 from discreet.accounting.guarantee import Guarantee
 from discreet.accounting.shuffle import Parts, local_epsilon
 from discreet.core import _validate as check
@@ -32,8 +32,8 @@ from discreet.ranges.workload import Workload
 # ── Shuffled ─────────────────────────────────────────────────────────────────────────────────────
 # Local ranges whose reports pass a shuffler: the structure and the epsilon that go together (F56).
 #
-# How far shuffling amplifies depends on how the reports of a randomiser hide each other; which
-# randomiser is best depends on the epsilon that amplification leaves. The two are settled in turns.
+# How far shuffling amplifies depends on how the reports of a randomizer hide each other; which
+# randomizer is best depends on the epsilon that amplification leaves. The two are settled in turns.
 
 
 _TURNS = 3
@@ -43,25 +43,25 @@ _STEP = 1 << 16
 
 @dataclass(frozen=True, kw_only=True)
 class ShuffledRanges:
-    """A randomiser of n clients whose shuffled reports have the guarantee."""
+    """A randomizer of n clients whose shuffled reports have the guarantee."""
 
-    randomiser: LocalHierarchicalHistogram | LocalHaar
+    randomizer: LocalHierarchicalHistogram | LocalHaar
     guarantee: Guarantee
     mean: float
     """Mean squared error over the workload, in clients squared, for equally frequent cells."""
 
 
-def parts_of(randomiser: LocalHierarchicalHistogram | LocalHaar) -> Parts:
-    """The levels as two-level randomisers; nothing if one of them is of another kind.
+def parts_of(randomizer: LocalHierarchicalHistogram | LocalHaar) -> Parts:
+    """The levels as two-level randomizers; nothing if one of them is of another kind.
 
-    Proof: blocks of a design as in `accounting.randomisers`. A half's sign at a random row: all
+    Proof: blocks of a design as in `accounting.randomizers`. A half's sign at a random row: all
         rows and signs are alike but that one sign of each row is likelier, so half of the messages
         are; two halves of one pair have no likelier message in common.
     """
-    described = [_parts(part) for part in randomiser.parts]
+    described = [_parts(part) for part in randomizer.parts]
     if not all(described):
         return ()
-    return randomisers.levels(zip(randomiser.shares, described, strict=True))
+    return randomizers.levels(zip(randomizer.shares, described, strict=True))
 
 
 def shuffled_ranges(
@@ -73,16 +73,16 @@ def shuffled_ranges(
     expected_clients: int,
     min_honest_reports: int | None = None,
 ) -> ShuffledRanges:
-    """The local randomiser of least error whose shuffled reports are (epsilon, delta)-DP.
+    """The local randomizer of least error whose shuffled reports are (epsilon, delta)-DP.
 
     ``min_honest_reports`` is how many of the clients surely report as they should and keep their report to
     themselves: all, unless it is stated. Only their reports hide one another.
 
-    Theorem: the guarantee is that of the returned randomiser's own reports, and within the target.
+    Theorem: the guarantee is that of the returned randomizer's own reports, and within the target.
     Proof: its local epsilon is the largest that `local_epsilon` certifies for its parts, rounded
         down; structure and shares were chosen before, at another epsilon, and are kept.
     Source: Feldman, McMillan, Talwar 2021; docs/theory/shuffle.md.
-    Needs: one report of each client; a shuffler that hides who sent what and when. Neighbours
+    Needs: one report of each client; a shuffler that hides who sent what and when. Neighbors
         replace one client's value.
     """
     target = float(check.positive("epsilon", epsilon))
@@ -99,7 +99,7 @@ def shuffled_ranges(
     for _ in range(_TURNS):
         found = plan_collection(
             domain, workload, epsilon=local, expected_clients=expected_clients
-        ).chosen.randomiser
+        ).chosen.randomizer
         parts = parts_of(found)
         local = local_epsilon(target, delta=slack, reports=hidden, parts=parts)
         made = _at(found, local)
@@ -107,30 +107,30 @@ def shuffled_ranges(
         if best is None or mean < best.mean:
             pure = made.guarantee
             whole = pure.shuffled(reports=hidden, parts=parts) if local > target else pure
-            best = ShuffledRanges(randomiser=made, guarantee=whole, mean=mean)
+            best = ShuffledRanges(randomizer=made, guarantee=whole, mean=mean)
     assert best is not None  # noqa: S101 - there was a turn
     return best
 
 
 def _at(
-    randomiser: LocalHierarchicalHistogram | LocalHaar, local: float
+    randomizer: LocalHierarchicalHistogram | LocalHaar, local: float
 ) -> LocalHierarchicalHistogram | LocalHaar:
     """The same structure with the same designs at another epsilon."""
     # Finer for a small epsilon: what is rounded must not come out as nothing, or as more.
     step = _STEP << max(0, -math.floor(math.log2(local)))
     epsilon = Fraction(math.floor(local * step), step)
-    if isinstance(randomiser, LocalHaar):
-        return haar.described(epsilon=epsilon, **randomiser.parameters())
-    return tree.described(epsilon=epsilon, **randomiser.parameters())
+    if isinstance(randomizer, LocalHaar):
+        return haar.described(epsilon=epsilon, **randomizer.parameters())
+    return tree.described(epsilon=epsilon, **randomizer.parameters())
 
 
 def _parts(part: LocalRandomizer) -> Parts:
     # Fewer than `shuffling.parts` knows: those whose numbers stay when epsilon changes (`_at`).
     match part:
         case BlockOracle():
-            return randomisers.blocks(points=part.points, chosen=part.chosen)
+            return randomizers.blocks(points=part.points, chosen=part.chosen)
         case RandomizedResponse():
-            return randomisers.blocks(points=part.categories)
+            return randomizers.blocks(points=part.categories)
         case HaarResponse():
             return ((Fraction(1), Fraction(1, 2), Fraction(1, 2)),)
         case _:
@@ -251,16 +251,16 @@ def compare_trust_models(
         TrustOption(
             model="shuffle",
             trusted="the shuffler",
-            structure=shuffled.randomiser.name,
-            design=shuffled.randomiser,
-            local_epsilon=float(shuffled.randomiser.epsilon),
+            structure=shuffled.randomizer.name,
+            design=shuffled.randomizer,
+            local_epsilon=float(shuffled.randomizer.epsilon),
             mean=shuffled.mean,
         ),
         TrustOption(
             model="local",
             trusted="nobody",
             structure=alone.name,
-            design=alone.randomiser,
+            design=alone.randomizer,
             local_epsilon=float(loss),
             mean=expected_clients * alone.mean,
         ),

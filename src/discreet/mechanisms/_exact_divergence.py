@@ -36,7 +36,7 @@ def half_width(noise: object, confidence: float) -> float:
 
 @singledispatch
 def exact_delta(event: events.Event, epsilon: float) -> tuple[float, str]:
-    """The hockey-stick divergence of neighbouring outputs at ``epsilon``, and how it was found."""
+    """The hockey-stick divergence of neighboring outputs at ``epsilon``, and how it was found."""
     raise Unsupported(f"No exact law is known for {type(event).__name__} (epsilon={epsilon:g}).")
 
 
@@ -76,7 +76,7 @@ def _(event: events.TruncatedLaplaceEvent, epsilon: float) -> tuple[float, str]:
     reach = event.bound + event.shift
     if reach <= _LARGEST_SUM:
         return lattice_delta(law, event.shift, epsilon, reach)
-    edge = float(event.shift - event.bound - 1)  # the last output that the neighbour cannot have
+    edge = float(event.shift - event.bound - 1)  # the last output that the neighbor cannot have
     crossing = (event.shift - epsilon * float(event.scale)) / 2
     return half_line_delta(law, event.shift, epsilon, [edge, crossing])
 
@@ -88,7 +88,7 @@ def _(event: events.LaplaceEvent, epsilon: float) -> tuple[float, str]:
     def excess(x: float) -> float:
         return max(0.0, math.exp(-rate * abs(x)) - math.exp(epsilon - rate * abs(x - 1))) * rate / 2
 
-    # From 1 on the density of the neighbour is the larger one.
+    # From 1 on the density of the neighbor is the larger one.
     pieces = ((-60 / rate, 0.0), (0.0, 1.0))
     total = sum(scipy.integrate.quad(excess, a, b, limit=400)[0] for a, b in pieces)
     return total, "integral of the density"
@@ -113,7 +113,7 @@ def _(event: events.GaussianEvent, epsilon: float) -> tuple[float, str]:
 def lattice_delta(law: Distribution, shift: int, epsilon: float, reach: int) -> tuple[float, str]:
     """Sum ``max(0, p(k) - e^epsilon p(k - shift))`` over the lattice; tails count in full."""
     k = np.arange(-reach, reach + 1)
-    with np.errstate(over="ignore"):  # what a neighbour hides completely has no excess
+    with np.errstate(over="ignore"):  # what a neighbor hides completely has no excess
         excess = law.pmf(k) - np.exp(epsilon + law.log_pmf(k - shift))
     tails = float(law.cdf(-reach - 1) + law.sf(reach))
     return math.fsum(excess[excess > 0]) + tails, "sum over the lattice"

@@ -70,9 +70,9 @@ def pieces(
     low_end, high_end = 0, len(inner)
     if reach is not None and n:
         # Whole blocks of ties only.
-        centre = target // unit
-        low_end = int(np.searchsorted(inner, inner[max(0, centre - reach)]))
-        last = inner[min(centre + reach, len(inner) - 1)]
+        center = target // unit
+        low_end = int(np.searchsorted(inner, inner[max(0, center - reach)]))
+        last = inner[min(center + reach, len(inner) - 1)]
         high_end = int(np.searchsorted(inner, last, side="right"))
     knots, first, sizes = np.unique(inner[low_end:high_end], return_index=True, return_counts=True)
     # Ranks: with the bounds as knots 0 .. n + 1, without them between the counts below and above.
@@ -300,7 +300,7 @@ def _place(points: int, gap: int, rate: Fraction, rng: RandomSource) -> int:
     u = (uniform.value + 0.5) * 2.0**-uniform.bits
     # u < P(J >= j) iff exp(-slope j) > u + (1 - u) exp(-slope points)
     less = (1 - u) * math.expm1(-slope * points)
-    # A number next to 1 may be 1 as a double, which has no logarithm: its neighbour has.
+    # A number next to 1 may be 1 as a double, which has no logarithm: its neighbor has.
     guess = -math.log1p(max(less, 2.0**-53 - 1)) / slope
     return invert(uniform, partial(_at_least, points, rate / gap), math.floor(guess))
 

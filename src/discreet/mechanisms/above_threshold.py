@@ -101,7 +101,7 @@ class AboveThreshold(Mechanism):
         return np.append(stops @ weights, reached[-1] @ weights)
 
     def certify(self) -> Certificate:
-        """Compare the exact laws of a run with one positive on the worst neighbours of each length.
+        """Compare the exact laws of a run with one positive on the worst neighbors of each length.
 
         More positives cost no more: each has its own part of the noise scale.
         """

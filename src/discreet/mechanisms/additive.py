@@ -90,7 +90,7 @@ class RealMechanism:
 
     @property
     def step(self) -> float:
-        """Distance of neighbouring outputs."""
+        """Distance of neighboring outputs."""
         return math.ldexp(1.0, self.noise.exponent)
 
     @property
@@ -176,7 +176,7 @@ class AdditiveMechanism(Mechanism):
         return values.restore(self.granularity.add(values.doubles, source))
 
     def certify(self) -> Certificate:
-        """Recompute the divergence of neighbouring outputs from the exact law of the noise.
+        """Recompute the divergence of neighboring outputs from the exact law of the noise.
 
         On integers by summing the mass function over the lattice (or, for very large noise, from
         exact tails), on the grid by integrating the density; both against the accountant's claim.

@@ -142,7 +142,7 @@ def bin_sensitivity(
         its median by half a gap, both at most 1/2 for k >= 1; for k = 0 from the value of an empty
         bin to the row: 1/2 from the middle, 1 from the lower end. A lower median and a maximum
         move to another row, by up to 1. A replaced row is one removed and one added. The tests
-        compare with all neighbours of small data.
+        compare with all neighbors of small data.
     Source: B41, where parallel composition was claimed for a replaced row (M41).
     """
     one_of("statistic", statistic, get_args(Statistic))

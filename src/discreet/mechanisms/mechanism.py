@@ -77,7 +77,7 @@ def promised(epsilon: Fraction, delta: Fraction, *, relation: NeighboringRelatio
 
 
 class Mechanism(ABC):
-    """A randomised map with a stated cost. Frozen: the same object always costs the same.
+    """A randomized map with a stated cost. Frozen: the same object always costs the same.
 
     Every mechanism also has ``release``; what it takes and returns differs.
     """

@@ -48,7 +48,7 @@ _LARGEST_SPAN = 1 << 40
 class SortedColumn:
     """Values are clipped to the bounds and rounded to multiples of ``2**exponent``.
 
-    Both act on each value by itself, so neighbours stay neighbours, and no digit below the grid
+    Both act on each value by itself, so neighbors stay neighbors, and no digit below the grid
     survives. Steps are counted from the lower bound.
     """
 
@@ -235,7 +235,7 @@ class PrivateQuantile(Mechanism):
         return law
 
     def certify(self) -> Certificate:
-        """Compare the laws of all neighbours on a small grid, with up to three rows."""
+        """Compare the laws of all neighbors on a small grid, with up to three rows."""
         worst = 0.0
         factor = math.exp(float(self.epsilon))
         laws = {
@@ -246,7 +246,7 @@ class PrivateQuantile(Mechanism):
         for data, law in laws.items():
             for i in range(len(data)):
                 rest = data[:i] + data[i + 1 :]
-                for other in self._neighbours(rest):
+                for other in self._neighbors(rest):
                     worst = max(worst, _excess(law, laws[other], factor))
                     worst = max(worst, _excess(laws[other], law, factor))
         check = CertificateCheck(
@@ -258,8 +258,8 @@ class PrivateQuantile(Mechanism):
         )
         return Certificate(mechanism=repr(self), guarantee=self.guarantee, checks=(check,)).demand()
 
-    def _neighbours(self, rest: tuple[int, ...]) -> list[tuple[int, ...]]:
-        """Neighbours of a data set that has one row more than ``rest``."""
+    def _neighbors(self, rest: tuple[int, ...]) -> list[tuple[int, ...]]:
+        """Neighbors of a data set that has one row more than ``rest``."""
         if self.relation is not NeighboringRelation.REPLACE_ONE:
             return [rest]
         return [tuple(sorted((*rest, v))) for v in range(_CHECKED_SPAN + 1)]
@@ -291,9 +291,9 @@ def private_quantile(
     most 2**16.
 
     Theorem: epsilon-DP under ``relation``, and of bounded range but for "permute_and_flip".
-    Proof: with weights exp(-rate * score) the log-ratio of two neighbours lies, but for one
+    Proof: with weights exp(-rate * score) the log-ratio of two neighbors lies, but for one
         constant, within rate times the changes of the scores. A score is the distance of the
-        target ``quantile * (n + 1)`` to the ranks of the point. Knots of neighbours interlace, so a
+        target ``quantile * (n + 1)`` to the ranks of the point. Knots of neighbors interlace, so a
         replaced row moves a rank by at most 1 and the target not at all; an added row moves their
         difference by at least ``-quantile`` and at most ``1 - quantile``. See theory/smooth.
     Source: McSherry, Talwar 2007; Smith 2011; Asi, Duchi 2020; McKenna, Sheldon 2020 (the flips);

@@ -95,7 +95,7 @@ class Selection(Mechanism):
         return self.choose(steps, source_of(rng))
 
     def certify(self) -> Certificate:
-        """Compare the exact laws on the neighbours that are hardest to protect.
+        """Compare the exact laws on the neighbors that are hardest to protect.
 
         All scores equal and one against the rest, for 2, 3 and 10 candidates, in both directions:
         the patterns in which the ratio of the laws is largest for these mechanisms.
@@ -103,7 +103,7 @@ class Selection(Mechanism):
         checks = []
         claimed = self.guarantee.delta(float(self.epsilon))
         for size in (2, 3, 10):
-            exact = max(self._divergence(*pair) for pair in self._neighbours(size))
+            exact = max(self._divergence(*pair) for pair in self._neighbors(size))
             checks.append(
                 CertificateCheck(
                     part=f"{size} candidates",
@@ -118,7 +118,7 @@ class Selection(Mechanism):
         )
         return certificate.demand()
 
-    def _neighbours(self, size: int) -> list[tuple[Floats, Floats]]:
+    def _neighbors(self, size: int) -> list[tuple[Floats, Floats]]:
         shift = self.scale.shift * self.scale.step
         up = np.zeros(size)
         up[0] = shift
@@ -245,7 +245,7 @@ def exponential_mechanism(
 
     Theorem: epsilon-DP under ``relation``, and of bounded range epsilon.
     Proof: the log-ratio of candidate i is ``rate * (change of score i) - log(change of the
-        normaliser)``; over i it ranges over an interval of length 2 rate * sensitivity (rate *
+        normalizer)``; over i it ranges over an interval of length 2 rate * sensitivity (rate *
         sensitivity if monotonic), which is epsilon, and it contains zero.
     Source: McSherry, Talwar 2007; Dong, Durfee, Rogers 2020 (bounded range).
     Needs: every score moves by at most ``sensitivity``.
@@ -281,7 +281,7 @@ def report_noisy_max(
 
     Theorem: epsilon-DP under ``relation``.
     Proof: fix the noise of all but candidate i. It wins iff its noise reaches an integer c; on a
-        neighbour c grows by at most twice the sensitivity (once, if monotonic), and the discrete
+        neighbor c grows by at most twice the sensitivity (once, if monotonic), and the discrete
         Laplace tail P(Z >= c) falls by at most exp(growth / scale). Ties go to the first index,
         which only makes c an integer.
     Source: Dwork, Roth 2014, Claim 3.9, adapted to the integers.

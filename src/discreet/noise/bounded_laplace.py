@@ -26,7 +26,7 @@ _LONGEST_SUM = 1 << 18
 class BoundedDiscreteLaplace(Distribution):
     """P(k) proportional to exp(-|k| / scale) on ``lower <= k <= upper``, with lower <= 0 <= upper.
 
-    Truncated noise is ``lower = -upper``. For an output bounded to [l, u] around a centre q the
+    Truncated noise is ``lower = -upper``. For an output bounded to [l, u] around a center q the
     noise has ``lower = l - q`` and ``upper = u - q`` (`sample_between` takes one pair a draw).
     """
 
@@ -131,7 +131,7 @@ def sample_between(lower: Ints, upper: Ints, scale: Fraction, rng: RandomSource)
     """One draw of bounded Laplace noise for each pair ``lower[i] <= 0 <= upper[i]``.
 
     The inverse transform takes one word a draw, whatever the bounds: a rejection loop would take
-    longer the nearer a private centre is to the edge.
+    longer the nearer a private center is to the edge.
 
     Proof of ``error``: x is a sum of two positive numbers, each good to a relative 2**-46 wherever
     it matters (x is above 2**-split, so an exponential below it has an exponent below 12), and the

@@ -303,14 +303,14 @@ class _Draw:
             result[i] = self._floor(int(i), in_steps(values[i], exponent) + Fraction(1, 2))
         return result
 
-    def _floor(self, i: int, centre: Fraction) -> int:
+    def _floor(self, i: int, center: Fraction) -> int:
         uniform = self._uniform(i)
         edge = int(self.blocks[i]) * self.law.block
         while True:
             low, high = self._place_bounds(i, exact_place=False)
-            ends = (centre + edge + low, centre + edge + high)
+            ends = (center + edge + low, center + edge + high)
             if self.negative[i]:
-                ends = (centre - edge - high, centre - edge - low)
+                ends = (center - edge - high, center - edge - low)
             # The interval is open at the far end up to an event of probability zero.
             if math.floor(ends[0]) == math.ceil(ends[1]) - 1:
                 return math.floor(ends[0])

@@ -52,7 +52,7 @@ class _Precision:
     """
 
     half: float
-    """Centre of the interval of V, in units of 2**-63 above its lower end."""
+    """Center of the interval of V, in units of 2**-63 above its lower end."""
     longest: float
     """``-log V`` above this means that V is too small for its first bits."""
     error: float

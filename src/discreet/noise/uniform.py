@@ -259,5 +259,5 @@ def _settle(
 
 
 def _unit(words: Words, width: int) -> Floats:
-    """Centres of the intervals that words stand for, in double precision."""
+    """Centers of the intervals that words stand for, in double precision."""
     return (words.astype(np.float64) + 0.5) * 2.0**-width

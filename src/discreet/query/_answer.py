@@ -110,7 +110,7 @@ def _means(
 
 
 def _edge(outside: Callable[[Floats], NDArray[np.bool_]], far: Floats, near: Floats) -> Floats:
-    """The outer side of where a set that holds ``near`` ends, towards ``far``; by halving."""
+    """The outer side of where a set that holds ``near`` ends, toward ``far``; by halving."""
     for _ in range(_HALVINGS):
         middle = (far + near) / 2
         out = outside(middle)

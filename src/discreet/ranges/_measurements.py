@@ -59,7 +59,7 @@ def read_strategy(content: dict[str, Any]) -> Strategy:
             shares = tuple(Fraction(share) for share in content["shares"])
             return Haar(size=content["size"], shares=shares, total=content["total"])
         case "roots":
-            return SquareRootStrategy(size=content["size"], normalised=content["normalised"])
+            return SquareRootStrategy(size=content["size"], normalized=content["normalised"])
         case "dense":
             return dense.read(content)
         case "sums":
@@ -80,7 +80,7 @@ class NoisyMeasurements(ABC):
     """What was measured with which noise. Subclasses say of what, and answer."""
 
     _kind: ClassVar[str]
-    """Of the artefact, in its text."""
+    """Of the artifact, in its text."""
     _what: ClassVar[str]
     """The same in errors."""
     _place: ClassVar[str]
@@ -108,10 +108,10 @@ class NoisyMeasurements(ABC):
         return found
 
     def to_json(self) -> str:
-        """The whole artefact as text; ``from_json`` reads it back."""
+        """The whole artifact as text; ``from_json`` reads it back."""
         content = {
             f"discreet_{self._kind}": VERSION,
-            self._place: self._labelled.content(),
+            self._place: self._labeled.content(),
             "strategy": self.strategy.content(),
             "noise": [law_content(law) for law in self.laws],
             "measured": [packed(group) for group in self.measured],
@@ -126,7 +126,7 @@ class NoisyMeasurements(ABC):
 
     @classmethod
     def from_json(cls, text: str) -> Self:
-        """The artefact of a text."""
+        """The artifact of a text."""
         with canonical.reading(f"a release of {cls._what}"):
             content = json.loads(text)
             if content[f"discreet_{cls._kind}"] != VERSION:
@@ -146,14 +146,14 @@ class NoisyMeasurements(ABC):
     def _told(self, total: float, deviation: float) -> str:
         note = "" if self.private else "; made with a seed: not private"
         return (
-            f"{self._kind} of {self._labelled} by {self.strategy.describe()} "
+            f"{self._kind} of {self._labeled} by {self.strategy.describe()} "
             f"(total {total:,.0f} ± {deviation:,.3g}; {self.guarantee!r}{note})"
         )
 
     @property
-    def _labelled(self) -> Domain | GridDomain:
-        labelled: Domain | GridDomain = getattr(self, self._place)
-        return labelled
+    def _labeled(self) -> Domain | GridDomain:
+        labeled: Domain | GridDomain = getattr(self, self._place)
+        return labeled
 
     @classmethod
     @abstractmethod

@@ -54,7 +54,7 @@ class StrategyDesign:
         """What a release costs.
 
         Theorem: the release of all groups has this guarantee under ``relation``.
-        Proof: each group is a vector of integers whose distance on neighbours the strategy bounds
+        Proof: each group is a vector of integers whose distance on neighbors the strategy bounds
             (`moves`), released by a mechanism for that distance; groups compose. Everything after
             is post-processing.
         Source: docs/theory/ranges.md, docs/theory/grids.md.
@@ -124,7 +124,7 @@ class RangeDesign(StrategyDesign):
         return float(half_widths(self.strategy, self.laws, np.array(a), np.array(b), tail=tail))
 
     def release(self, counts: ArrayLike, *, rng: RandomSource | None = None) -> RangeRelease:
-        """Measure with noise: the artefact that answers every range.
+        """Measure with noise: the artifact that answers every range.
 
         ``rng`` is for tests and simulations; the default is the operating system's randomness.
         """

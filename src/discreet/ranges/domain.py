@@ -1,4 +1,4 @@
-"""Coarser cells: neighbours merged before anything is measured, in declared blocks."""
+"""Coarser cells: neighbors merged before anything is measured, in declared blocks."""
 
 from __future__ import annotations
 
@@ -304,7 +304,7 @@ _CELLS_CONSTANT = 10
 
 
 def coarsen(domain: Domain, *, block: int) -> Domain:
-    """A domain whose cells are ``block`` neighbouring cells of another; the last may be fewer.
+    """A domain whose cells are ``block`` neighboring cells of another; the last may be fewer.
 
     Numbers become bins, named by their edges; days and categories become categories such as
     ``"2024-01-01 .. 2024-01-07"``.

@@ -116,7 +116,7 @@ def table(lines: list[list[str]], *, words: int = 1) -> list[str]:
 
 BRANCHINGS = (2, 4, 8, 16, 32)
 _SMALL_GAUSSIAN = 1024
-"""Up to this size matrices are optimised without being asked for: it takes seconds."""
+"""Up to this size matrices are optimized without being asked for: it takes seconds."""
 _SMALL_ROOTS = 1 << 16
 _TRIED = 1 << 14
 _TRIED_ROOTS = 1 << 20
@@ -201,7 +201,7 @@ def plan_ranges(
 
     ``expected_rows`` is how many there are. Under REPLACE_ONE, with one row of each unit, it is public and
     makes answers better; otherwise it is a guess that only serves to show relative errors.
-    ``thorough`` also optimises matrices on domains where that takes minutes. ``data_aware`` also
+    ``thorough`` also optimizes matrices on domains where that takes minutes. ``data_aware`` also
     offers DAWA and MWEM, whose error nobody can state beforehand: they are not ranked.
 
     Theorem: the stated mean variances are those of the releases: exactly for Laplace noise and for
@@ -326,9 +326,9 @@ def _strategies(
         )
     yield haar(size, total=total)
     if price.family == "gaussian":
-        # The normalised root is the better one throughout; on large domains each takes seconds.
+        # The normalized root is the better one throughout; on large domains each takes seconds.
         both = (False, True) if thorough or size <= _SMALL_ROOTS else (True,)
-        roots = (SquareRootStrategy(size=size, normalised=normalised) for normalised in both)
+        roots = (SquareRootStrategy(size=size, normalized=normalized) for normalized in both)
         yield from (root for root in roots if root.can_mean(workload))
         if size <= (dense.LARGEST_GAUSSIAN if thorough else _SMALL_GAUSSIAN):
             yield dense.optimal_gaussian(size, workload=workload)

@@ -1,4 +1,4 @@
-"""The artefact: noisy measurements that answer every range later, without the data (F61)."""
+"""The artifact: noisy measurements that answer every range later, without the data (F61)."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class DataDependentRelease:
         return plain(signed_sums(self._corners, self.grid.ends(spans)))
 
     def to_json(self) -> str:
-        """The whole artefact as text; ``from_json`` reads it back."""
+        """The whole artifact as text; ``from_json`` reads it back."""
         content = {
             "discreet_aware": VERSION,
             "grid": self.grid.content(),
@@ -72,7 +72,7 @@ class DataDependentRelease:
 
     @classmethod
     def from_json(cls, text: str) -> DataDependentRelease:
-        """The artefact of a text."""
+        """The artifact of a text."""
         with canonical.reading("a data-aware release"):
             content = json.loads(text)
             if content["discreet_aware"] != VERSION:

@@ -58,9 +58,9 @@ class EstimateContext:
         """The level in words; errors are taken to be normal."""
         return f"about {100 * self.confidence:g} times of 100"
 
-    def by(self, randomiser: LocalRandomizer) -> EstimateContext:
+    def by(self, randomizer: LocalRandomizer) -> EstimateContext:
         """Together with what one report costs."""
-        return replace(self, cost=_cost(randomiser))
+        return replace(self, cost=_cost(randomizer))
 
     def after(self, reports: int) -> str:
         """How many reports there were, and what each of them cost."""
@@ -77,10 +77,10 @@ def _estimated(shown: object, told: EstimateContext) -> tuple[object, EstimateCo
     """What was counted becomes what it says, and what one report cost is remembered."""
     match shown:
         case AggregatorState():
-            labelled = replace(told, labels=shown.collection.labels)
-            return _estimated(shown.aggregate, labelled)
+            labeled = replace(told, labels=shown.collection.labels)
+            return _estimated(shown.aggregate, labeled)
         case Aggregator() | AdaptiveHierarchy():
-            return shown.estimate(), told.by(shown.randomiser)
+            return shown.estimate(), told.by(shown.randomizer)
     return shown, told
 
 
@@ -221,7 +221,7 @@ def _cumulative(release: LocalRanges, told: EstimateContext) -> LinePanel:
         x=_cells(release.domain),
         y=ChartAxis(label="clients up to here"),
         title=f"Clients of {release.domain} up to each value {told.after(release.reports)}",
-        note=f"The grey band holds all of the curve without noise {told.often}."
+        note=f"The gray band holds all of the curve without noise {told.often}."
         if release.reports
         else _NONE,
         # Never infinite: no client is outside, and their number is known.
@@ -256,7 +256,7 @@ def _density(
     if isinstance(found, DistributionBootstrap):
         low, high = found.interval(lambda one: one.density, told.confidence)
         note = (
-            f"Grey: roughly where the truth is, cell by cell ({told.often}): simulated, no theorem."
+            f"Gray: roughly where the truth is, cell by cell ({told.often}): simulated, no theorem."
         )
         band = ChartBand(x=x, low=_steps(np.maximum(low, 0)), high=_steps(np.maximum(high, 0)))
     if not estimate.converged:
@@ -318,9 +318,9 @@ def _percent(shares: Any, order: Sequence[Any] | range) -> list[Any]:
     return [None if share is None else 100 * share for share in _at(shares, order)]
 
 
-def _cost(randomiser: LocalRandomizer) -> str:
+def _cost(randomizer: LocalRandomizer) -> str:
     """What one report costs its client, and all of them where a response is kept."""
-    cost = f" of {worth(randomiser.guarantee)}"
-    if isinstance(randomiser, MemoizedOracle):
-        cost += f", {worth(randomiser.after())} a period"
+    cost = f" of {worth(randomizer.guarantee)}"
+    if isinstance(randomizer, MemoizedOracle):
+        cost += f", {worth(randomizer.after())} a period"
     return cost

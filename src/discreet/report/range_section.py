@@ -76,7 +76,7 @@ def ranked(plan: RangePlan | GridPlan) -> str:
 
 
 def summary(release: AnyRanges, plan: RangePlan | GridPlan, *, file: str) -> dict[str, Any]:
-    """What a machine wants to know, and where the artefact is."""
+    """What a machine wants to know, and where the artifact is."""
     domain = release.grid if isinstance(release, ChargedGridRelease) else release.domain
     return {
         "title": release.title,
@@ -157,7 +157,7 @@ class GridSection:
             yield ", ".join(words), value, std, a, b
 
     def summary(self) -> dict[str, Any]:
-        """What a machine wants to know, and where the artefact is."""
+        """What a machine wants to know, and where the artifact is."""
         return summary(self.release, self.plan, file=self.file)
 
 
@@ -215,7 +215,7 @@ class RangeSection:
         return cells(self.release)
 
     def summary(self) -> dict[str, Any]:
-        """What a machine wants to know, and where the artefact is."""
+        """What a machine wants to know, and where the artifact is."""
         return summary(self.release, self.plan, file=self.file)
 
 

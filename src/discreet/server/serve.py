@@ -38,7 +38,7 @@ LOGGING: dict[str, Any] = {
     "disable_existing_loggers": False,
     "formatters": {
         "bare": {
-            "()": "discreet.server.serve.Bare",
+            "()": "discreet.server.serve.BareServer",
             "format": "%(asctime)s %(levelname)s %(name)s %(message)s",
         }
     },

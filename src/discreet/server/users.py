@@ -23,13 +23,13 @@ ROLES: tuple[Role, ...] = ("owner", "analyst", "auditor")
 LIFE = timedelta(days=90)
 SESSION_LIFE = timedelta(hours=12)
 _BYTES = 32
-_PREFIX = "dsc_"  # lets people and scanners recognise a token that was left lying about
+_PREFIX = "dsc_"  # lets people and scanners recognize a token that was left lying about
 _LONGEST_TOKEN = 200
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class User:
-    """Somebody who was recognised, by a token or a session."""
+    """Somebody who was recognized, by a token or a session."""
 
     name: str
     role: Role

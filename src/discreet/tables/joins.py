@@ -46,11 +46,11 @@ def join(
 def join_units(table: T, other: OpenTable, *, columns: Iterable[str]) -> T:
     """The table with columns of each unit's row in another private table.
 
-    Theorem: sensitivities are those of the table itself, when a neighbour differs in all that one
+    Theorem: sensitivities are those of the table itself, when a neighbor differs in all that one
         unit has in both tables.
     Proof: the row that is used of a unit is chosen by that unit's own rows and the key of the run,
         and it is attached to rows of that unit only. So another unit's rows are the same on both
-        neighbours; those of the unit itself are limited as before, because limits come after.
+        neighbors; those of the unit itself are limited as before, because limits come after.
     Source: docs/theory/keys.md.
     Needs: both tables name the same units in the same way, under one relation and one account.
     """

@@ -211,7 +211,7 @@ class PersonalizedRelease:
 class PersonalizedTable:
     """Questions to a table whose people have budgets of their own; made by `Table.personal`.
 
-    Theorem: an answer has the guarantee of each person's level towards all data that differ in
+    Theorem: an answer has the guarantee of each person's level toward all data that differ in
         this person alone: in whether the person is there at all, under add/remove; in what the
         data say of the person, whose level stays, under replace-one.
     Proof: the rows of one person are in the sums of one level: `Opened` tables without a unit have

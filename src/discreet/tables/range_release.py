@@ -1,4 +1,4 @@
-"""Ranges through the one door: artefacts that answer every range, with their receipts."""
+"""Ranges through the one door: artifacts that answer every range, with their receipts."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _WORDS = {
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class ChargedRelease:
-    """What a table adds to an artefact: the question in words, and the receipt."""
+    """What a table adds to an artifact: the question in words, and the receipt."""
 
     title: str
     query_text: str
@@ -53,12 +53,12 @@ class ChargedRangeRelease(RangeRelease, ChargedRelease):
     """
 
     def to_json(self) -> str:
-        """The whole artefact as text; ``from_json`` reads it back, and so does `RangeRelease`."""
+        """The whole artifact as text; ``from_json`` reads it back, and so does `RangeRelease`."""
         return self._with_section(super().to_json())
 
     @classmethod
     def from_json(cls, text: str) -> ChargedRangeRelease:
-        """The artefact of a text that a table has released."""
+        """The artifact of a text that a table has released."""
         held = RangeRelease.from_json(text)
         return cls(**_parts(held), **_read(text, held))
 
@@ -76,12 +76,12 @@ class ChargedGridRelease(GridRelease, ChargedRelease):
     """
 
     def to_json(self) -> str:
-        """The whole artefact as text; ``from_json`` reads it back, and so does `GridRelease`."""
+        """The whole artifact as text; ``from_json`` reads it back, and so does `GridRelease`."""
         return self._with_section(super().to_json())
 
     @classmethod
     def from_json(cls, text: str) -> ChargedGridRelease:
-        """The artefact of a text that a table has released."""
+        """The artifact of a text that a table has released."""
         held = GridRelease.from_json(text)
         return cls(**_parts(held), **_read(text, held))
 
@@ -106,7 +106,7 @@ def charged(
 ) -> AnyRanges:
     """Noise on the exact counts of the cells, by the best structure of the plan.
 
-    Theorem: the artefact has the guarantee of the plan, for which the receipt was charged.
+    Theorem: the artifact has the guarantee of the plan, for which the receipt was charged.
     Proof: `RangeDesign.guarantee`, `GridDesign.guarantee`; the counts are those of the plan that
         was priced (`planned`, `planned_grid`).
     Source: docs/theory/ranges.md, docs/theory/grids.md.

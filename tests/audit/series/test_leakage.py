@@ -332,7 +332,7 @@ def test_what_cannot_be_computed_is_refused():
             releases=means(range(14), std=1e6),
         )
     # The same of a secret that needs all cells: a number would be rounding.
-    rows = {"secret": series.secret_person(0, times=[0, 1]), "known": "time"}
+    rows = {"secret": series.secret_person(0, times=[0, 1]), "attacker_knows": "time"}
     still = series.VAR(lags=[[0.9, 0.1], [0, 0.8]], noise=1e-16 * np.eye(2), start=np.eye(2))
     with pytest.raises(NotCertified, match="determined by others"):
         series.leakage(still, releases=means([0, 1, 2]), **rows)

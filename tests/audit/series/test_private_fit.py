@@ -145,8 +145,8 @@ def test_expected_products_are_those_of_the_model():
     habits = alike.habits(partial)
     model = series.VAR(lags=habits[:, None, None], noise=[[1]])
     times = 7
-    centre = np.eye(times) - 1 / times
-    C = centre @ brute.stacked(model, times=times) @ centre
+    center = np.eye(times) - 1 / times
+    C = center @ brute.stacked(model, times=times) @ center
     found = alike.expected(partial, times)
     assert found == pytest.approx([np.trace(C, offset=k) for k in range(4)], rel=1e-12)
 
@@ -159,8 +159,8 @@ def test_moments_determine_the_model(habits):
     single = brute.stacked(
         series.VAR(lags=np.array(habits)[:, None, None], noise=[[2.0]]), times=times
     )
-    centre = np.eye(times) - 1 / times
-    C = centre @ single @ centre
+    center = np.eye(times) - 1 / times
+    C = center @ single @ center
     products = np.array([np.trace(C, offset=k) for k in range(len(habits) + 1)])
     common = np.trace(C) * (0.2 + 0.8 / people)
     found = alike.solve(products, common=common, people=people, times=times)
@@ -188,8 +188,8 @@ def test_the_bias_vanishes_as_the_budget_grows():
     # What is left is sampling: 2000 independent series, but for a common shock.
     limit = stats.norm.isf(ALPHA / 2) * math.sqrt((1 - 0.7**2) / (2000 * 3))
     assert errors[-1] < limit < errors[0]
-    centred = panel - panel.mean(axis=1, keepdims=True)
-    naive = (centred[:, 1:] * centred[:, :-1]).sum() / (centred**2).sum()
+    centerd = panel - panel.mean(axis=1, keepdims=True)
+    naive = (centerd[:, 1:] * centerd[:, :-1]).sum() / (centerd**2).sum()
     assert 0.7 - naive > 4 * limit  # what the autocorrelation of six times would say
 
 

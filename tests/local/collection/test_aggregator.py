@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from discreet.core.errors import InvalidArgument
-from discreet.local import registry as catalogue
+from discreet.local import registry as catalog
 from discreet.local import registry as mechanisms
 from discreet.local.collection import aggregator as aggregate
 from discreet.local.collection.aggregator import Aggregator
@@ -151,9 +151,9 @@ def test_a_state_with_a_broken_description_is_refused(text):
     """Whoever makes it up can make the digest too."""
     body = aggregate._MAGIC + aggregate._HEAD.pack(0, 0, len(text), 0) + text
     state = body + sha256(body).digest()[:16]
-    for randomiser in (None, ORACLES[0]):
+    for randomizer in (None, ORACLES[0]):
         with pytest.raises(InvalidArgument):
-            Aggregator.from_bytes(state, randomiser)
+            Aggregator.from_bytes(state, randomizer)
 
 
 def test_states_of_another_collection_are_refused():
@@ -180,12 +180,12 @@ def test_descriptions_round_trip(oracle):
 
 
 def test_the_order_of_names_has_no_meaning():
-    """A state keeps its description as JSON: what is read from it must be the same randomiser."""
+    """A state keeps its description as JSON: what is read from it must be the same randomizer."""
     days, ages = integers(0, 9), integers(0, 99)
     one = hybrid_grid({"b": days, "a": ages}, epsilon=1, fine=4, coarse=2)
     two = hybrid_grid({"a": ages, "b": days}, epsilon=1, fine=4, coarse=2)
     assert one == two == randomizer_from_json(dict(reversed(one.describe().items())))
-    assert Aggregator.from_bytes(Aggregator(one).to_bytes()).randomiser == one
+    assert Aggregator.from_bytes(Aggregator(one).to_bytes()).randomizer == one
 
 
 def test_what_a_description_names_is_not_chosen_anew():
@@ -215,7 +215,7 @@ BAD = [
     ({"categories": "11"}, "categories"),
     ({"categories": 1}, "categories"),
     ({"categories": None}, "categories"),
-    ({"colour": 1}, "no field 'colour'"),
+    ({"color": 1}, "no field 'color'"),
     ({"kind": "the", "threshold": [1]}, "threshold"),
     ({"kind": "the", "threshold": "1e900000000"}, "threshold"),
     ({"kind": "the"}, "not as the writes it"),
@@ -250,13 +250,13 @@ def test_a_field_left_out_is_refused():
 
 
 def test_every_kind_has_a_factory_that_takes_epsilon():
-    assert mechanisms.KINDS.items() <= catalogue.KINDS.items()
-    for kind in catalogue.KINDS:
-        with pytest.raises(InvalidArgument, match="no field 'colour'"):
-            randomizer_from_json({"version": 1, "kind": kind, "epsilon": "1/1", "colour": 1})
+    assert mechanisms.KINDS.items() <= catalog.KINDS.items()
+    for kind in catalog.KINDS:
+        with pytest.raises(InvalidArgument, match="no field 'color'"):
+            randomizer_from_json({"version": 1, "kind": kind, "epsilon": "1/1", "color": 1})
 
 
 def test_the_bytes_of_every_kind_are_written_down():
     page = Path(__file__).parents[3] / "docs" / "reference" / "wire-format.md"
     headings = [line for line in page.read_text("utf-8").splitlines() if line.startswith("### ")]
-    assert set(re.findall(r"`([a-z_.]+)`", "\n".join(headings))) == catalogue.KINDS.keys()
+    assert set(re.findall(r"`([a-z_.]+)`", "\n".join(headings))) == catalog.KINDS.keys()

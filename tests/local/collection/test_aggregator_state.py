@@ -28,13 +28,13 @@ from discreet.local.oracles.unary_encoding import oue
 from discreet.noise.random_source import seeded_rng
 
 HERE = Path(__file__).parent
-GRR = CollectionSpec(randomiser=grr(categories=300, epsilon=1))
-OUE = CollectionSpec(randomiser=oue(categories=20, epsilon=2))
+GRR = CollectionSpec(randomizer=grr(categories=300, epsilon=1))
+OUE = CollectionSpec(randomizer=oue(categories=20, epsilon=2))
 
 
 def reports(collection, many, seed=1):
-    codes = np.arange(many) % collection.randomiser.categories
-    return collection.randomiser.randomize(codes, rng=seeded_rng(seed))
+    codes = np.arange(many) % collection.randomizer.categories
+    return collection.randomizer.randomize(codes, rng=seeded_rng(seed))
 
 
 def write(path, collection, rows):
@@ -44,7 +44,7 @@ def write(path, collection, rows):
 
 
 def summed(collection, *parts):
-    total = Aggregator(collection.randomiser)
+    total = Aggregator(collection.randomizer)
     for part in parts:
         total.add(part)
     return total
@@ -258,6 +258,6 @@ def test_a_foreign_database_is_not_written_to(tmp_path):
         base.execute("CREATE TABLE theirs (x)")
         base.commit()
     with pytest.raises(InvalidArgument, match="a count has written"):
-        AggregatorState(path, CollectionSpec(randomiser=grr(categories=4, epsilon=1)))
+        AggregatorState(path, CollectionSpec(randomizer=grr(categories=4, epsilon=1)))
     with closing(sqlite3.connect(path)) as base:
         assert base.execute("SELECT name FROM sqlite_schema").fetchall() == [("theirs",)]

@@ -30,8 +30,8 @@ from discreet.local.oracles.randomized_response import grr
 from discreet.local.oracles.unary_encoding import oue
 from discreet.noise.random_source import seeded_rng
 
-GRR = CollectionSpec(randomiser=grr(categories=300, epsilon=1))  # two bytes
-OUE = CollectionSpec(randomiser=oue(categories=20, epsilon=2))  # three bytes
+GRR = CollectionSpec(randomizer=grr(categories=300, epsilon=1))  # two bytes
+OUE = CollectionSpec(randomizer=oue(categories=20, epsilon=2))  # three bytes
 
 
 class Trickle(io.RawIOBase):
@@ -48,8 +48,8 @@ class Trickle(io.RawIOBase):
 
 
 def reports(collection, many, seed=1):
-    codes = np.arange(many) % collection.randomiser.categories
-    return collection.randomiser.randomize(codes, rng=seeded_rng(seed))
+    codes = np.arange(many) % collection.randomizer.categories
+    return collection.randomizer.randomize(codes, rng=seeded_rng(seed))
 
 
 def read(path, **options):
@@ -85,10 +85,10 @@ def test_the_layout_is_as_documented(tmp_path):
     with ReportWriter(path, OUE) as writer:
         writer.write(np.array([[1, 2, 3]], dtype=np.uint8))
     data = path.read_bytes()
-    text = json.dumps(OUE.randomiser.describe(), sort_keys=True, separators=(",", ":")).encode()
+    text = json.dumps(OUE.randomizer.describe(), sort_keys=True, separators=(",", ":")).randomize()
     assert data[:8] == bytes.fromhex("89444C520D0A1A0A")
     assert struct.unpack("<III", data[8:20]) == (1, 3, len(text))
-    assert data[36:52].decode() == sha256(text).hexdigest()[:16] == OUE.randomiser.fingerprint
+    assert data[36:52].decode() == sha256(text).hexdigest()[:16] == OUE.randomizer.fingerprint
     assert data[52:] == text + b"\1\2\3"
 
 
@@ -119,7 +119,7 @@ def test_cut_at_any_byte_the_whole_reports_are_read_and_the_file_can_go_on(tmp_p
     begin = len(whole) - sent.size
     for length in range(len(whole)):
         path.write_bytes(whole[:length])
-        left = max(0, length - begin) // collection.randomiser.width
+        left = max(0, length - begin) // collection.randomizer.width
         if length < begin:
             with pytest.raises(Unfinished):
                 read(path)
@@ -256,13 +256,13 @@ def test_a_damaged_header_is_never_believed():
 
 
 def test_a_collection_with_labels():
-    fruit = CollectionSpec(randomiser=grr(categories=3, epsilon=1), labels=("fig", "kiwi", "Äpfel"))
+    fruit = CollectionSpec(randomizer=grr(categories=3, epsilon=1), labels=("fig", "kiwi", "Äpfel"))
     assert CollectionSpec.from_json(fruit.to_json()) == fruit
-    assert fruit.fingerprint != fruit.randomiser.fingerprint
-    turned = CollectionSpec(randomiser=fruit.randomiser, labels=fruit.labels[::-1])
+    assert fruit.fingerprint != fruit.randomizer.fingerprint
+    turned = CollectionSpec(randomizer=fruit.randomizer, labels=fruit.labels[::-1])
     assert turned.fingerprint != fruit.fingerprint
-    plain = CollectionSpec(randomiser=fruit.randomiser)
-    assert plain.fingerprint == fruit.randomiser.fingerprint
+    plain = CollectionSpec(randomizer=fruit.randomizer)
+    assert plain.fingerprint == fruit.randomizer.fingerprint
     assert fruit.parse(["kiwi", "fig", "Äpfel"]).tolist() == [1, 0, 2]
     assert fruit.parse(["kiwi", "SECRET", ""], unknown="fig").tolist() == [1, 0, 0]
     assert fruit.parse([]).tolist() == []
@@ -273,7 +273,7 @@ def test_a_collection_with_labels():
         fruit.parse(["kiwi"], unknown="pear")
     for labels in (("a", "b"), ("a", "b", "b"), ("a", "b", 3)):
         with pytest.raises(InvalidArgument, match="labels"):
-            CollectionSpec(randomiser=fruit.randomiser, labels=labels)
+            CollectionSpec(randomizer=fruit.randomizer, labels=labels)
     for text in ("", "[]", "{", '{"labels": 3}', "[" * 5000):
         with pytest.raises(InvalidArgument):
             CollectionSpec.from_json(text)
@@ -289,5 +289,5 @@ def test_numbers_are_read_as_numbers():
         seen += str(link)
         link = link.__context__
     assert "SECRET" not in seen
-    aggregate = Aggregator(GRR.randomiser)
-    assert aggregate.add(GRR.randomiser.encode(GRR.parse(["7"]))).reports == 1
+    aggregate = Aggregator(GRR.randomizer)
+    assert aggregate.add(GRR.randomizer.randomize(GRR.parse(["7"]))).reports == 1

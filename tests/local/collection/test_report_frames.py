@@ -22,7 +22,7 @@ from discreet.local.oracles.randomized_response import grr
 from discreet.local.oracles.unary_encoding import oue
 from discreet.noise.random_source import seeded_rng
 
-RANDOMISERS = [grr(categories=300, epsilon=1), oue(categories=100, epsilon=1)]
+RANDOMIZERS = [grr(categories=300, epsilon=1), oue(categories=100, epsilon=1)]
 TEXTS = {
     "binary": lambda b: b,
     "hex": lambda b: b.hex(),
@@ -115,12 +115,12 @@ EVERY = [
 ]
 
 
-def sample(randomiser, many=500):
-    return randomiser.randomize(np.arange(many) % randomiser.categories, rng=seeded_rng(3))
+def sample(randomizer, many=500):
+    return randomizer.randomize(np.arange(many) % randomizer.categories, rng=seeded_rng(3))
 
 
-@pytest.fixture(params=RANDOMISERS, ids=lambda r: r.kind)
-def randomiser(request):
+@pytest.fixture(params=RANDOMIZERS, ids=lambda r: r.kind)
+def randomizer(request):
     return request.param
 
 
@@ -130,69 +130,69 @@ def form(request):
 
 
 @pytest.mark.parametrize("make", EVERY, ids=lambda make: make.__name__)
-def test_every_frame_gives_the_same_integers(make, randomiser, form, tmp_path, monkeypatch):
+def test_every_frame_gives_the_same_integers(make, randomizer, form, tmp_path, monkeypatch):
     monkeypatch.setattr(frames, "ROWS", 64)
-    rows = sample(randomiser)
+    rows = sample(randomizer)
     column = [form(row.tobytes()) for row in rows]
     frame = pl.DataFrame({"other": range(len(rows)), "the report": column})
-    found = Aggregator.from_frame(make(frame, tmp_path), randomiser, column="the report")
-    assert found == Aggregator(randomiser).add(rows)
+    found = Aggregator.from_frame(make(frame, tmp_path), randomizer, column="the report")
+    assert found == Aggregator(randomizer).add(rows)
 
 
 @pytest.mark.parametrize("form", ["hex", "base64"])
-def test_csv(form, randomiser, tmp_path):
-    rows = sample(randomiser)
+def test_csv(form, randomizer, tmp_path):
+    rows = sample(randomizer)
     frame = pl.DataFrame({"report": [TEXTS[form](row.tobytes()) for row in rows]})
-    found = Aggregator.from_frame(as_file(".csv")(frame, tmp_path), randomiser)
-    assert found == Aggregator(randomiser).add(rows)
+    found = Aggregator.from_frame(as_file(".csv")(frame, tmp_path), randomizer)
+    assert found == Aggregator(randomizer).add(rows)
 
 
-def bad(randomiser, form):
-    width = randomiser.width
+def bad(randomizer, form):
+    width = randomizer.width
     if form is TEXTS["binary"]:
         return [None, b"", b"x" * (width - 1), b"x" * (width + 1), b"\xff" * width]
     return [None, "", "=", "a", "g" * (2 * width), "é" * (2 * width), "  " * width, "a" * 999]
 
 
 @pytest.mark.parametrize("make", EVERY, ids=lambda make: make.__name__)
-def test_what_is_no_report_is_refused_and_counted(make, randomiser, form, tmp_path):
-    rows = sample(randomiser, 100)
-    wrong = bad(randomiser, form)
+def test_what_is_no_report_is_refused_and_counted(make, randomizer, form, tmp_path):
+    rows = sample(randomizer, 100)
+    wrong = bad(randomizer, form)
     column = [*wrong, *(form(row.tobytes()) for row in rows), *wrong]
-    found = Aggregator.from_frame(make(pl.DataFrame({"report": column}), tmp_path), randomiser)
-    expected = Aggregator(randomiser).add(rows)
+    found = Aggregator.from_frame(make(pl.DataFrame({"report": column}), tmp_path), randomizer)
+    expected = Aggregator(randomizer).add(rows)
     assert np.array_equal(found.counts, expected.counts)
     assert (found.reports, found.refused) == (100, 2 * len(wrong))
 
 
-def test_a_column_of_anything_is_refused_and_counted(randomiser):
-    good = sample(randomiser, 3)
+def test_a_column_of_anything_is_refused_and_counted(randomizer):
+    good = sample(randomizer, 3)
     mixed = [b"x", 3, 2.5, None, object(), good[0].tobytes(), good[1].tobytes().hex(), [1]]
-    found = Aggregator.from_frame(pd.DataFrame({"report": mixed}), randomiser)
+    found = Aggregator.from_frame(pd.DataFrame({"report": mixed}), randomizer)
     assert (found.reports, found.refused) == (2, 6)
     for column in ([1, 2, 3], [1.5, None, 2.0], [True, False, None], [[1], [2], []]):
-        found = Aggregator.from_frame(pl.DataFrame({"report": column}), randomiser)
+        found = Aggregator.from_frame(pl.DataFrame({"report": column}), randomizer)
         assert (found.reports, found.refused) == (0, 3)
 
 
-def test_a_fixed_width_column_is_read_in_place(randomiser):
-    rows = sample(randomiser, 50)
-    kind = pa.binary(randomiser.width)
+def test_a_fixed_width_column_is_read_in_place(randomizer):
+    rows = sample(randomizer, 50)
+    kind = pa.binary(randomizer.width)
     values = [row.tobytes() for row in rows]
     for column in (
         pa.chunked_array([pa.array(values[:20], kind), pa.array(values[20:], kind)]),
-        pa.array([b"\0" * randomiser.width, *values], kind).slice(1),
+        pa.array([b"\0" * randomizer.width, *values], kind).slice(1),
         pa.array([b"zz", *values], pa.binary()).slice(1),
         pa.array([b"zz", *values], pa.large_binary()).slice(1),
         pa.array(values, pa.binary_view()),
     ):
-        found = Aggregator.from_frame(pa.table({"report": column}), randomiser)
-        assert found == Aggregator(randomiser).add(rows)
+        found = Aggregator.from_frame(pa.table({"report": column}), randomizer)
+        assert found == Aggregator(randomizer).add(rows)
     nulls = pa.array([None, *values, None], kind)
-    found = Aggregator.from_frame(pa.table({"report": nulls}), randomiser)
+    found = Aggregator.from_frame(pa.table({"report": nulls}), randomizer)
     assert (found.reports, found.refused) == (50, 2)
-    other = pa.array([b"x" * (randomiser.width + 1)] * 4, pa.binary(randomiser.width + 1))
-    found = Aggregator.from_frame(pa.table({"report": other}), randomiser)
+    other = pa.array([b"x" * (randomizer.width + 1)] * 4, pa.binary(randomizer.width + 1))
+    found = Aggregator.from_frame(pa.table({"report": other}), randomizer)
     assert (found.reports, found.refused) == (0, 4)
 
 
@@ -209,25 +209,25 @@ def test_hexadecimal_and_base64_cannot_be_taken_for_each_other(width):
 def test_what_is_not_there_is_said():
     frame = pl.DataFrame({"x": ["CANARY"]})
     with pytest.raises(InvalidArgument, match="column 'report' is not in the frame"):
-        Aggregator.from_frame(frame, RANDOMISERS[0])
+        Aggregator.from_frame(frame, RANDOMIZERS[0])
     with pytest.raises(InvalidArgument, match="source"):
-        Aggregator.from_frame(3, RANDOMISERS[0])
+        Aggregator.from_frame(3, RANDOMIZERS[0])
     broken = duckdb.sql("SELECT CAST(s AS BLOB) AS report FROM (SELECT 'CANARY-é' AS s)")
     with pytest.raises(PrivacyError) as error:
-        Aggregator.from_frame(broken, RANDOMISERS[0])
+        Aggregator.from_frame(broken, RANDOMIZERS[0])
     assert "CANARY" not in str(error.value)
 
 
 @pytest.mark.parametrize("make", [polars_eager, polars_lazy, relation, as_file(".parquet")])
-def test_without_pyarrow(make, tmp_path, monkeypatch, randomiser):
+def test_without_pyarrow(make, tmp_path, monkeypatch, randomizer):
     """It is optional: lists of values are read instead."""
-    rows = sample(randomiser)
+    rows = sample(randomizer)
     frame = pl.DataFrame({"report": [row.tobytes() for row in rows] + [None]})
     source = make(frame, tmp_path)
     gone = [name for name in sys.modules if name.split(".")[0] == "pyarrow"]
     for name in {"pyarrow", *gone}:
         monkeypatch.setitem(sys.modules, name, None)
-    found = Aggregator.from_frame(source, randomiser)
-    expected = Aggregator(randomiser).add(rows)
+    found = Aggregator.from_frame(source, randomizer)
+    expected = Aggregator(randomizer).add(rows)
     assert np.array_equal(found.counts, expected.counts)
     assert (found.reports, found.refused) == (len(rows), 1)

@@ -24,7 +24,7 @@ from discreet.local.oracles.unary_encoding import oue
 from discreet.noise.random_source import seeded_rng
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
-RANDOMISERS = [
+RANDOMIZERS = [
     grr(categories=300, epsilon=1),
     oue(categories=100, epsilon=1),
     olh(categories=1000, epsilon=1),
@@ -39,22 +39,22 @@ def workers(cluster, monkeypatch):
     return cluster
 
 
-@pytest.fixture(params=RANDOMISERS, ids=lambda r: r.kind)
-def randomiser(request):
+@pytest.fixture(params=RANDOMIZERS, ids=lambda r: r.kind)
+def randomizer(request):
     return request.param
 
 
-def sample(randomiser, many):
-    return randomiser.randomize(np.arange(many) % randomiser.categories, rng=seeded_rng(3))
+def sample(randomizer, many):
+    return randomizer.randomize(np.arange(many) % randomizer.categories, rng=seeded_rng(3))
 
 
-def test_the_same_integers_as_everywhere_else(workers, randomiser, tmp_path):
-    rows = sample(randomiser, 20_000)
+def test_the_same_integers_as_everywhere_else(workers, randomizer, tmp_path):
+    rows = sample(randomizer, 20_000)
     wrong = [None, b"", b"too long to be a report of anything" * 10]
     column = [*(row.tobytes() for row in rows), *wrong]
     frame = pl.DataFrame({"a.b": range(len(column)), "The report": column})
     frame.write_parquet(tmp_path / "r.parquet", row_group_size=1000)
-    collection = CollectionSpec(randomiser=randomiser)
+    collection = CollectionSpec(randomizer=randomizer)
     with ReportWriter(tmp_path / "r.dlr", collection) as writer:
         writer.write(rows)
     with AggregatorState(None, collection) as state:
@@ -62,15 +62,15 @@ def test_the_same_integers_as_everywhere_else(workers, randomiser, tmp_path):
         whole = state.aggregate
     read = workers.read.parquet(str(tmp_path / "r.parquet"))
     found = {
-        "Spark": Aggregator.from_frame(read, randomiser, column="The report"),
+        "Spark": Aggregator.from_frame(read, randomizer, column="The report"),
         "Spark, 40 parts": Aggregator.from_frame(
-            read.repartition(40), randomiser, column="The report"
+            read.repartition(40), randomizer, column="The report"
         ),
         "DuckDB": Aggregator.from_frame(
-            duckdb.read_parquet(str(tmp_path / "r.parquet")), randomiser, column="The report"
+            duckdb.read_parquet(str(tmp_path / "r.parquet")), randomizer, column="The report"
         ),
         "Polars": Aggregator.from_frame(
-            pl.scan_parquet(tmp_path / "r.parquet"), randomiser, column="The report"
+            pl.scan_parquet(tmp_path / "r.parquet"), randomizer, column="The report"
         ),
     }
     whole.refused += len(wrong)
@@ -78,43 +78,43 @@ def test_the_same_integers_as_everywhere_else(workers, randomiser, tmp_path):
 
 
 def test_text_and_nothing(workers):
-    randomiser = RANDOMISERS[1]
-    rows = sample(randomiser, 300)
+    randomizer = RANDOMIZERS[1]
+    rows = sample(randomizer, 300)
     texts = [(row.tobytes().hex(),) for row in rows] + [("nonsense",), (None,)]
     frame = workers.createDataFrame(texts, "report string")
-    found = Aggregator.from_frame(frame, randomiser)
-    assert np.array_equal(found.counts, Aggregator(randomiser).add(rows).counts)
+    found = Aggregator.from_frame(frame, randomizer)
+    assert np.array_equal(found.counts, Aggregator(randomizer).add(rows).counts)
     assert (found.reports, found.refused) == (300, 2)
-    assert Aggregator.from_frame(frame.limit(0), randomiser) == Aggregator(randomiser)
+    assert Aggregator.from_frame(frame.limit(0), randomizer) == Aggregator(randomizer)
     numbers = workers.createDataFrame([(1,), (2,)], "report int")
-    assert Aggregator.from_frame(numbers, randomiser).refused == 2
+    assert Aggregator.from_frame(numbers, randomizer).refused == 2
 
 
 def test_only_a_bounded_number_of_sums_reaches_the_driver(workers, monkeypatch):
-    randomiser = RANDOMISERS[0]
-    rows = sample(randomiser, 600)
+    randomizer = RANDOMIZERS[0]
+    rows = sample(randomizer, 600)
     frame = workers.createDataFrame([(row.tobytes(),) for row in rows], "report binary")
     read = Aggregator.from_bytes
     seen = []
 
-    def watched(state, randomiser=None):
+    def watched(state, randomizer=None):
         seen.append(len(state))
-        return read(state, randomiser)
+        return read(state, randomizer)
 
     monkeypatch.setattr(spark_reports.Aggregator, "from_bytes", watched)
-    found = Aggregator.from_frame(frame.repartition(60), randomiser)
-    assert found == Aggregator(randomiser).add(rows)
+    found = Aggregator.from_frame(frame.repartition(60), randomizer)
+    assert found == Aggregator(randomizer).add(rows)
     assert 0 < len(seen) <= spark_sums.SUMS
 
 
 def test_errors_quote_nothing(workers):
     frame = workers.createDataFrame([(SECRET,)], "s string")
     with pytest.raises(InvalidArgument, match="column 'report'"):
-        Aggregator.from_frame(frame, RANDOMISERS[0])
+        Aggregator.from_frame(frame, RANDOMIZERS[0])
     broken = frame.selectExpr("CAST(s AS INT) AS report")
     workers.conf.set("spark.sql.ansi.enabled", "true")
     with pytest.raises(EngineFailure) as error:
-        Aggregator.from_frame(broken, RANDOMISERS[0])
+        Aggregator.from_frame(broken, RANDOMIZERS[0])
     assert SECRET not in str(error.value)
 
 
@@ -132,4 +132,4 @@ def test_workers_without_discreet_are_told_of(workers, monkeypatch, tmp_path):
     monkeypatch.setattr(workers.sparkContext, "pythonExec", str(bare))
     frame = workers.createDataFrame([(b"xx",)], "report binary")
     with pytest.raises(Unsupported, match="PYSPARK_PYTHON"):
-        Aggregator.from_frame(frame, RANDOMISERS[0])
+        Aggregator.from_frame(frame, RANDOMIZERS[0])

@@ -42,15 +42,15 @@ SMALL = {
 MAKERS = [duchi, piecewise_mean, balanced_piecewise, hybrid_mean, local_laplace]
 
 
-def law(randomiser, point):
+def law(randomizer, point):
     """Exact probabilities of all symbols at a grid point, as fractions."""
-    if isinstance(randomiser, PiecewiseMean):
-        weights = randomiser.window.weights(point)
-        return [Fraction(int(w), randomiser.window.total) for w in weights]
-    share = Fraction(randomiser.share, 1 << 16)
-    wide = law(randomiser.wide, point)
-    low, high = law(randomiser.bit, 0), law(randomiser.bit, 1)
-    up = Fraction(point, randomiser.steps)  # the bit rounds to an end
+    if isinstance(randomizer, PiecewiseMean):
+        weights = randomizer.window.weights(point)
+        return [Fraction(int(w), randomizer.window.total) for w in weights]
+    share = Fraction(randomizer.share, 1 << 16)
+    wide = law(randomizer.wide, point)
+    low, high = law(randomizer.bit, 0), law(randomizer.bit, 1)
+    up = Fraction(point, randomizer.steps)  # the bit rounds to an end
     bit = [up * h + (1 - up) * ell for ell, h in zip(low, high, strict=True)]
     return [share * p for p in wide] + [(1 - share) * p for p in bit]
 
@@ -103,38 +103,38 @@ def test_a_window_that_tells_nothing_is_refused():
 @pytest.mark.parametrize("epsilon", EPSILONS)
 @pytest.mark.parametrize("kind", SMALL)
 def test_no_symbol_tells_more_than_epsilon(kind, epsilon):
-    randomiser = SMALL[kind](epsilon)
-    laws = [law(randomiser, point) for point in range(randomiser.steps + 1)]
+    randomizer = SMALL[kind](epsilon)
+    laws = [law(randomizer, point) for point in range(randomizer.steps + 1)]
     assert all(sum(one) == 1 for one in laws)
     worst = max(max(ps) / min(ps) for ps in zip(*laws, strict=True))
     mp.dps = 60
     assert mp.log(mpf(worst.numerator) / worst.denominator) <= mpf(
-        randomiser.epsilon.numerator
-    ) / int(randomiser.epsilon.denominator)
-    randomiser.certify()
+        randomizer.epsilon.numerator
+    ) / int(randomizer.epsilon.denominator)
+    randomizer.certify()
 
 
 @pytest.mark.parametrize("epsilon", EPSILONS)
 @pytest.mark.parametrize("kind", SMALL)
 def test_mean_and_variance_are_exact_between_grid_points_too(kind, epsilon):
-    randomiser = SMALL[kind](epsilon)
-    levels = randomiser.levels * 2 - 1  # in the unit of the numbers
+    randomizer = SMALL[kind](epsilon)
+    levels = randomizer.levels * 2 - 1  # in the unit of the numbers
     for place in (0, 1 / 7, 1 / 2, 0.83, 1):
-        below, up = divmod(place * randomiser.steps, 1)
+        below, up = divmod(place * randomizer.steps, 1)
         points = [int(below)] + ([int(below) + 1] if up else [])
         mixed = [1 - up, up][: len(points)]
         p = sum(
-            m * np.array(law(randomiser, i), dtype=float)
+            m * np.array(law(randomizer, i), dtype=float)
             for m, i in zip(mixed, points, strict=True)
         )
         x = 2 * place - 1
         size = np.abs(levels).max()
         assert math.fsum(p * levels) == pytest.approx(x, abs=1e-12 * size)
         variance = math.fsum(p * (levels - x) ** 2)
-        assert float(randomiser.variance(x)[0]) == pytest.approx(variance, rel=1e-11)
+        assert float(randomizer.variance(x)[0]) == pytest.approx(variance, rel=1e-11)
     grid = np.linspace(-1, 1, 20001)
-    assert randomiser.std**2 == pytest.approx(randomiser.variance(grid).max(), rel=1e-6)
-    assert randomiser.std**2 >= randomiser.variance(grid).max() * (1 - 1e-12)
+    assert randomizer.std**2 == pytest.approx(randomizer.variance(grid).max(), rel=1e-6)
+    assert randomizer.std**2 >= randomizer.variance(grid).max() * (1 - 1e-12)
 
 
 @pytest.mark.parametrize("epsilon", [0.1, 1, 4])
@@ -256,26 +256,26 @@ def test_laplace_noise_has_the_stated_law(epsilon):
 
 @pytest.mark.parametrize("make", MAKERS)
 def test_estimates_follow_their_law(make):
-    randomiser = make(epsilon=1.5, lower=-3, upper=5)
+    randomizer = make(epsilon=1.5, lower=-3, upper=5)
     numbers = np.linspace(-3, 5, 20_000) ** 3 / 25 - 0.4  # some lie outside
     inside = np.clip(numbers, -3, 5)
-    variance = randomiser.variance(numbers).mean()
+    variance = randomizer.variance(numbers).mean()
     made = []
     for seed in range(8):
-        reports = randomiser.randomize(numbers, rng=seeded_rng(seed))
-        assert reports.shape == (len(numbers), randomiser.width)
-        aggregate = Aggregator(randomiser).add(reports[:5000]).add(reports[5000:])
+        reports = randomizer.randomize(numbers, rng=seeded_rng(seed))
+        assert reports.shape == (len(numbers), randomizer.width)
+        aggregate = Aggregator(randomizer).add(reports[:5000]).add(reports[5000:])
         estimate = aggregate.estimate()
         assert aggregate.refused == 0
         assert estimate.std >= math.sqrt(variance / len(numbers))
         made.append(estimate.value)
     assert mean_of(np.array(made), inside.mean(), variance / len(numbers))
-    # A wrong version: levels as if nothing had been randomised.
+    # A wrong version: levels as if nothing had been randomized.
     plain = np.bincount(
-        reports[:, 0] if randomiser.width == 1 else reports.view("<u2").ravel(),
-        minlength=randomiser.size,
+        reports[:, 0] if randomizer.width == 1 else reports.view("<u2").ravel(),
+        minlength=randomizer.size,
     )
-    shrunk = plain @ np.linspace(-3, 5, randomiser.size) / len(numbers)
+    shrunk = plain @ np.linspace(-3, 5, randomizer.size) / len(numbers)
     if make is not local_laplace:
         assert not mean_of(np.array([shrunk]), inside.mean(), variance / len(numbers))
 
@@ -298,25 +298,25 @@ def test_symbols_follow_their_weights_and_a_wrong_window_does_not():
     assert not all(frequency(wrong[j], n, p[j]) for j in range(5))
 
 
-def mixed(randomiser, place):
+def mixed(randomizer, place):
     """Exact probabilities of all symbols at any place: a mixture of two grid points."""
-    point, up = divmod(place * randomiser.steps, 1)
-    laws = [np.array(law(randomiser, int(point) + k), dtype=float) for k in (0, 1)]
+    point, up = divmod(place * randomizer.steps, 1)
+    laws = [np.array(law(randomizer, int(point) + k), dtype=float) for k in (0, 1)]
     return (1 - up) * laws[0] + up * laws[1]
 
 
 @pytest.mark.parametrize("kind", SMALL)
 def test_reports_follow_the_exact_law_of_their_symbols(kind):
-    randomiser, n = SMALL[kind](1), 200_000
+    randomizer, n = SMALL[kind](1), 200_000
     seen = (
-        Aggregator(randomiser).add(randomiser.randomize(np.full(n, 0.34), rng=seeded_rng(9))).counts
+        Aggregator(randomizer).add(randomizer.randomize(np.full(n, 0.34), rng=seeded_rng(9))).counts
     )
 
     def fits(p):
         return all(frequency(k, n, one) for k, one in zip(seen, p, strict=True))
 
-    assert fits(mixed(randomiser, 0.67))
-    assert not fits(mixed(randomiser, 0.6))
+    assert fits(mixed(randomizer, 0.67))
+    assert not fits(mixed(randomizer, 0.6))
 
 
 def test_laplace_reports_follow_the_exact_law():
@@ -339,35 +339,35 @@ def test_rounding_to_the_grid_keeps_the_mean():
 
 @pytest.mark.parametrize("make", MAKERS)
 def test_every_string_of_bytes_is_counted_and_moves_no_more_than_a_client(make):
-    randomiser = make(epsilon=1, lower=0, upper=1)
-    strings = np.array(list(itertools.product(range(256), repeat=randomiser.width)), dtype=np.uint8)
-    aggregate = Aggregator(randomiser).add(strings)
-    assert aggregate.reports == randomiser.size
-    assert aggregate.refused == len(strings) - randomiser.size
+    randomizer = make(epsilon=1, lower=0, upper=1)
+    strings = np.array(list(itertools.product(range(256), repeat=randomizer.width)), dtype=np.uint8)
+    aggregate = Aggregator(randomizer).add(strings)
+    assert aggregate.reports == randomizer.size
+    assert aggregate.refused == len(strings) - randomizer.size
     assert (aggregate.counts == 1).all()
-    span = np.ptp(randomiser.levels)
-    n, base = 1000, randomiser.randomize(np.full(1000, 0.3), rng=seeded_rng(1))
-    before = Aggregator(randomiser).add(base).estimate().value
+    span = np.ptp(randomizer.levels)
+    n, base = 1000, randomizer.randomize(np.full(1000, 0.3), rng=seeded_rng(1))
+    before = Aggregator(randomizer).add(base).estimate().value
     for row in strings[:: max(1, len(strings) // 100)]:
-        moved = Aggregator(randomiser).add(base).add(row[None]).estimate().value
+        moved = Aggregator(randomizer).add(base).add(row[None]).estimate().value
         assert abs(moved - before) <= span / n
-    wide = np.zeros((7, randomiser.width + 1), dtype=np.uint8)
-    assert Aggregator(randomiser).add(wide).refused == 7
+    wide = np.zeros((7, randomizer.width + 1), dtype=np.uint8)
+    assert Aggregator(randomizer).add(wide).refused == 7
 
 
 @pytest.mark.parametrize("make", MAKERS)
-def test_a_description_rebuilds_the_randomiser(make):
+def test_a_description_rebuilds_the_randomizer(make):
     made = make(epsilon=0.7, lower=0.1, upper=120)
     again = randomizer_from_json(json.dumps(made.describe()))
     assert again == made
     assert again.fingerprint == made.fingerprint
 
 
-def distribution(randomiser, places):
+def distribution(randomizer, places):
     """The exact law of the estimate from one report at each place, by convolution."""
     counted = np.ones(1)
     for point in places:
-        counted = np.convolve(counted, np.array(law(randomiser, point), dtype=float))
+        counted = np.convolve(counted, np.array(law(randomizer, point), dtype=float))
     return counted
 
 
@@ -377,17 +377,17 @@ def distribution(randomiser, places):
 def test_guaranteed_intervals_hold_whatever_the_data(epsilon, reports, level):
     bit = duchi(epsilon=epsilon, lower=0, upper=1)
     wide = piecewise_mean(epsilon=epsilon, lower=0, upper=1, steps=4, window=2)
-    for randomiser in (bit, wide):
-        for points in ([0] * reports, [i % (randomiser.steps + 1) for i in range(reports)]):
-            p = distribution(randomiser, points)
-            truth = np.mean(points) / randomiser.steps
+    for randomizer in (bit, wide):
+        for points in ([0] * reports, [i % (randomizer.steps + 1) for i in range(reports)]):
+            p = distribution(randomizer, points)
+            truth = np.mean(points) / randomizer.steps
             held = 0.0
             # The estimate depends on the sum of the symbols only, for these levels.
-            step = randomiser.levels[1] - randomiser.levels[0]
+            step = randomizer.levels[1] - randomizer.levels[0]
             for total, chance in enumerate(p):
-                value = randomiser.levels[0] + step * total / reports
+                value = randomizer.levels[0] + step * total / reports
                 low, high = dataclasses.replace(
-                    randomiser.estimate(np.zeros(randomiser.size, dtype=np.int64), 0),
+                    randomizer.estimate(np.zeros(randomizer.size, dtype=np.int64), 0),
                     value=value,
                     reports=reports,
                     std=1.0,

@@ -31,25 +31,25 @@ def two_bits(sampled):
     return MultidimensionalMean(epsilon=Fraction(1), columns=columns, sampled=sampled, part=part)
 
 
-def law(randomiser, client):
+def law(randomizer, client):
     """Exact probability of every report of a client whose numbers are all at a bound."""
-    total = randomiser.part.window.total
+    total = randomizer.part.window.total
     found = {}
-    orders = list(itertools.permutations(range(3), randomiser.sampled))
+    orders = list(itertools.permutations(range(3), randomizer.sampled))
     for chosen in orders:
-        for symbols in itertools.product(range(2), repeat=randomiser.sampled):
+        for symbols in itertools.product(range(2), repeat=randomizer.sampled):
             p = Fraction(1, len(orders))
             for column, symbol in zip(chosen, symbols, strict=True):
-                p *= Fraction(int(randomiser.part.window.weights(client[column])[symbol]), total)
+                p *= Fraction(int(randomizer.part.window.weights(client[column])[symbol]), total)
             found[bytes(itertools.chain(*zip(chosen, symbols, strict=True)))] = p
     return found
 
 
 @pytest.mark.parametrize("sampled", [1, 2, 3])
 def test_a_report_tells_no_more_than_epsilon_and_means_are_unbiased(sampled):
-    randomiser = two_bits(sampled)
+    randomizer = two_bits(sampled)
     clients = list(itertools.product(range(2), repeat=3))
-    laws = [law(randomiser, client) for client in clients]
+    laws = [law(randomizer, client) for client in clients]
     assert all(sum(one.values()) == 1 for one in laws)
     worst = max(max(one[y] for one in laws) / min(one[y] for one in laws) for y in laws[0])
     mp.dps = 60
@@ -58,10 +58,10 @@ def test_a_report_tells_no_more_than_epsilon_and_means_are_unbiased(sampled):
     for client, one in zip(clients, laws, strict=True):
         sums, told = np.zeros(3), np.zeros(3)
         for report, p in one.items():
-            tally = randomiser.tally(np.frombuffer(report, dtype=np.uint8)[None])
+            tally = randomizer.tally(np.frombuffer(report, dtype=np.uint8)[None])
             assert tally.accepted == 1
             by_column = tally.counts.reshape(3, 2)
-            sums += float(p) * (by_column @ randomiser.part.levels)
+            sums += float(p) * (by_column @ randomizer.part.levels)
             told += float(p) * by_column.sum(axis=1)
         assert told == pytest.approx([sampled / 3] * 3)
         assert sums / told == pytest.approx(client, abs=1e-12)
@@ -75,7 +75,7 @@ def test_columns_are_drawn_uniformly():
 
 @pytest.mark.parametrize("sampled", [1, 2, 3])
 def test_estimates_follow_their_law(sampled):
-    randomiser = multidimensional_mean(columns=COLUMNS, epsilon=4, sampled=sampled)
+    randomizer = multidimensional_mean(columns=COLUMNS, epsilon=4, sampled=sampled)
     rng = np.random.default_rng(2)
     n = 30_000
     data = {
@@ -86,9 +86,9 @@ def test_estimates_follow_their_law(sampled):
     values = {name: [] for name in COLUMNS}
     spread = {}
     for seed in range(6):
-        reports = randomiser.randomize(data, rng=seeded_rng(seed))
+        reports = randomizer.randomize(data, rng=seeded_rng(seed))
         assert reports.shape == (n, sampled * 2)
-        aggregate = Aggregator(randomiser).add(reports)
+        aggregate = Aggregator(randomizer).add(reports)
         assert (aggregate.reports, aggregate.refused) == (n, 0)
         for name, mean in aggregate.estimate().items():
             values[name].append(mean.value)
@@ -97,7 +97,7 @@ def test_estimates_follow_their_law(sampled):
         inside = np.clip(data[name], low, high)
         assert mean_of(np.array(values[name]), inside.mean(), spread[name] ** 2 * 1.02)
         length = high - low
-        noise = randomiser.part.variance((inside - low) / length).mean() * length**2
+        noise = randomizer.part.variance((inside - low) / length).mean() * length**2
         told = n * sampled / 3
         exact = noise / told + inside.var() * (1 - told / n) / told
         assert spread[name] >= math.sqrt(exact) * 0.98
@@ -106,20 +106,20 @@ def test_estimates_follow_their_law(sampled):
 
 
 def test_a_matrix_is_read_in_the_order_of_the_names():
-    randomiser = multidimensional_mean(columns=COLUMNS, epsilon=2)
+    randomizer = multidimensional_mean(columns=COLUMNS, epsilon=2)
     table = {name: np.linspace(low, high, 100) for name, (low, high) in COLUMNS.items()}
-    matrix = np.stack([table[name] for name in randomiser.names], axis=1)
-    one, other = (randomiser.randomize(x, rng=seeded_rng(3)) for x in (table, matrix))
+    matrix = np.stack([table[name] for name in randomizer.names], axis=1)
+    one, other = (randomizer.randomize(x, rng=seeded_rng(3)) for x in (table, matrix))
     assert (one == other).all()
 
 
 @pytest.mark.parametrize("sampled", [1, 2])
 def test_every_string_of_bytes_is_counted_or_refused(sampled):
-    randomiser = two_bits(sampled)
+    randomizer = two_bits(sampled)
     low = np.array(list(itertools.product(range(5), repeat=2 * sampled)), dtype=np.uint8)
-    good = set(law(randomiser, (0, 0, 0)))
+    good = set(law(randomizer, (0, 0, 0)))
     for row in [*low, np.full(2 * sampled, 255, dtype=np.uint8)]:
-        tally = randomiser.tally(row[None])
+        tally = randomizer.tally(row[None])
         assert tally.accepted == (row.tobytes() in good)
         assert tally.refused == 1 - tally.accepted
         assert tally.counts.sum() == sampled * tally.accepted

@@ -22,7 +22,7 @@ def made(shares, reports=1000, oracle=None):
 @pytest.mark.parametrize("seed", range(5))
 @pytest.mark.parametrize("size", [2, 3, 30])
 def test_projection_is_the_nearest_distribution(seed, size):
-    """Optimality: no move towards any corner of the simplex comes nearer."""
+    """Optimality: no move toward any corner of the simplex comes nearer."""
     raw = np.random.default_rng(seed).normal(1 / size, 1, size)
     found = made(raw).projected().shares
     assert found.min() >= 0

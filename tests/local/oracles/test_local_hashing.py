@@ -201,7 +201,7 @@ def test_error_is_near_the_least():
         assert found < (1.033 if epsilon < 2.7 else 1.06) * best
 
 
-def test_as_many_hashes_as_points_is_randomised_response():
+def test_as_many_hashes_as_points_is_randomized_response():
     oracle = olh(categories=4, epsilon=1, hashes=4)
     e = math.e
     assert oracle.keep == pytest.approx(e / (e + 3))

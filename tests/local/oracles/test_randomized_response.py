@@ -1,4 +1,4 @@
-"""Randomised response as an oracle: its laws by enumeration, its wire, hostile reports."""
+"""Randomized response as an oracle: its laws by enumeration, its wire, hostile reports."""
 
 import math
 from fractions import Fraction

@@ -57,9 +57,9 @@ def test_epsilon_by_enumeration(build, epsilon):
     assert worst == oracle.ratio
     _, high = exp_minus(Fraction(epsilon), 200)
     assert worst * high <= 1 << 200  # worst <= e^epsilon
-    assert oracle.realised <= epsilon
+    assert oracle.realized <= epsilon
     if build is not threshold_histogram_encoding:  # what rounding to 32 bits costs
-        assert oracle.realised == pytest.approx(float(epsilon), rel=1e-4)
+        assert oracle.realized == pytest.approx(float(epsilon), rel=1e-4)
     assert oracle.certify().holds
 
 
@@ -82,12 +82,12 @@ def test_mean_and_variance_by_enumeration(build, epsilon):
 
 def test_published_numbers():
     """Variances at D=32, r=8; thresholds and their variances; true epsilons; contrasts."""
-    for epsilon, optimised, symmetric in (
+    for epsilon, optimized, symmetric in (
         (0.5, 125.6163, 127.3354),
         (1, 29.7116, 31.3416),
         (2, 6.0425, 7.3654),
     ):
-        for build, variance in ((oue, optimised), (sue, symmetric)):
+        for build, variance in ((oue, optimized), (sue, symmetric)):
             oracle = build(categories=32, epsilon=epsilon)
             assert float(oracle.range_variance(8, 0.25)) == pytest.approx(variance, abs=6e-5)
     for epsilon, cut, variance in (
@@ -102,7 +102,7 @@ def test_published_numbers():
     for epsilon, true in ((1, 0.896), (2, 1.636), (4, 2.859)):
         assert threshold_histogram_encoding(
             categories=4, epsilon=epsilon
-        ).realised == pytest.approx(true, abs=6e-4)
+        ).realized == pytest.approx(true, abs=6e-4)
     for d, variance in ((2, 4.183), (4, 3.933), (16, 3.745), (64, 3.698)):
         assert oue(categories=d, epsilon=1).contrast_variance() == pytest.approx(variance, rel=2e-4)
 
@@ -114,7 +114,7 @@ def test_what_is_spent_is_never_understated():
             oracle = oue(categories=4, epsilon=Fraction(step, 10_000))
             ratio = oracle.ratio
             spent = (Decimal(ratio.numerator) / Decimal(ratio.denominator)).ln()
-            assert spent <= Decimal(oracle.realised) <= Decimal(float(oracle.epsilon))
+            assert spent <= Decimal(oracle.realized) <= Decimal(float(oracle.epsilon))
 
 
 def test_rounding_to_the_other_side_is_not_certified():
@@ -233,7 +233,7 @@ def test_the_ends_of_epsilon(build):
     assert build(categories=4, epsilon=10**9).coins[1] == 1
     large = build(categories=4, epsilon=200)
     assert large.coins[1] == 1
-    assert large.realised < 200
+    assert large.realized < 200
     assert large.certify().holds
     with pytest.raises(InvalidArgument, match="too small"):
         build(categories=4, epsilon=Fraction(1, 1 << 40))
@@ -241,7 +241,7 @@ def test_the_ends_of_epsilon(build):
         with pytest.raises(InvalidArgument):
             build(**{"categories": 4, "epsilon": 1, **bad})
     with pytest.raises(OutOfDomain, match="0 to 3"):
-        large.encode(4)
+        large.randomize(4)
 
 
 @pytest.mark.parametrize("threshold", [0.4, 1.1, "x", "1/0"])

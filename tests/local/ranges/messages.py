@@ -6,12 +6,12 @@ import math
 from discreet.local.ranges.haar import HaarResponse
 
 
-def message_laws(randomiser):
+def message_laws(randomizer):
     """For each value the probability of every message: level, then what the level's part sends."""
-    for cell in range(randomiser.domain.size):
+    for cell in range(randomizer.domain.size):
         law = {}
         for level, (share, block, part) in enumerate(
-            zip(randomiser.shares, randomiser.blocks, randomiser.parts, strict=True)
+            zip(randomizer.shares, randomizer.blocks, randomizer.parts, strict=True)
         ):
             code = cell // block
             if isinstance(part, HaarResponse):

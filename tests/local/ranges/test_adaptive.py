@@ -16,13 +16,13 @@ DAYS = IntegerDomain(lower=0, upper=255)
 
 def collect(state, values, rng):
     for part in np.array_split(values, state.rounds):
-        reports = state.randomiser.randomize(part, rng=rng)
-        state = state.learn(Aggregator(state.randomiser).add(reports))
+        reports = state.randomizer.randomize(part, rng=rng)
+        state = state.learn(Aggregator(state.randomizer).add(reports))
     return state
 
 
 def dense(tree, total):
-    """Generalised least squares over all measured blocks, given the total."""
+    """Generalized least squares over all measured blocks, given the total."""
     leaves = tree.leaves
     index = {leaf.start: i for i, leaf in enumerate(leaves)}
     rows, values, weights = [], [], []
@@ -78,13 +78,13 @@ def test_blocks_are_split_into_all_of_their_cells(branching):
 
 
 def test_a_round_is_private_and_described():
-    randomiser = adaptive_hierarchy(domain=DAYS, epsilon=1).randomiser
-    assert randomiser.certify().holds
-    assert randomiser.guarantee.epsilon(0) == 1
-    assert randomizer_from_json(randomiser.describe()) == randomiser
+    randomizer = adaptive_hierarchy(domain=DAYS, epsilon=1).randomizer
+    assert randomizer.certify().holds
+    assert randomizer.guarantee.epsilon(0) == 1
+    assert randomizer_from_json(randomizer.describe()) == randomizer
     with pytest.raises(OutOfDomain):
-        randomiser.randomize([256])
-    wrong = randomiser.describe() | {"starts": [0, 300]}
+        randomizer.randomize([256])
+    wrong = randomizer.describe() | {"starts": [0, 300]}
     with pytest.raises(InvalidArgument, match="starts"):
         randomizer_from_json(wrong)
 
@@ -92,11 +92,11 @@ def test_a_round_is_private_and_described():
 def test_reports_count_for_their_own_round():
     """Also if nothing stood out, so that the next round asks about the same blocks."""
     state = adaptive_hierarchy(domain=DAYS, epsilon=0.1)
-    counted = Aggregator(state.randomiser).add(
-        state.randomiser.randomize([0] * 30, rng=seeded_rng(2))
+    counted = Aggregator(state.randomizer).add(
+        state.randomizer.randomize([0] * 30, rng=seeded_rng(2))
     )
     after = state.learn(counted)
-    assert after.randomiser.starts == state.randomiser.starts
+    assert after.randomizer.starts == state.randomizer.starts
     with pytest.raises(InvalidArgument, match="this round"):
         after.learn(counted)
 
@@ -146,13 +146,13 @@ def test_rounds_are_kept_apart():
     with pytest.raises(InvalidArgument, match="No round is over"):
         state.estimate()
     with pytest.raises(InvalidArgument, match="no reports"):
-        state.learn(Aggregator(state.randomiser))
+        state.learn(Aggregator(state.randomizer))
     other = PartitionOracle(epsilon=state.epsilon, domain=DAYS, starts=(0, 7))
     with pytest.raises(InvalidArgument, match="this round"):
         state.learn(Aggregator(other).add(other.randomize([1, 2], rng=seeded_rng(1))))
     done = collect(state, np.arange(256).repeat(10), seeded_rng(1))
     assert done.finished
     with pytest.raises(InvalidArgument, match="rounds are over"):
-        done.learn(Aggregator(done.randomiser))
+        done.learn(Aggregator(done.randomizer))
     with pytest.raises(InvalidArgument, match="two cells"):
         adaptive_hierarchy(domain=IntegerDomain(lower=0, upper=0), epsilon=1)

@@ -23,7 +23,7 @@ def domain(size):
 
 
 def grr_reports(part, code):
-    """Every report of randomised response, with its probability."""
+    """Every report of randomized response, with its probability."""
     return [(part.keep if seen == code else part.other, [seen]) for seen in range(part.categories)]
 
 
@@ -37,7 +37,7 @@ def halves_reports(part, half):
     return found
 
 
-def enumerated(randomiser, reports, values, split):
+def enumerated(randomizer, reports, values, split):
     """Exact mean and covariance of the cells, given how many clients report on each level."""
     clients = range(len(values))
     whole, mean, second = 0.0, 0.0, 0.0
@@ -45,16 +45,16 @@ def enumerated(randomiser, reports, values, split):
         if [levels.count(level) for level in range(len(split))] != list(split):
             continue
         each = [
-            reports(randomiser.parts[levels[i]], values[i] // randomiser.blocks[levels[i]])
+            reports(randomizer.parts[levels[i]], values[i] // randomizer.blocks[levels[i]])
             for i in clients
         ]
         for sent in itertools.product(*each):
-            rows = np.zeros((len(values), randomiser.width), dtype=np.uint8)
+            rows = np.zeros((len(values), randomizer.width), dtype=np.uint8)
             for i in clients:
-                rows[i] = [levels[i], *sent[i][1]][1 - randomiser.tagged :]
-            tally = randomiser.tally(rows)
+                rows[i] = [levels[i], *sent[i][1]][1 - randomizer.tagged :]
+            tally = randomizer.tally(rows)
             assert tally.refused == 0
-            cells = randomiser.estimate(tally.counts, tally.accepted).cells
+            cells = randomizer.estimate(tally.counts, tally.accepted).cells
             chance = math.prod(p for p, _ in sent)
             whole += chance
             mean += chance * cells
@@ -93,17 +93,17 @@ CASES = {
 @pytest.mark.parametrize("name", CASES)
 @pytest.mark.parametrize("values", [(0, 0, 0), (0, 2, 0), (1, 2, 0)])
 def test_the_law_is_exact_for_any_data(name, values):
-    randomiser, reports, split = CASES[name]
-    size, clients = randomiser.domain.size, len(values)
+    randomizer, reports, split = CASES[name]
+    size, clients = randomizer.domain.size, len(values)
     truth = np.bincount(values, minlength=size)
-    mean, covariance = enumerated(randomiser, reports, values, split)
+    mean, covariance = enumerated(randomizer, reports, values, split)
     assert mean == pytest.approx(truth, abs=1e-12)
     # What a release states of itself, if its shares are the true ones.
-    rows = np.zeros((clients, randomiser.width), dtype=np.uint8)
-    if randomiser.tagged:
+    rows = np.zeros((clients, randomizer.width), dtype=np.uint8)
+    if randomizer.tagged:
         rows[:, 0] = np.repeat(np.arange(len(split)), split)
-    tally = randomiser.tally(rows)
-    release = randomiser.estimate(tally.counts, tally.accepted)
+    tally = randomizer.tally(rows)
+    release = randomizer.estimate(tally.counts, tally.accepted)
     release.__dict__["shares"] = truth / clients
     a, b = np.triu_indices(size)
     inside = ((np.arange(size) >= a[:, None]) & (np.arange(size) <= b[:, None])).astype(float)
@@ -113,13 +113,13 @@ def test_the_law_is_exact_for_any_data(name, values):
 
 def test_levels_that_are_taken_as_independent_are_overstated():
     # The published law adds the sampling error of every level by itself: wrong at large epsilon.
-    randomiser, reports, split = (
+    randomizer, reports, split = (
         hierarchical_histogram(domain=domain(4), epsilon=4, oracle="grr"),
         grr_reports,
         (2, 1),
     )
-    _, covariance = enumerated(randomiser, reports, (0, 1, 2), split)
-    law = replace(randomiser.law, rates=(2 / 3, 1 / 3))
+    _, covariance = enumerated(randomizer, reports, (0, 1, 2), split)
+    law = replace(randomizer.law, rates=(2 / 3, 1 / 3))
     half = np.array([0]), np.array([1])
     exact = covariance[:2, :2].sum()
     shares = np.bincount((0, 1, 2), minlength=4) / 3
@@ -136,7 +136,7 @@ def test_contrasts_follow_from_the_laws_of_ranges(kind, categories):
     assert alpha + gamma / categories == pytest.approx(oracle.contrast_variance(), rel=1e-11)
 
 
-def test_spread_of_randomised_response_by_enumeration():
+def test_spread_of_randomized_response_by_enumeration():
     oracle = FACTORIES["grr"](categories=4, epsilon=Fraction(1))
     u = np.array([0.5, -1.5, 0.25, 0.75])
     alpha, gamma = spread(oracle)

@@ -47,7 +47,7 @@ def test_candidates_are_ranked_by_their_law(plan):
     means = [one.mean for one in plan.candidates]
     assert means == sorted(means)
     for one in plan.candidates:
-        assert one.mean == one.randomiser.law.mean(ALL)
+        assert one.mean == one.randomizer.law.mean(ALL)
         assert one.largest >= one.mean
         assert one.rmse == pytest.approx(math.sqrt(CLIENTS * one.mean))
     # Ranges of one cell and of all but some: the worst are 1.4 to 1.5 times the mean.
@@ -58,7 +58,7 @@ def test_the_choice_is_short_and_within_a_percent(plan):
     least = plan.candidates[0]
     assert plan.chosen.mean <= 1.01 * least.mean <= 55
     assert plan.chosen.bits == 32 < least.bits
-    assert plan.best is plan.chosen.randomiser
+    assert plan.best is plan.chosen.randomizer
 
 
 def test_short_reports_are_respected():
@@ -80,15 +80,15 @@ def test_single_cells_are_left_flat():
 def test_what_is_shown(plan):
     text = str(plan)
     assert "error at n = 100,000" in text
-    assert "optimised levels" in text
+    assert "optimized levels" in text
     lengths, curves = plan.curves()
     assert set(curves) == {one.name for one in plan.candidates}
     assert all(len(errors) == len(lengths) for errors in curves.values())
 
 
 def test_malformed_questions_are_refused():
-    for wrong in ({"epsilon": 0}, {"clients": 0}, {"report_bits": 0}):
-        given = {"domain": DOMAIN, "workload": ALL, "epsilon": 1, "clients": 10, **wrong}
+    for wrong in ({"epsilon": 0}, {"expected_clients": 0}, {"max_report_bits": 0}):
+        given = {"domain": DOMAIN, "workload": ALL, "epsilon": 1, "expected_clients": 10, **wrong}
         with pytest.raises(InvalidArgument, match=next(iter(wrong))):
             plan_collection(**given)
     with pytest.raises(InvalidArgument, match="two cells"):
@@ -130,7 +130,7 @@ def histograms(laws):
 
 
 @pytest.mark.parametrize(
-    "randomiser",
+    "randomizer",
     [
         haar_wavelet(domain=integers(0, 3), epsilon=1),
         haar_wavelet(domain=integers(0, 2), epsilon=2),
@@ -138,11 +138,11 @@ def histograms(laws):
         flat_histogram(domain=integers(0, 2), epsilon=2, oracle="grr"),
     ],
 )
-def test_no_shuffle_of_few_reports_is_worse_than_stated(randomiser):
-    laws = list(message_laws(randomiser))
-    guarantee = randomiser.guarantee.shuffled(reports=3, parts=parts_of(randomiser))
+def test_no_shuffle_of_few_reports_is_worse_than_stated(randomizer):
+    laws = list(message_laws(randomizer))
+    guarantee = randomizer.guarantee.shuffled(reports=3, parts=parts_of(randomizer))
     worst = np.zeros(4)
-    levels = np.linspace(0, float(randomiser.epsilon) * 0.9, 4)
+    levels = np.linspace(0, float(randomizer.epsilon) * 0.9, 4)
     for others in itertools.combinations_with_replacement(laws, 2):
         shown = [histograms([own, *others]) for own in laws]
         for p, q in itertools.permutations(shown, 2):
@@ -155,8 +155,8 @@ def test_no_shuffle_of_few_reports_is_worse_than_stated(randomiser):
     assert (worst <= stated * (1 + 1e-9)).all()
     # The bound is near what it bounds; values that were said to differ half as much break it.
     assert worst[0] > 0.3 * stated[0]
-    closer = tuple((weight, share, apart / 2) for weight, share, apart in parts_of(randomiser))
-    wrong = randomiser.guarantee.shuffled(reports=3, parts=closer)
+    closer = tuple((weight, share, apart / 2) for weight, share, apart in parts_of(randomizer))
+    wrong = randomizer.guarantee.shuffled(reports=3, parts=closer)
     assert worst[0] > wrong.delta(0.0)
 
 
@@ -165,7 +165,7 @@ def test_shuffled_reports_keep_the_target(epsilon, n):
     found = shuffled_ranges(integers(0, 15), ALL, epsilon=epsilon, delta=1e-6, expected_clients=n)
     assert found.guarantee.relation is NeighboringRelation.REPLACE_ONE or n == 500
     assert 0.98 * epsilon < found.guarantee.epsilon(delta=1e-6) <= epsilon
-    assert found.randomiser.epsilon >= epsilon * Fraction(99, 100)
+    assert found.randomizer.epsilon >= epsilon * Fraction(99, 100)
     alone = plan_collection(integers(0, 15), ALL, epsilon=epsilon, expected_clients=n).chosen
     assert found.mean <= n * alone.mean * 1.02
 
@@ -250,7 +250,7 @@ def covariance(law, shares):
 @pytest.mark.slow
 @pytest.mark.parametrize("model", ["local", "shuffle"])
 def test_the_ladder_is_as_high_as_simulated(ladder, model):
-    randomiser, rounds = ladder[model].design, 40
+    randomizer, rounds = ladder[model].design, 40
     shares = np.full(SIZE, 1 / SIZE)
     counts = np.random.default_rng(31).multinomial(CLIENTS, shares)
     values = np.repeat(np.arange(SIZE), counts)
@@ -258,10 +258,10 @@ def test_the_ladder_is_as_high_as_simulated(ladder, model):
     bits = seeded_rng(32)
     squares = []
     for _ in range(rounds):
-        release = Aggregator(randomiser).add(randomiser.randomize(values, rng=bits)).estimate()
+        release = Aggregator(randomizer).add(randomizer.randomize(values, rng=bits)).estimate()
         error = release.cells - counts
         squares.append(error @ gram @ error)
-    spread = CLIENTS * covariance(randomiser.law, counts / CLIENTS) @ gram
+    spread = CLIENTS * covariance(randomizer.law, counts / CLIENTS) @ gram
     mean, deviation = np.trace(spread), math.sqrt(2 * np.sum(spread * spread.T) / rounds)
     assert mean == pytest.approx(ladder[model].mean, rel=0.01)
     z = stats.norm.isf(ALPHA / 2)

@@ -52,8 +52,8 @@ def fixture_made(request):
     return MADE[request.param]
 
 
-def lower(randomiser):
-    return randomiser.domain.lower
+def lower(randomizer):
+    return randomizer.domain.lower
 
 
 class Counting:
@@ -73,7 +73,7 @@ def test_levels_are_drawn_with_exactly_their_shares(made):
 
 
 @pytest.mark.parametrize(
-    "randomiser",
+    "randomizer",
     [
         hierarchical_histogram(domain=integers(0, 3), epsilon=1, oracle="grr"),
         blocks(domain=integers(0, 5), epsilon=Fraction(1, 2), sizes=(1, 3), oracle="grr"),
@@ -81,14 +81,14 @@ def test_levels_are_drawn_with_exactly_their_shares(made):
         haar_wavelet(domain=integers(0, 4), epsilon=2),
     ],
 )
-def test_a_message_costs_epsilon_and_is_drawn_so(randomiser):
-    laws = list(message_laws(randomiser))
+def test_a_message_costs_epsilon_and_is_drawn_so(randomizer):
+    laws = list(message_laws(randomizer))
     ratio = max(a[m] / b[m] for a, b in itertools.permutations(laws, 2) for m in a)
-    assert ratio == pytest.approx(math.exp(randomiser.epsilon), rel=1e-12)
+    assert ratio == pytest.approx(math.exp(randomizer.epsilon), rel=1e-12)
     trials = 20_000
     for cell, law in enumerate(laws):
         assert sum(law.values()) == pytest.approx(1)
-        rows = randomiser.randomize(np.full(trials, cell), rng=seeded_rng(cell))
+        rows = randomizer.randomize(np.full(trials, cell), rng=seeded_rng(cell))
         sent = [tuple(row) for row in rows[:, :2].tolist()]
         for message, chance in law.items():
             assert frequency(sent.count(message), trials, chance)
@@ -96,7 +96,7 @@ def test_a_message_costs_epsilon_and_is_drawn_so(randomiser):
     # A client that reports its block without noise on one level is told apart.
     honest, trials = laws[0], 20_000
     message = max(honest, key=honest.get)
-    assert not frequency(trials * float(randomiser.shares[0]), trials, honest[message])
+    assert not frequency(trials * float(randomizer.shares[0]), trials, honest[message])
 
 
 def test_the_guarantee_is_certified(made):
@@ -106,41 +106,41 @@ def test_the_guarantee_is_certified(made):
 
 @pytest.mark.parametrize("name", ["padded", "haar", "tree"])
 def test_hostile_bytes_are_refused_or_are_a_report(name):
-    randomiser = {
+    randomizer = {
         "padded": blocks(domain=integers(0, 5), epsilon=1, sizes=(1, 3), oracle="grr"),
         "haar": haar_wavelet(domain=integers(0, 3), epsilon=1),
         "tree": hierarchical_histogram(domain=integers(0, 7), epsilon=1, oracle="oue"),
     }[name]
-    assert randomiser.width == 2
+    assert randomizer.width == 2
     every = np.array(list(itertools.product(range(256), repeat=2)), dtype=np.uint8)
-    tally = randomiser.tally(every)
+    tally = randomizer.tally(every)
     assert tally.accepted + tally.refused == len(every)
     # Accepted is what clients send and nothing else: of each level, its part's own messages.
     bytes_ = np.arange(256, dtype=np.uint8)[:, None]
     sent = [
         [level, int(byte[0])]
-        for level, part in enumerate(randomiser.parts)
+        for level, part in enumerate(randomizer.parts)
         for byte in bytes_
         if part.tally(byte[None]).accepted
     ]
     assert tally.accepted == len(sent)
-    honest = randomiser.tally(np.array(sent, dtype=np.uint8))
+    honest = randomizer.tally(np.array(sent, dtype=np.uint8))
     assert (honest.accepted, honest.refused) == (len(sent), 0)
     assert np.array_equal(tally.counts, honest.counts)
-    drawn = randomiser.randomize(
-        np.repeat(np.arange(randomiser.domain.size), 3000), rng=seeded_rng(5)
+    drawn = randomizer.randomize(
+        np.repeat(np.arange(randomizer.domain.size), 3000), rng=seeded_rng(5)
     )
     assert {tuple(row) for row in drawn.tolist()} <= {tuple(row) for row in sent}
 
 
 def test_what_stands_behind_a_report_must_be_zero():
-    randomiser = blocks(domain=integers(0, 31), epsilon=1, sizes=(1, 8), oracle="oue")
-    rows = randomiser.randomize(np.zeros(2000, dtype=int), rng=seeded_rng(1))
+    randomizer = blocks(domain=integers(0, 31), epsilon=1, sizes=(1, 8), oracle="oue")
+    rows = randomizer.randomize(np.zeros(2000, dtype=int), rng=seeded_rng(1))
     upper = rows[rows[:, 0] == 1]
     assert upper[:, 2:].max() == 0
-    assert randomiser.tally(upper).accepted == len(upper)
+    assert randomizer.tally(upper).accepted == len(upper)
     upper[:, -1] = 1
-    tally = randomiser.tally(upper)
+    tally = randomizer.tally(upper)
     assert (tally.accepted, tally.refused) == (0, len(upper))
     assert not tally.counts.any()
 
@@ -176,7 +176,7 @@ def test_a_release_stands_alone(made):
     for p, q in ((np.zeros_like(ends), ends), (ends, np.full_like(ends, made.domain.size))):
         kept = release._variances(p, q)
         assert kept == pytest.approx(RangeAnswers._variances(release, p, q), rel=1e-6, abs=1e-6)
-    polished = release.polished()
+    polished = release.nonnegative()
     assert polished.cells.min() >= 0
     assert polished.answer() == pytest.approx(5000)
     assert "5,000 local reports" in str(release)
@@ -197,10 +197,10 @@ def test_a_release_stands_alone(made):
     ],
 )
 def test_a_damaged_release_is_refused(change):
-    randomiser = MADE["tree, oue"]
+    randomizer = MADE["tree, oue"]
     release = (
-        Aggregator(randomiser)
-        .add(randomiser.randomize(np.arange(16), rng=seeded_rng(1)))
+        Aggregator(randomizer)
+        .add(randomizer.randomize(np.arange(16), rng=seeded_rng(1)))
         .estimate()
     )
     content = json.loads(release.to_json())
@@ -297,9 +297,9 @@ def test_malformed_structures_are_refused():
 ROUNDS, CLIENTS = 150, 3000
 
 
-def whitened(randomiser, laws, client=None):
+def whitened(randomizer, laws, client=None):
     """Sum over rounds of e' C^-1 e for the errors e of all prefixes, C as each law states it."""
-    size = randomiser.domain.size
+    size = randomizer.domain.size
     rng = np.random.default_rng(11)
     shares = rng.dirichlet(np.full(size, 0.5))
     values = np.repeat(np.arange(size), rng.multinomial(CLIENTS, shares))
@@ -311,8 +311,10 @@ def whitened(randomiser, laws, client=None):
     bits = seeded_rng(12)
     sums = np.zeros(len(laws))
     for _ in range(ROUNDS):
-        sent = (client or type(randomiser).encode)(randomiser, lower(randomiser) + values, rng=bits)
-        release = Aggregator(randomiser).add(sent).estimate()
+        sent = (client or type(randomizer).randomize)(
+            randomizer, lower(randomizer) + values, rng=bits
+        )
+        release = Aggregator(randomizer).add(sent).estimate()
         error = np.cumsum(release.cells - truth)[:-1]
         for place_, law in enumerate(laws):
             v = np.where(
@@ -336,11 +338,11 @@ def independent(release, a, b, truth):
     return right(release, a, b, truth) + CLIENTS * inside * (1 - inside)
 
 
-def lying_about_all(randomiser, values, *, rng):
-    """Randomised response that lies with any value, its own among them."""
-    rows = randomiser.randomize(values, rng=rng)
+def lying_about_all(randomizer, values, *, rng):
+    """Randomized response that lies with any value, its own among them."""
+    rows = randomizer.randomize(values, rng=rng)
     lies = below(20, len(rows), rng) == 0
-    rows[lies & (rows[:, 0] == 0), 1] = below(randomiser.domain.size, len(rows), rng)[
+    rows[lies & (rows[:, 0] == 0), 1] = below(randomizer.domain.size, len(rows), rng)[
         lies & (rows[:, 0] == 0)
     ]
     return rows
@@ -348,25 +350,25 @@ def lying_about_all(randomiser, values, *, rng):
 
 @pytest.mark.parametrize("name", ["tree, best", "mixed radix", "haar", "flat", "padded"])
 def test_the_real_path_has_the_stated_law(name):
-    randomiser = MADE[name]
-    sums = whitened(randomiser, [right])
-    freedom = ROUNDS * (randomiser.domain.size - 1)
+    randomizer = MADE[name]
+    sums = whitened(randomizer, [right])
+    freedom = ROUNDS * (randomizer.domain.size - 1)
     # Sums of thousands of bounded terms: normal far beyond what is tested here.
     low, high = stats.chi2.ppf([ALPHA / 2, 1 - ALPHA / 2], freedom)
     assert low <= sums[0] <= high
 
 
 def test_a_wrong_law_and_a_wrong_client_are_noticed():
-    randomiser = MADE["mixed radix"]
-    freedom = ROUNDS * (randomiser.domain.size - 1)
+    randomizer = MADE["mixed radix"]
+    freedom = ROUNDS * (randomizer.domain.size - 1)
     low, high = stats.chi2.ppf([ALPHA / 2, 1 - ALPHA / 2], freedom)
-    assert whitened(randomiser, [independent])[0] < low
-    assert whitened(randomiser, [right], client=lying_about_all)[0] > high
+    assert whitened(randomizer, [independent])[0] < low
+    assert whitened(randomizer, [right], client=lying_about_all)[0] > high
 
 
 @pytest.mark.parametrize("name", ["tree, best", "haar"])
 def test_intervals_hold_as_often_as_they_say(name):
-    randomiser = MADE[name]
+    randomizer = MADE[name]
     rng = np.random.default_rng(21)
     values = rng.binomial(15, 0.4, size=4000)
     truth = np.concatenate([[0], np.cumsum(np.bincount(values, minlength=16))])
@@ -374,7 +376,7 @@ def test_intervals_hold_as_often_as_they_say(name):
     bits = seeded_rng(22)
     held = np.zeros(3, dtype=int)
     for _ in range(150):
-        release = Aggregator(randomiser).add(randomiser.randomize(values, rng=bits)).estimate()
+        release = Aggregator(randomizer).add(randomizer.randomize(values, rng=bits)).estimate()
         low, high = release.interval(3, 9, confidence=0.9)
         held[0] += low <= truth[10] - truth[3] <= high
         curve = release.cdf(confidence=0.9)

@@ -7,7 +7,7 @@ import pytest
 
 from discreet.core.errors import InvalidArgument, OutOfDomain, Unsupported
 from discreet.models.blackbox.certificate import certify_all, certify_drawn
-from discreet.models.blackbox.lipschitz_fit import fit_centres
+from discreet.models.blackbox.lipschitz_fit import fit_centers
 from discreet.models.blackbox.metrics import ONE, Records, Truncated, UnitCount, WindowGroups
 from discreet.models.blackbox.output_ranges import LeaveOneOutRange
 from discreet.models.blackbox.surrogates import AdditiveClip
@@ -32,7 +32,7 @@ def random_sum(rng, *, n, d=1, metric=None):
 @pytest.mark.parametrize(
     "metric", [Records(), WindowGroups(length=2, parts_of=Records())], ids=repr
 )
-def test_every_neighbour_of_every_input_for_random_sums(metric):
+def test_every_neighbor_of_every_input_for_random_sums(metric):
     rng = np.random.default_rng(1)
     attained = 0
     for _ in range(150):
@@ -100,10 +100,10 @@ def test_a36_independent_records_are_where_anchors_fail():
         )
         errors[shared] = np.abs(ranges.clip(truth, asked) - truth).mean()
     metric = Truncated(width=0.5)
-    fit = fit_centres(y, metric.distances(public, public) / ONE, width)
-    centres = np.rint(fit.centres).astype(np.int64)
+    fit = fit_centers(y, metric.distances(public, public) / ONE, width)
+    centers = np.rint(fit.centers).astype(np.int64)
     anchors = LeaveOneOutRange(
-        anchors=public, centres=centres, slope=width, width=width, metric=metric
+        anchors=public, centers=centers, slope=width, width=width, metric=metric
     )
     by_anchors = np.abs(anchors.clip(truth, asked) - truth).mean()
     assert errors[True] <= errors[False] < by_anchors / 2

@@ -1,4 +1,4 @@
-"""Every kind of ranges, drawn at random, against neighbours, odd inputs and hostile functions."""
+"""Every kind of ranges, drawn at random, against neighbors, odd inputs and hostile functions."""
 
 from fractions import Fraction
 
@@ -56,7 +56,7 @@ def drawn_ranges(kind, rng):
     elif kind is CountTube:
         fitted = kind.fitted(inputs=inputs, y=values, missing=metric.missing, **sizes)
     else:
-        fitted = kind(anchors=inputs, centres=values, metric=metric, **sizes)
+        fitted = kind(anchors=inputs, centers=values, metric=metric, **sizes)
     return inputs, metric, fitted
 
 

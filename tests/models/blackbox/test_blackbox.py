@@ -39,12 +39,12 @@ class Quiet:
 
 
 def mechanism(function: object, *, seconds: float | None = None) -> BlackBoxMechanism:
-    """A small one, with centres that no function asked for."""
+    """A small one, with centers that no function asked for."""
     shape = InputShape.of(PUBLIC, bounds=(0, 4))
-    centres = np.random.default_rng(1).integers(-50, 50, size=len(PUBLIC))
+    centers = np.random.default_rng(1).integers(-50, 50, size=len(PUBLIC))
     model = LeaveOneOutRange(
         anchors=PUBLIC,
-        centres=centres,
+        centers=centers,
         slope=12,
         width=WIDTH,
         metric=Truncated(width=1.0),
@@ -145,8 +145,8 @@ def test_a17_what_is_no_number_is_the_middle_of_the_range() -> None:
         assert mechanism(HOSTILE[name]).answer(x).noisy == middle
 
 
-def test_a35_neighbours_differ_by_at_most_the_width_for_a_function_that_knows_both() -> None:
-    """The function pulls one input up and its neighbour down as far as it can."""
+def test_a35_neighbors_differ_by_at_most_the_width_for_a_function_that_knows_both() -> None:
+    """The function pulls one input up and its neighbor down as far as it can."""
     draw = np.random.default_rng(3)
     up, down = mechanism(lambda x: 1e300), mechanism(lambda x: -1e300)
     reached = 0.0

@@ -24,13 +24,13 @@ from discreet.models.blackbox.output_ranges import LeaveOneOutRange, OutputRange
 from discreet.noise.random_source import seeded_rng
 
 
-def prototype(centres, width):
-    """The ranges of the first prototype, in whole steps, from whole centres."""
+def prototype(centers, width):
+    """The ranges of the first prototype, in whole steps, from whole centers."""
     doubled = np.stack(
         np.broadcast_arrays(
             *(
-                centres.max(axis=i, keepdims=True) + centres.min(axis=i, keepdims=True)
-                for i in range(centres.ndim)
+                centers.max(axis=i, keepdims=True) + centers.min(axis=i, keepdims=True)
+                for i in range(centers.ndim)
             )
         )
     )
@@ -136,7 +136,7 @@ def test_a44_lazy_models_by_all_inputs_and_by_drawn_ones(metric, kind):
     rng = np.random.default_rng(3)
     anchors = rng.integers(0, 3, (5, 4, 1))
     ranges = kind(
-        anchors=anchors, centres=rng.integers(-60, 60, 5), slope=6, width=10, metric=metric
+        anchors=anchors, centers=rng.integers(-60, 60, 5), slope=6, width=10, metric=metric
     )
     whole = certify_all(ranges, metric, [0, 1, 2], positions=4).demand()
     assert whole.proof
@@ -195,7 +195,7 @@ def lower_bound(one, other, event):
 
 def test_a44_a_million_releases_do_not_show_more_than_epsilon():
     clip = LeaveOneOutRange(
-        anchors=[[0, 0], [1, 1]], centres=[0, 30], slope=4, width=5, metric=Records()
+        anchors=[[0, 0], [1, 1]], centers=[0, 30], slope=4, width=5, metric=Records()
     )
     worst = certify_all(clip, clip.metric, [0, 1], positions=2).witness
     # The worst pair, and the worst function for it.

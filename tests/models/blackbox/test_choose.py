@@ -173,9 +173,9 @@ def test_a38_trees_need_no_data() -> None:
     assert envelopes(task(), trees_of(tree), origin=0.0)
     # A tree that is fitted again has other leaves.
     one = replace(one, trees=(tree,))
-    before = one.build(INPUTS, SAID).centres.tolist()
+    before = one.build(INPUTS, SAID).centers.tolist()
     tree.fit(flat, -SAID)
-    assert one.build(INPUTS, SAID).centres.tolist() != before
+    assert one.build(INPUTS, SAID).centers.tolist() != before
     runs = task(adjacency=Adjacency.of("record", group=2))
     assert not envelopes(runs, trees_of(tree), origin=0.0)
 

@@ -1,4 +1,4 @@
-"""Sums of curves of counts, where one event is a neighbour."""
+"""Sums of curves of counts, where one event is a neighbor."""
 
 import itertools
 
@@ -7,7 +7,7 @@ import pytest
 
 from discreet.core.errors import InvalidArgument
 from discreet.models.blackbox.certificate import certify_all, certify_drawn
-from discreet.models.blackbox.lipschitz_fit import TubeClip, fit_centres
+from discreet.models.blackbox.lipschitz_fit import TubeClip, fit_centers
 from discreet.models.blackbox.metrics import ONE, UnitCount
 from discreet.models.blackbox.surrogates import CountTube
 
@@ -70,8 +70,8 @@ def test_a37_a_linear_forecast_of_counts_needs_no_bias():
     bias = np.abs(tube.ranges(asked)[0] - truth)[inside].mean() / steps
     metric = UnitCount()
     apart = metric.distances(public, public) / ONE
-    centres = np.rint(fit_centres(y, apart, 32).centres).astype(np.int64)
-    anchors = TubeClip(anchors=public, centres=centres, slope=32, width=32, metric=metric)
+    centers = np.rint(fit_centers(y, apart, 32).centers).astype(np.int64)
+    anchors = TubeClip(anchors=public, centers=centers, slope=32, width=32, metric=metric)
     by_anchors = np.abs(anchors.ranges(asked)[0] - truth)[inside].mean() / steps
     assert bias < 0.05
     assert by_anchors > 10

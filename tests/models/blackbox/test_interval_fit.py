@@ -16,7 +16,7 @@ from discreet.models.blackbox.interval_fit import (
 from discreet.models.blackbox.metrics import ONE, CellMetric, Records, Truncated
 
 
-def programme(cells, y, *, width=None, epsilon=None):
+def program(cells, y, *, width=None, epsilon=None):
     """Ranges of all areas that y leaves least, and their width if an epsilon prices it."""
     areas, area = np.unique(cells, axis=0, return_inverse=True)
     apart = np.maximum(1, (areas[:, None] != areas[None]).sum(axis=-1))
@@ -57,12 +57,12 @@ def apart(cells):
     return Records().distances(cells, cells) / ONE
 
 
-def test_a33_the_assignment_is_the_linear_programme():
+def test_a33_the_assignment_is_the_linear_program():
     rng = np.random.default_rng(1)
     for _ in range(40):
         cells, y, width = instance(rng)
         fit = fit_intervals(y, apart(cells), width)
-        assert fit.loss == pytest.approx(programme(cells, y, width=width), abs=1e-9)
+        assert fit.loss == pytest.approx(program(cells, y, width=width), abs=1e-9)
         assert fit.gap == 0
 
 
@@ -73,7 +73,7 @@ def test_a33_the_width_is_a_variable_and_beats_every_grid():
         epsilon = float(10 ** rng.uniform(-0.7, 1.3))
         fit = best_width(y, apart(cells), epsilon=epsilon)
         value = fit.loss / len(y) + fit.width / epsilon
-        assert value == pytest.approx(programme(cells, y, epsilon=epsilon), abs=1e-9)
+        assert value == pytest.approx(program(cells, y, epsilon=epsilon), abs=1e-9)
         grid = np.linspace(0, 80, 41)
         tried = [fit_intervals(y, apart(cells), w).loss / len(y) + w / epsilon for w in grid]
         assert value <= min(tried) + 1e-9
@@ -90,7 +90,7 @@ def test_a33_for_little_budget_the_answer_is_a_constant():
 
 
 @pytest.mark.parametrize("n", [1, 2, 3])
-def test_a33_every_area_and_every_neighbour_in_integers(n):
+def test_a33_every_area_and_every_neighbor_in_integers(n):
     rng = np.random.default_rng(10 + n)
     for turn in range(60):
         cells, y, width = instance(rng, n=n)
@@ -144,7 +144,7 @@ def test_a33_a_solution_that_is_slightly_wrong_is_refused():
     assert refused > 20
 
 
-def test_a33_a_disturbed_linear_programme_is_refused_or_sound():
+def test_a33_a_disturbed_linear_program_is_refused_or_sound():
     # Floors of ends that are wrong by 1e-7 are a whole step wrong wherever they were whole.
     rng = np.random.default_rng(6)
     cells, y, width = rng.integers(0, 3, (14, 3)), rng.integers(-40, 40, 14), 7

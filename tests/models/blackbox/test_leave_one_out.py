@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from discreet.core.errors import InvalidArgument, OutOfDomain
-from discreet.models.blackbox.lipschitz_fit import Extension, fit_centres
+from discreet.models.blackbox.lipschitz_fit import Extension, fit_centers
 from discreet.models.blackbox.metrics import (
     FINE,
     ONE,
@@ -47,7 +47,7 @@ def random_model(rng, *, n, values, metric=None):
     parts = rng.integers(0, ONE + 1, (n, values, values))
     return LeaveOneOutRange(
         anchors=rng.integers(0, values, (many, n, 1)),
-        centres=rng.integers(-30, 30, many),
+        centers=rng.integers(-30, 30, many),
         slope=int(rng.integers(0, width + 1)) if rng.random() < 0.6 else width,
         width=width,
         metric=metric or Tables(tables=tuple(map(tuple, parts.tolist()))),
@@ -60,7 +60,7 @@ def worst(ranges, inputs, near):
 
 
 @pytest.mark.parametrize("n", [1, 2, 3])
-def test_a35_every_neighbour_of_every_input_for_random_models(n):
+def test_a35_every_neighbor_of_every_input_for_random_models(n):
     rng = np.random.default_rng(n)
     attained = 0
     for _ in range(200):
@@ -97,12 +97,12 @@ def test_a35_the_claim_is_checked_by_a_test_that_can_fail():
     )
 
 
-def test_a35_one_hundred_thousand_pairs_of_neighbours_and_hostile_functions():
+def test_a35_one_hundred_thousand_pairs_of_neighbors_and_hostile_functions():
     rng = np.random.default_rng(7)
     metric = Truncated(width=0.4)
     model = LeaveOneOutRange(
         anchors=rng.random((12, 6, 2)),
-        centres=rng.integers(-5000, 5000, 12),
+        centers=rng.integers(-5000, 5000, 12),
         slope=700,
         width=1000,
         metric=metric,
@@ -113,7 +113,7 @@ def test_a35_one_hundred_thousand_pairs_of_neighbours_and_hostile_functions():
     other = one.copy()
     rows, at = np.arange(len(one)), rng.integers(6, size=len(one))
     other[rows, at] = rng.choice([np.inf, np.nan, 1e300, -3.0, 0.2, 0.9], size=(len(one), 2))
-    # Neighbours share the interval of what differs, to the last bit.
+    # Neighbors share the interval of what differs, to the last bit.
     few = slice(0, 2000)
     shared = model.doubled(one[few])[rows[few], at[few]]
     assert (shared == model.doubled(other[few])[rows[few], at[few]]).all()
@@ -130,11 +130,11 @@ def test_a35_one_hundred_thousand_pairs_of_neighbours_and_hostile_functions():
 def test_a35_the_range_holds_the_tube_around_the_surrogate():
     rng = np.random.default_rng(8)
     for metric in (Records(), Truncated(width=0.3), WindowGroups(length=2, parts_of=Records())):
-        anchors, centres = rng.integers(0, 3, (9, 5, 1)) / 2, rng.integers(-900, 900, 9)
+        anchors, centers = rng.integers(0, 3, (9, 5, 1)) / 2, rng.integers(-900, 900, 9)
         model = LeaveOneOutRange(
-            anchors=anchors, centres=centres, slope=90, width=200, metric=metric
+            anchors=anchors, centers=centers, slope=90, width=200, metric=metric
         )
-        surrogate = Extension(anchors=anchors, centres=centres, slope=90, metric=metric)
+        surrogate = Extension(anchors=anchors, centers=centers, slope=90, metric=metric)
         inputs = rng.integers(0, 3, (500, 5, 1)) / 2
         low, high = model.ranges(inputs)
         doubled = surrogate.doubled(inputs)
@@ -162,14 +162,14 @@ def test_a37_groups_of_consecutive_records_exhaustively(length):
 
 def test_a43_whole_steps_first_then_the_clip():
     model = LeaveOneOutRange(
-        anchors=[[0]], centres=[0], slope=0, width=3, metric=Records(), step=2.0**-3
+        anchors=[[0]], centers=[0], slope=0, width=3, metric=Records(), step=2.0**-3
     )
     low, high = model.ranges([[5]])
     assert (low.item(), high.item()) == (-2, 1)  # floors at both ends, three steps apart
     values = [0.1, 0.125, -0.01, 1e300, -1e300, float("nan"), float("inf")]
     assert model.clip(values, [[0]] * 7).tolist() == [0, 1, -1, 1, -2, -1, -1]
     tiny = LeaveOneOutRange(
-        anchors=[[0]], centres=[0], slope=0, width=3, metric=Records(), step=2.0**-1000
+        anchors=[[0]], centers=[0], slope=0, width=3, metric=Records(), step=2.0**-1000
     )
     assert tiny.clip([1e300, -5.0, 0.0], [[0]] * 3).tolist() == [1, -2, 0]
 
@@ -182,10 +182,10 @@ def test_a36_a_mean_of_twenty_is_followed_where_a_constant_window_fails():
     y, truth = 10 * public.mean(axis=(1, 2)), 10 * asked.mean(axis=(1, 2))
     metric, steps = Truncated(width=1.0), 1 << 12
     apart = metric.distances(public, public) / ONE
-    fit = fit_centres(np.rint(y * steps), apart, 0.5 * steps, loss="tube", tube=steps / 4)
+    fit = fit_centers(np.rint(y * steps), apart, 0.5 * steps, loss="tube", tube=steps / 4)
     learned = LeaveOneOutRange(
         anchors=public,
-        centres=np.rint(fit.centres).astype(np.int64),
+        centers=np.rint(fit.centers).astype(np.int64),
         slope=steps // 2,
         width=steps,
         metric=metric,
@@ -203,10 +203,10 @@ def test_a22_more_areas_than_atoms():
     metric = CellMetric.even(low=0, high=1, cells=10)  # 10^50 areas
     public = rng.random((300, 50, 1))
     y = np.rint(public.mean(axis=(1, 2)) * 4096).astype(np.int64)
-    fit = fit_centres(y, metric.distances(public, public) / ONE, 64)
+    fit = fit_centers(y, metric.distances(public, public) / ONE, 64)
     model = LeaveOneOutRange(
         anchors=public,
-        centres=np.rint(fit.centres).astype(np.int64),
+        centers=np.rint(fit.centers).astype(np.int64),
         slope=64,
         width=128,
         metric=metric,
@@ -221,21 +221,21 @@ def test_a22_more_areas_than_atoms():
 
 
 def test_a_width_of_zero_is_a_public_constant():
-    model = LeaveOneOutRange(anchors=[[0], [4]], centres=[3, 9], slope=0, width=0, metric=Records())
+    model = LeaveOneOutRange(anchors=[[0], [4]], centers=[3, 9], slope=0, width=0, metric=Records())
     assert model.clip([100.0, float("nan")], [[1], [4]]).tolist() == [6, 6]
 
 
 def test_a35_what_would_break_the_proof_is_refused():
-    good = {"anchors": [[0.0]], "centres": [1], "slope": 1, "width": 2, "metric": Records()}
+    good = {"anchors": [[0.0]], "centers": [1], "slope": 1, "width": 2, "metric": Records()}
 
     for name, value in [
         ("slope", 3),
         ("slope", -1),
-        ("centres", [1.5]),
-        ("centres", [float("nan")]),
-        ("centres", []),
-        ("centres", [1, 2]),
-        ("centres", [1 << 50]),
+        ("centers", [1.5]),
+        ("centers", [float("nan")]),
+        ("centers", []),
+        ("centers", [1, 2]),
+        ("centers", [1 << 50]),
         ("anchors", [[float("nan")]]),
         ("metric", UnitCount()),
         ("metric", "hamming"),
@@ -261,7 +261,7 @@ def test_a35_parts_beyond_their_bounds_are_held_there():
     table = (((0, 0, 0), (0, 0, 0), (9 * ONE, -9 * ONE, 0)),) * 2
     model = LeaveOneOutRange(
         anchors=[[0, 0], [1, 0]],
-        centres=[0, 40],
+        centers=[0, 40],
         slope=10,
         width=10,
         metric=Tables(tables=table),
@@ -274,10 +274,10 @@ def test_a35_parts_beyond_their_bounds_are_held_there():
 
 
 def test_what_was_proved_cannot_be_changed_by_who_made_it():
-    anchors, centres = np.zeros((1, 2, 1)), np.array([4])
-    model = LeaveOneOutRange(anchors=anchors, centres=centres, slope=1, width=2, metric=Records())
+    anchors, centers = np.zeros((1, 2, 1)), np.array([4])
+    model = LeaveOneOutRange(anchors=anchors, centers=centers, slope=1, width=2, metric=Records())
     before = model.ranges([[0, 1]])
-    anchors[:], centres[:] = 9, 99
+    anchors[:], centers[:] = 9, 99
     assert model.ranges([[0, 1]]) == before
     with pytest.raises(ValueError, match="read-only"):
-        model.centres[0] = 5
+        model.centers[0] = 5

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from discreet.core.errors import InvalidArgument
-from discreet.models.blackbox.lipschitz_fit import Extension, TubeClip, fit_centres
+from discreet.models.blackbox.lipschitz_fit import Extension, TubeClip, fit_centers
 from discreet.models.blackbox.metrics import ONE, Records, Truncated, UnitCount, WindowGroups
 
 
@@ -15,11 +15,11 @@ from discreet.models.blackbox.metrics import ONE, Records, Truncated, UnitCount,
     [Records(), Truncated(width=0.7), UnitCount(), WindowGroups(length=2, parts_of=Records())],
     ids=repr,
 )
-def test_a31_the_surrogate_is_lipschitz_for_any_centres(metric):
+def test_a31_the_surrogate_is_lipschitz_for_any_centers(metric):
     rng = np.random.default_rng(1)
     surrogate = Extension(
         anchors=rng.integers(0, 5, (8, 4, 1)),
-        centres=rng.integers(-500, 500, 8),
+        centers=rng.integers(-500, 500, 8),
         slope=37,
         metric=metric,
     )
@@ -31,17 +31,17 @@ def test_a31_the_surrogate_is_lipschitz_for_any_centres(metric):
     assert (np.abs(middle[:, None] - middle) <= -(-37 * apart // ONE)).all()
 
 
-def test_a31_fitted_centres_are_met_and_any_slope_is_used():
+def test_a31_fitted_centers_are_met_and_any_slope_is_used():
     rng = np.random.default_rng(2)
     anchors = np.unique(rng.integers(0, 3, (20, 4)), axis=0)[..., None]
     metric = Records()
     apart = metric.distances(anchors, anchors) / ONE
-    fit = fit_centres(np.rint(rng.normal(size=len(anchors)) * 99), apart, 40)
-    centres = np.floor(fit.centres).astype(np.int64)  # floors keep whole differences
-    surrogate = Extension(anchors=anchors, centres=centres, slope=40, metric=metric)
+    fit = fit_centers(np.rint(rng.normal(size=len(anchors)) * 99), apart, 40)
+    centers = np.floor(fit.centers).astype(np.int64)  # floors keep whole differences
+    surrogate = Extension(anchors=anchors, centers=centers, slope=40, metric=metric)
     upper, lower = surrogate.ends(anchors)
     assert (upper == lower).all()
-    assert (surrogate.middle(anchors) == centres).all()
+    assert (surrogate.middle(anchors) == centers).all()
 
 
 def test_e1_two_trained_areas_are_met_exactly_if_their_difference_allows():
@@ -51,14 +51,14 @@ def test_e1_two_trained_areas_are_met_exactly_if_their_difference_allows():
     ranks = metric.distances(areas, anchors).min(axis=1) // ONE
     for gap, met in ((20, True), (21, False)):
         apart = metric.distances(anchors, anchors) / ONE
-        fit = fit_centres([0, gap], apart, 10)
+        fit = fit_centers([0, gap], apart, 10)
         assert (fit.loss == 0) == met
-        centres = np.floor(fit.centres).astype(np.int64)
-        surrogate = Extension(anchors=anchors, centres=centres, slope=10, metric=metric)
+        centers = np.floor(fit.centers).astype(np.int64)
+        surrogate = Extension(anchors=anchors, centers=centers, slope=10, metric=metric)
         values = surrogate.middle(areas)
         near = metric.distances(areas, areas) <= ONE
         assert np.abs(values[:, None] - values)[near].max() <= 10
-        nearest = np.abs(values[:, None] - centres)
+        nearest = np.abs(values[:, None] - centers)
         assert (nearest.min(axis=1) <= 10 * ranks).all()
 
 
@@ -71,7 +71,7 @@ def test_a37_the_tube_over_single_events_exhaustively(slope, width):
     for _ in range(20):
         tube = TubeClip(
             anchors=rng.integers(0, 7, (4, 3, 1)),
-            centres=rng.integers(-40, 40, 4),
+            centers=rng.integers(-40, 40, 4),
             slope=slope,
             width=width,
             metric=metric,
@@ -92,7 +92,7 @@ def test_a37_the_tube_over_single_events_exhaustively(slope, width):
 def test_a37_a_clipped_release_is_not_proportional():
     metric = Truncated(width=1000.0)
     tube = TubeClip(
-        anchors=[[0.0]], centres=[0], slope=512, width=1024, metric=metric, step=2.0**-10
+        anchors=[[0.0]], centers=[0], slope=512, width=1024, metric=metric, step=2.0**-10
     )
     near = [[0.0], [1.0]]  # at distance 0.001
     moved = np.diff(tube.clip([9.0, -9.0], near)).item() / 1024
@@ -106,7 +106,7 @@ def test_a37_record_level_ranges_work_with_the_tube_too():
     near = (inputs[:, None] != inputs[None]).any(axis=-1).sum(axis=-1) <= 1
     tube = TubeClip(
         anchors=rng.random((6, 3, 1)),
-        centres=rng.integers(-40, 40, 6),
+        centers=rng.integers(-40, 40, 6),
         slope=9,
         width=13,
         metric=Truncated(width=0.6),
@@ -118,13 +118,13 @@ def test_a37_record_level_ranges_work_with_the_tube_too():
 def test_what_does_not_fit_is_refused():
     for wrong in (
         {"slope": 3},
-        {"centres": [1 << 45]},
+        {"centers": [1 << 45]},
         {"anchors": np.zeros((1, 5000, 1))},
         {"step": 3},
     ):
-        good = {"anchors": [[0]], "centres": [1], "slope": 1, "width": 2, "metric": UnitCount()}
+        good = {"anchors": [[0]], "centers": [1], "slope": 1, "width": 2, "metric": UnitCount()}
         with pytest.raises(InvalidArgument):
             TubeClip(**(good | wrong))
-    huge = TubeClip(anchors=[[0]], centres=[1], slope=1 << 30, width=1 << 30, metric=UnitCount())
+    huge = TubeClip(anchors=[[0]], centers=[1], slope=1 << 30, width=1 << 30, metric=UnitCount())
     low, high = huge.ranges([[1e300], [-1e300], [float("nan")]])
     assert (low <= high).all()

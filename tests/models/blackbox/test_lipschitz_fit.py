@@ -1,4 +1,4 @@
-"""Centres at the anchors: exact, with a proof of optimality, against an independent solver."""
+"""Centers at the anchors: exact, with a proof of optimality, against an independent solver."""
 
 import itertools
 
@@ -7,7 +7,7 @@ import pytest
 from scipy.optimize import linprog, minimize
 
 from discreet.core.errors import InvalidArgument
-from discreet.models.blackbox.lipschitz_fit import closed, fit_centres
+from discreet.models.blackbox.lipschitz_fit import closed, fit_centers
 
 
 def instance(rng, *, n=None, top=20):
@@ -21,8 +21,8 @@ def hamming(cells):
     return (cells[:, None] != cells[None]).sum(axis=-1).astype(float)
 
 
-def programme(y, area, pairs, areas, *, tube=0.0):
-    """Least total deviation of y from centres with bounded differences, by a library's simplex."""
+def program(y, area, pairs, areas, *, tube=0.0):
+    """Least total deviation of y from centers with bounded differences, by a library's simplex."""
     many = len(y)
     rows, bounds = [], []
     for a, b, rise in pairs:
@@ -46,16 +46,16 @@ def all_pairs(apart, slope):
 
 
 @pytest.mark.parametrize("tube", [0.0, 0.4])
-def test_a32_the_assignment_is_the_linear_programme(tube):
+def test_a32_the_assignment_is_the_linear_program(tube):
     rng = np.random.default_rng(1)
     for _ in range(40):
         cells, y, slope = instance(rng)
         apart = hamming(cells)
-        fit = fit_centres(y, apart, slope, loss="tube", tube=tube)
-        best = programme(y, range(len(y)), all_pairs(apart, slope), len(y), tube=tube)
+        fit = fit_centers(y, apart, slope, loss="tube", tube=tube)
+        best = program(y, range(len(y)), all_pairs(apart, slope), len(y), tube=tube)
         assert fit.loss == pytest.approx(best, abs=1e-9)
         assert abs(fit.gap) < 1e-9
-        assert (fit.centres[:, None] - fit.centres - slope * apart).max() < 1e-9
+        assert (fit.centers[:, None] - fit.centers - slope * apart).max() < 1e-9
 
 
 def test_a31_anchors_alone_are_as_good_as_all_areas():
@@ -70,17 +70,17 @@ def test_a31_anchors_alone_are_as_good_as_all_areas():
             for a, b in itertools.permutations(range(len(areas)), 2)
             if (areas[a] != areas[b]).sum() == 1
         ]
-        full = programme(y, area, edges, len(areas))
-        assert fit_centres(y, hamming(cells), slope).loss == pytest.approx(full, abs=1e-9)
+        full = program(y, area, edges, len(areas))
+        assert fit_centers(y, hamming(cells), slope).loss == pytest.approx(full, abs=1e-9)
 
 
 def test_a30_whole_numbers_have_whole_answers():
     rng = np.random.default_rng(3)
     for _ in range(100):
         cells, y, _ = instance(rng)
-        fit = fit_centres(np.rint(10 * y), hamming(cells), int(rng.integers(0, 9)))
+        fit = fit_centers(np.rint(10 * y), hamming(cells), int(rng.integers(0, 9)))
         # The middle of two whole solutions: a half at most.
-        assert (2 * fit.centres == np.rint(2 * fit.centres)).all()
+        assert (2 * fit.centers == np.rint(2 * fit.centers)).all()
         assert fit.gap == 0
 
 
@@ -89,7 +89,7 @@ def test_a30_the_largest_deviation_has_a_closed_form():
     for _ in range(40):
         cells, y, slope = instance(rng)
         apart = hamming(cells)
-        fit = fit_centres(y, apart, slope, loss="largest")
+        fit = fit_centers(y, apart, slope, loss="largest")
         many = len(y)
         pairs = all_pairs(apart, slope)
         rows = np.zeros((len(pairs) + 2 * many, many + 1))
@@ -103,7 +103,7 @@ def test_a30_the_largest_deviation_has_a_closed_form():
         best = linprog(cost, A_ub=rows, b_ub=bounds, bounds=[(None, None)] * (many + 1)).fun
         assert fit.loss == pytest.approx(best, abs=1e-9)
         assert abs(fit.gap) < 1e-9
-        assert (fit.centres[:, None] - fit.centres - slope * apart).max() < 1e-9
+        assert (fit.centers[:, None] - fit.centers - slope * apart).max() < 1e-9
 
 
 def test_a30_least_squares_agree_with_another_solver_and_with_their_dual():
@@ -111,7 +111,7 @@ def test_a30_least_squares_agree_with_another_solver_and_with_their_dual():
     for _ in range(12):
         cells, y, slope = instance(rng, top=9)
         apart = hamming(cells)
-        fit = fit_centres(y, apart, slope, loss="squared")
+        fit = fit_centers(y, apart, slope, loss="squared")
         constraints = [
             {"type": "ineq", "fun": lambda z, a=a, b=b, rise=rise: rise - z[a] + z[b]}
             for a, b, rise in all_pairs(apart, slope)
@@ -125,7 +125,7 @@ def test_a30_least_squares_agree_with_another_solver_and_with_their_dual():
         ).fun
         assert fit.loss == pytest.approx(other, rel=1e-6, abs=1e-8)
         assert abs(fit.gap) <= 1e-8 * (1 + fit.loss)
-        assert (fit.centres[:, None] - fit.centres - slope * apart).max() < 1e-9
+        assert (fit.centers[:, None] - fit.centers - slope * apart).max() < 1e-9
 
 
 def test_a32_a_thousand_anchors():
@@ -135,27 +135,27 @@ def test_a32_a_thousand_anchors():
     apart = np.zeros((1000, 1000))
     for column in inputs.T:
         apart += np.minimum(1, np.abs(column[:, None] - column) / 0.3)
-    fit = fit_centres(y, apart, 2.0)
+    fit = fit_centers(y, apart, 2.0)
     assert fit.loss > 0
     assert abs(fit.gap) < 1e-9 * fit.loss
-    assert (fit.centres[:, None] - fit.centres - 2.0 * apart).max() < 1e-9
+    assert (fit.centers[:, None] - fit.centers - 2.0 * apart).max() < 1e-9
 
 
 def test_weights_repeat_samples():
     cells = np.array([[0, 0], [0, 1], [1, 1]])
     y, weights = np.array([9.0, 0.0, -4.0]), np.array([1, 5, 2])
     many = np.repeat(np.arange(3), weights)
-    whole = fit_centres(y[many], hamming(cells[many]), 1.0)
-    fit = fit_centres(y, hamming(cells), 1.0, weights=weights)
+    whole = fit_centers(y[many], hamming(cells[many]), 1.0)
+    fit = fit_centers(y, hamming(cells), 1.0, weights=weights)
     assert fit.loss == whole.loss
-    assert (np.repeat(fit.centres, weights) == whole.centres).all()
+    assert (np.repeat(fit.centers, weights) == whole.centers).all()
 
 
 def test_distances_without_the_triangle_inequality_are_closed_first():
     apart = np.array([[0.0, 1.0, 9.0], [1.0, 0.0, 1.0], [9.0, 1.0, 0.0]])
     y = np.array([10.0, 0.0, -10.0])
-    fit = fit_centres(y, apart, 1.0)
-    best = programme(y, range(3), all_pairs(apart, 1.0), 3)
+    fit = fit_centers(y, apart, 1.0)
+    best = program(y, range(3), all_pairs(apart, 1.0), 3)
     assert fit.loss == pytest.approx(best, abs=1e-9)
     assert abs(fit.gap) < 1e-9
     assert closed(apart)[0, 2] == 2.0
@@ -163,20 +163,20 @@ def test_distances_without_the_triangle_inequality_are_closed_first():
 
 def test_a48_the_deadlock_of_the_search_is_no_deadlock():
     cells = np.array([[0, 0], [0, 0], [0, 0], [1, 1]])
-    assert fit_centres([10, 10, 10, -10], hamming(cells), 1).loss == 18.0  # the search stalls at 25
+    assert fit_centers([10, 10, 10, -10], hamming(cells), 1).loss == 18.0  # the search stalls at 25
 
 
 def test_what_is_no_problem_is_refused():
     for wrong in (
-        lambda: fit_centres([], np.zeros((0, 0)), 1),
-        lambda: fit_centres([float("nan")], [[0]], 1),
-        lambda: fit_centres([1, 2], [[0]], 1),
-        lambda: fit_centres([1, 2], [[0, -1], [-1, 0]], 1),
-        lambda: fit_centres([1, 2], [[0, 1], [1, 2]], 1),
-        lambda: fit_centres([1], [[0]], -1),
-        lambda: fit_centres([1], [[0]], 1, loss="median"),
-        lambda: fit_centres([1], [[0]], 1, tube=1),
-        lambda: fit_centres([1], [[0]], 1, weights=[0.5]),
+        lambda: fit_centers([], np.zeros((0, 0)), 1),
+        lambda: fit_centers([float("nan")], [[0]], 1),
+        lambda: fit_centers([1, 2], [[0]], 1),
+        lambda: fit_centers([1, 2], [[0, -1], [-1, 0]], 1),
+        lambda: fit_centers([1, 2], [[0, 1], [1, 2]], 1),
+        lambda: fit_centers([1], [[0]], -1),
+        lambda: fit_centers([1], [[0]], 1, loss="median"),
+        lambda: fit_centers([1], [[0]], 1, tube=1),
+        lambda: fit_centers([1], [[0]], 1, weights=[0.5]),
     ):
         with pytest.raises(InvalidArgument):
             wrong()

@@ -48,7 +48,7 @@ def account(tmp_path):
         yield ledger.account("answers", limit=pure_dp(2, relation=NeighboringRelation.REPLACE_ONE))
 
 
-def test_a50_public_data_and_neighbours_must_be_named() -> None:
+def test_a50_public_data_and_neighbors_must_be_named() -> None:
     with pytest.raises(TypeError):
         make_private(np.mean, PUBLIC, metric="record", epsilon=1)
     with pytest.raises(TypeError):
@@ -59,9 +59,9 @@ def test_a50_public_data_and_neighbours_must_be_named() -> None:
         make_private(np.mean, public_inputs=PUBLIC, metric="person", epsilon=1)
 
 
-def test_a_distance_with_neighbours_of_its_own_is_refused() -> None:
+def test_a_distance_with_neighbors_of_its_own_is_refused() -> None:
     class Moved(Metric):
-        """Neighbours move all entries a little: whole records were said to be hidden."""
+        """Neighbors move all entries a little: whole records were said to be hidden."""
 
         relation_words = "all entries together moved by at most one"
         record_like = False

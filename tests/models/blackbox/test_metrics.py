@@ -1,4 +1,4 @@
-"""Distances: which inputs are neighbours, in whole numbers."""
+"""Distances: which inputs are neighbors, in whole numbers."""
 
 import itertools
 from fractions import Fraction

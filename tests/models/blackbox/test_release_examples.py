@@ -13,7 +13,7 @@ METRIC = Truncated(width=10)
 
 def asked(inputs, outputs, **changes):
     given = {"anchors": ANCHORS, "metric": METRIC, "bounds": (0, 100), "epsilon": 1}
-    return release_examples(inputs, outputs, **{"bits": seeded_rng(3), **given, **changes})
+    return release_examples(inputs, outputs, **{"rng": seeded_rng(3), **given, **changes})
 
 
 def test_a50_one_example_moves_one_count_by_one_and_one_sum_by_half_the_steps(monkeypatch):
@@ -80,10 +80,10 @@ def test_it_is_charged_before_anything_is_read(tmp_path):
         account = ledger.account("examples", limit=pure_dp(1.5))
         with pytest.raises(NotCertified):
             asked([[1]], [1], account=account)  # seeded
-        made = asked([[1]], [1], account=account, bits=None)
+        made = asked([[1]], [1], account=account, rng=None)
         assert made.receipt is not None
         with pytest.raises(BudgetExceeded):
-            asked([[1]], [1], account=account, bits=None)
+            asked([[1]], [1], account=account, rng=None)
         assert account.spent.epsilon() == 1.0
 
 

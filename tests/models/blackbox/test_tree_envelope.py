@@ -86,7 +86,7 @@ def test_a5_leaves_hold_what_the_tree_says_also_at_thresholds():
     cuts = fitted.tree_.threshold[fitted.tree_.feature >= 0]
     asked = rng.choice(np.concatenate([cuts, np.nextafter(cuts, 2), [0.0, 1.0]]), size=(3000, 6))
     boxes, values = leaves_of(fitted, (3, 2))
-    clip = TreeClip(boxes=boxes, centres=np.arange(len(values)), slope=10**6, width=10**6)
+    clip = TreeClip(boxes=boxes, centers=np.arange(len(values)), slope=10**6, width=10**6)
     lowest, highest = clip.envelopes(asked.reshape(-1, 3, 2))
     # With so steep a slope both envelopes are the leaf itself.
     assert (lowest == highest).all()
@@ -98,7 +98,7 @@ def test_a38_boxes_outside_the_domain_are_left_out():
     kept, which = boxes.within((0.0, 4.0))
     assert which.tolist() == [0]
     assert (kept.low.item() < 0.0, kept.high.item()) == (True, 4.0)
-    odd = TreeClip(boxes=boxes, centres=[0, 10], slope=5, width=6)
+    odd = TreeClip(boxes=boxes, centers=[0, 10], slope=5, width=6)
     low, high = odd.ranges([[np.nan], [-1e300], [1e300]])
     assert (low <= high).all()
     assert odd.envelopes([[-1e300], [1e300]])[0].tolist() == [0, 5]
@@ -108,15 +108,15 @@ def test_what_is_no_tree_of_these_inputs_is_refused():
     with pytest.raises(InvalidArgument, match="features"):
         leaves_of(tree(), (3, 1))
     with pytest.raises(InvalidArgument, match="one for each box"):
-        TreeClip(boxes=TreeLeaves(low=[[[0.0]]], high=[[[1.0]]]), centres=[1, 2], slope=0, width=1)
+        TreeClip(boxes=TreeLeaves(low=[[[0.0]]], high=[[[1.0]]]), centers=[1, 2], slope=0, width=1)
     with pytest.raises(InvalidArgument, match="shape"):
         TreeLeaves(low=[[0.0]], high=[[1.0]])
     with pytest.raises(InvalidArgument, match="numbers"):
         TreeLeaves(low=[[[np.nan]]], high=[[[1.0]]])
     with pytest.raises(InvalidArgument, match="too small"):
         TreeClip.of(tree(), shape=(4, 1), slope=0, width=1, step=2.0**-60)
-    records = LeaveOneOutRange(anchors=[[0]], centres=[0], slope=0, width=1, metric=Records())
-    cars = TubeClip(anchors=[[0]], centres=[0], slope=0, width=1, metric=UnitCount())
+    records = LeaveOneOutRange(anchors=[[0]], centers=[0], slope=0, width=1, metric=Records())
+    cars = TubeClip(anchors=[[0]], centers=[0], slope=0, width=1, metric=UnitCount())
     with pytest.raises(InvalidArgument, match="one relation"):
         SumClip([records, cars])
     with pytest.raises(InvalidArgument, match="at least one"):

@@ -15,7 +15,7 @@ from discreet.models.dp_sgd.convergence import (
     bound,
     excess,
     gradient_descent,
-    minimiser,
+    minimizer,
     problem,
     record_gradients,
     simulate,
@@ -38,7 +38,7 @@ def line(seed=1):
 
 
 def labels(n=5000, p=10, seed=0):
-    """E11: rows of L1 norm 1; the minimiser at l2=1e-3 has norm 13.4, and 0.28 is to be gained."""
+    """E11: rows of L1 norm 1; the minimizer at l2=1e-3 has norm 13.4, and 0.28 is to be gained."""
     rng = np.random.default_rng(seed)
     x = rng.normal(size=(n, p))
     x /= np.abs(x).sum(axis=1)[:, None]
@@ -56,13 +56,13 @@ def test_gradient_descent_reaches_the_closed_form():
     u, v = Y, X[:, 1]
     slope = np.cov(u, v, bias=True)[0, 1] / (v.var() + 0.1)
     assert found == pytest.approx([u.mean() - slope * v.mean(), slope], abs=1e-6)
-    assert np.linalg.norm(RIDGE.mean_gradient(minimiser(RIDGE, X, Y), X, Y)) < 1e-12
+    assert np.linalg.norm(RIDGE.mean_gradient(minimizer(RIDGE, X, Y), X, Y)) < 1e-12
 
 
 @pytest.mark.parametrize("objective", [Logistic(l2=0.01), Huber(l2=0.01, huber_threshold=0.3)])
-def test_the_minimiser_has_no_gradient_left(objective):
+def test_the_minimizer_has_no_gradient_left(objective):
     targets = (Y > 0.5).astype(float) if isinstance(objective, Logistic) else Y
-    best = minimiser(objective, X, targets)
+    best = minimizer(objective, X, targets)
     assert np.linalg.norm(objective.mean_gradient(best, X, targets)) < 1e-7
 
 
@@ -92,7 +92,7 @@ def test_the_excess_stays_below_the_bound(case, numbers):
     rates = schedule.rates(steps)
     scales = noise_scales(rates, growths=schedule.growths(steps), diameter=unit, epsilon=1)
     limit = bound(facts, rates=rates, scales=scales).total
-    best = RIDGE.mean_loss(minimiser(RIDGE, X, Y), X, Y)
+    best = RIDGE.mean_loss(minimizer(RIDGE, X, Y), X, Y)
     runs = simulate(RIDGE, X, Y, rates=rates, scales=scales, repetitions=300, seed=3)
     found = runs.excess(RIDGE, X, Y, best=best)
     assert found.mean() + 4 * found.std() / np.sqrt(300) < limit
@@ -122,7 +122,7 @@ def test_constants_are_marked_as_facts_about_the_data():
     facts = problem(RIDGE, X, Y)
     assert facts.not_private
     assert facts.variance == pytest.approx(
-        (RIDGE.gradient(minimiser(RIDGE, X, Y), X, Y) ** 2).sum(axis=1).mean()
+        (RIDGE.gradient(minimizer(RIDGE, X, Y), X, Y) ** 2).sum(axis=1).mean()
     )
     assert facts.smoothness == pytest.approx((X**2).sum(axis=1).max() + 0.1)
 
@@ -132,7 +132,7 @@ def test_constants_are_marked_as_facts_about_the_data():
     [(RIDGE, Y), (Huber(l2=0.1), Y), (Logistic(l2=0.01), (Y > 0.5).astype(float))],
 )
 def test_the_variance_of_gradients_is_bounded_by_the_excess(objective, targets):
-    best = minimiser(objective, X, targets)
+    best = minimizer(objective, X, targets)
     rng = np.random.default_rng(4)
     for theta in rng.normal(size=(1000, 2)) * rng.exponential(3, (1000, 1)):
         left, right = variance_transfer(objective, X, targets, theta=theta, best=best)
@@ -153,7 +153,7 @@ def test_several_margins_are_not_simulated():
 def test_at_epsilon_one_the_published_scheme_learns_nothing():
     objective = Logistic(l2=1e-3)
     x, y = labels()
-    best = objective.mean_loss(minimiser(objective, x, y), x, y)
+    best = objective.mean_loss(minimizer(objective, x, y), x, y)
     nothing = objective.mean_loss(np.zeros(10), x, y) - best
     assert nothing == pytest.approx(0.28, abs=0.03)
     scheme = PublishedLaplaceDescent(schedule=PowerSchedule(start=0.003), sensitivity=2, epsilon=1)

@@ -48,12 +48,12 @@ Y = X @ TRUTH + 0.3 + RNG.normal(0, 0.3, 3000)
 
 
 def classifier(seed: int = 1, **changes: Any) -> PrivateLogisticRegression:
-    plain = {**BUDGET, "bounds": (-1, 1), "classes": (0, 1), "bits": seeded_rng(seed)}
+    plain = {**BUDGET, "bounds": (-1, 1), "classes": (0, 1), "rng": seeded_rng(seed)}
     return PrivateLogisticRegression(**{**plain, **changes})
 
 
 def regressor(kind: type[Any] = PrivateRidge, seed: int = 1, **changes: Any) -> Any:
-    plain = {**BUDGET, "bounds": (-1, 1), "target_bounds": (-5, 5), "bits": seeded_rng(seed)}
+    plain = {**BUDGET, "bounds": (-1, 1), "target_bounds": (-5, 5), "rng": seeded_rng(seed)}
     return kind(**{**plain, **changes})
 
 
@@ -69,7 +69,7 @@ def outcomes(held: Any) -> list[str | None]:
     return [entry.outcome for entry in held.history if entry.kind == "reserve"]
 
 
-def test_two_classes_are_learnt_without_tuning() -> None:
+def test_two_classes_are_learned_without_tuning() -> None:
     model = classifier().fit(X, LABELS)
     best = np.mean((X @ TRUTH + 0.3 > 0) == LABELS)
     assert model.score(X, LABELS) > best - 0.02
@@ -89,7 +89,7 @@ def test_classes_without_an_order_are_refused(classes: object) -> None:
         model.fit(np.zeros((4, 1)), np.zeros(4))
 
 
-def test_several_classes_are_learnt_and_named() -> None:
+def test_several_classes_are_learned_and_named() -> None:
     data, digits = load_digits(return_X_y=True)
     names = np.array([f"digit {digit}" for digit in digits])
     model = classifier(bounds=(0, 16), classes=sorted(set(names)), epsilon=4.0).fit(data, names)
@@ -118,14 +118,14 @@ def test_huber_resists_outliers_that_bend_least_squares() -> None:
     wild = Y.copy()
     wild[X[:, 0] > 0.8] = -5.0
     options = {"epsilon": 50.0, "clip": 4.0}
-    robust = regressor(PrivateHuberRegressor, knee=0.5, **options).fit(X, wild)
+    robust = regressor(PrivateHuberRegressor, huber_threshold=0.5, **options).fit(X, wild)
     plain = regressor(PrivateRidge, **options).fit(X, wild)
     assert abs(robust.coef_[0] - 1.5) < 0.6 < abs(plain.coef_[0] - 1.5)
 
 
-def test_an_unlimited_budget_gives_the_minimiser() -> None:
+def test_an_unlimited_budget_gives_the_minimizer() -> None:
     """C33, C34: with hardly any noise, clipping aside, a ridge is the closed form."""
-    model = regressor(epsilon=1e5, clip=20.0, l2=0.1, steps=1000, rate=1, rows=3000, average=0.1)
+    model = regressor(epsilon=1e5, clip=20.0, l2=0.1, steps=1000, rate=1, expected_rows=3000, average=0.1)
     model.fit(X, Y)
     closed = Ridge(alpha=0.1 * 3000).fit(X, Y)
     assert np.allclose(model.coef_, closed.coef_, atol=2e-3)
@@ -148,15 +148,15 @@ def test_the_guarantee_is_charged_before_values_are_read(account: Callable[..., 
     assert not outcomes(held)
     bad = np.where(X > 0.999, np.nan, X)
     with pytest.raises(OutOfDomain, match="NaN"):
-        classifier(account=held, bits=None, epsilon=0.1).fit(bad, LABELS)
+        classifier(account=held, rng=None, epsilon=0.1).fit(bad, LABELS)
     assert outcomes(held) == ["failed"]
-    model = classifier(account=held, bits=None).fit(X, LABELS)
+    model = classifier(account=held, rng=None).fit(X, LABELS)
     assert model.receipt_.guarantee == model.guarantee_
     assert outcomes(held) == ["failed", "released"]
-    model.set_params(account=None, bits=seeded_rng(1)).fit(X, LABELS)
+    model.set_params(account=None, rng=seeded_rng(1)).fit(X, LABELS)
     assert model.receipt_ is None  # that of an earlier fit says nothing of this one
     with pytest.raises(BudgetExceeded):
-        classifier(account=held, bits=None, epsilon=1.4).fit(X, LABELS)
+        classifier(account=held, rng=None, epsilon=1.4).fit(X, LABELS)
 
 
 def test_what_can_be_known_before_reading_costs_nothing(account: Callable[..., Any]) -> None:
@@ -173,20 +173,20 @@ def test_what_can_be_known_before_reading_costs_nothing(account: Callable[..., A
         ({"rate": 0}, "rate"),
         ({"clip": -1.0}, "clip"),
         ({"row_norm": 0.0}, "row_norm"),
-        ({"rows": 0}, "rows"),
+        ({"expected_rows": 0}, "rows"),
         ({"l2": -1.0}, "l2"),
     ]
     for changes, words in refused:
         with pytest.raises(InvalidArgument, match=words):
-            classifier(account=held, bits=None, **changes).fit(X, LABELS)
+            classifier(account=held, rng=None, **changes).fit(X, LABELS)
     with pytest.raises(InvalidArgument, match="rows"):
-        classifier(account=held, bits=None).fit(X, LABELS[:-1])
+        classifier(account=held, rng=None).fit(X, LABELS[:-1])
     with pytest.raises(InvalidArgument, match="2D"):
-        classifier(account=held, bits=None).fit(X[:, 0], LABELS)
+        classifier(account=held, rng=None).fit(X[:, 0], LABELS)
     with pytest.raises(InvalidArgument, match="target_bounds"):
-        regressor(account=held, bits=None, target_bounds=None).fit(X, Y)
+        regressor(account=held, rng=None, target_bounds=None).fit(X, Y)
     with pytest.raises(RelationMismatch):
-        classifier(account=held, bits=None, relation=NeighboringRelation.REPLACE_ONE).fit(X, LABELS)
+        classifier(account=held, rng=None, relation=NeighboringRelation.REPLACE_ONE).fit(X, LABELS)
     assert not outcomes(held)
 
 
@@ -216,7 +216,7 @@ def test_rows_are_counted_with_noise_unless_they_are_known() -> None:
     counted = classifier().fit(X, LABELS)
     assert counted.rows_ != 3000
     assert abs(counted.rows_ - 3000) < 6 * float(counted.plan_.counting)
-    declared = classifier(rows=2500).fit(X, LABELS)
+    declared = classifier(expected_rows=2500).fit(X, LABELS)
     assert (declared.rows_, declared.plan_.counting) == (2500, None)
     public = classifier(relation=NeighboringRelation.REPLACE_ONE).fit(X, LABELS)
     assert (public.rows_, public.plan_.counting) == (3000, None)
@@ -244,7 +244,7 @@ def test_other_currencies_use_all_rows() -> None:
 
 
 def test_plans_are_free_and_true() -> None:
-    model = classifier(rows=3000)
+    model = classifier(expected_rows=3000)
     plan = model.plan(features=4)
     fitted = model.fit(X, LABELS)
     assert plan == fitted.plan_
@@ -272,7 +272,7 @@ def test_frames_and_names() -> None:
 
 def test_clones_share_the_account_and_cross_validation_works(account: Callable[..., Any]) -> None:
     held = account(9.0)
-    copied = clone(classifier(account=held, bits=None))
+    copied = clone(classifier(account=held, rng=None))
     assert copied.account is held
     assert not hasattr(copied, "coef_")
     scores = cross_val_score(classifier(), X, LABELS, cv=3)
@@ -283,11 +283,11 @@ def test_what_is_read_from_a_pickle_predicts_but_never_fits_for_free(
     account: Callable[..., Any],
 ) -> None:
     held = account(2.0)
-    model = classifier(account=held, bits=None)
+    model = classifier(account=held, rng=None)
     fitted = pickle.loads(pickle.dumps(model.fit(X, LABELS)))
     assert fitted.guarantee_ == model.guarantee_
     assert (fitted.predict_proba(X) == model.predict_proba(X)).all()
-    for read in (fitted, pickle.loads(pickle.dumps(classifier(account=held, bits=None)))):
+    for read in (fitted, pickle.loads(pickle.dumps(classifier(account=held, rng=None)))):
         for copied in (read, clone(read), copy.copy(read), copy.deepcopy(read)):
             with pytest.raises(PrivacyError, match="comes from a pickle"):
                 copied.fit(X, LABELS)
@@ -299,7 +299,7 @@ def test_copies_of_a_fitted_model_pay_for_their_fits(
     copied: Callable[[Any], Any], account: Callable[..., Any]
 ) -> None:
     held = account(3.0)
-    model = copied(classifier(account=held, bits=None, steps=40).fit(X, LABELS))
+    model = copied(classifier(account=held, rng=None, steps=40).fit(X, LABELS))
     assert model.account is held
     model.fit(X, LABELS)
     assert outcomes(held) == ["released", "released"]
@@ -350,12 +350,12 @@ def test_what_cannot_be_trained_is_refused_before_paying(account: Callable[..., 
     held = account(3.0)
     for changes in ({"clip": 1e9}, {"classes": range(5000), "clip": 1.0}):
         with pytest.raises(PrivacyError):
-            classifier(account=held, bits=None, **changes).fit(X, LABELS)
+            classifier(account=held, rng=None, **changes).fit(X, LABELS)
     assert outcomes(held) == []
 
 
 def test_a_budget_whose_noise_would_leave_whole_numbers_is_refused() -> None:
-    changes = {"epsilon": None, "delta": None, "rows": 100, "steps": 4}
+    changes = {"epsilon": None, "delta": None, "expected_rows": 100, "steps": 4}
     with pytest.raises(Unsupported, match="no room"):
         classifier(**changes, mu=1e-9).fit(X, LABELS)
     assert classifier(**changes, mu=1e-6).fit(X, LABELS).certify().holds

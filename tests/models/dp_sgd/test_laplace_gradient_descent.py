@@ -34,12 +34,12 @@ OBJECTIVES = (Logistic(), Huber(), Softmax(classes=4))
 
 
 def descent(objective=None, **changes):
-    asked = {"features": 2, "rows": 3, "row_norm": 1.0, "epsilon": 1, "steps": 3, **changes}
+    asked = {"features": 2, "public_rows": 3, "row_norm": 1.0, "epsilon": 1, "steps": 3, **changes}
     return laplace_descent(objective or Logistic(), **asked)
 
 
 def grid(rows):
-    return clipped_rows(np.asarray(rows, dtype=np.float64), 1.0, norm="l1", bits=FEATURE_BITS)
+    return clipped_rows(np.asarray(rows, dtype=np.float64), 1.0, norm="l1", rng=FEATURE_BITS)
 
 
 RECORDS = list(
@@ -79,7 +79,7 @@ def test_what_a_record_contributes_does_not_depend_on_the_others(objective):
     [
         {"relation": NeighboringRelation.ADD_REMOVE},
         {"relation": NeighboringRelation.REPLACE_ONE},
-        {"relation": NeighboringRelation.REPLACE_ONE, "batch": 1, "rows": 100},
+        {"relation": NeighboringRelation.REPLACE_ONE, "batch": 1, "public_rows": 100},
     ],
 )
 def test_a_run_spends_its_epsilon_and_no_more(changes, decay):
@@ -179,7 +179,7 @@ def test_an_audit_finds_missing_noise_and_nothing_else():
         Huber(),
         epsilon=1.5,
         features=1,
-        rows=1,
+        public_rows=1,
         steps=1,
         relation=NeighboringRelation.REPLACE_ONE,
     )
@@ -206,8 +206,8 @@ def model(**changes):
         "epsilon": 2.0,
         "bounds": (-1, 1),
         "classes": ("no", "yes"),
-        "rows": 2000,
-        "bits": seeded_rng(1),
+        "public_rows": 2000,
+        "rng": seeded_rng(1),
         **changes,
     }
     return OutputPerturbationLogisticRegression(**asked)
@@ -215,7 +215,7 @@ def model(**changes):
 
 METHODS = [
     {},
-    {"relation": NeighboringRelation.REPLACE_ONE, "rows": None},
+    {"relation": NeighboringRelation.REPLACE_ONE, "public_rows": None},
     {"method": "output"},
     {"method": "output", "delta": 1e-6},
     {
@@ -245,7 +245,7 @@ def test_several_classes():
     rng = np.random.default_rng(4)
     x = rng.uniform(-1, 1, (3000, 2))
     y = np.argmax(np.column_stack([x[:, 0], x[:, 1], -x.sum(axis=1)]) * 4, axis=1)
-    fitted = model(classes=(0, 1, 2), rows=3000, epsilon=4).fit(x, y)
+    fitted = model(classes=(0, 1, 2), public_rows=3000, epsilon=4).fit(x, y)
     assert fitted.score(x, y) > 0.75
     assert fitted.predict_proba(x).shape == (3000, 3)
 
@@ -254,7 +254,7 @@ def test_a_fit_is_paid_for_before_it_reads(tmp_path):
     x, y = people()
     ledger = discreet.Ledger(f"sqlite:///{tmp_path}/budget.db")
     account = ledger.account("survey", limit=discreet.pure_dp(3))
-    fitted = model(account=account, bits=None).fit(x, y)
+    fitted = model(account=account, rng=None).fit(x, y)
     assert float(account.remaining) == pytest.approx(1, abs=1e-5)
     assert fitted.receipt_.account == "survey"
     with pytest.raises(BudgetExceeded):
@@ -263,7 +263,7 @@ def test_a_fit_is_paid_for_before_it_reads(tmp_path):
         model(account=account, epsilon=0.5).fit(x, y)
     # What cannot be read was paid for.
     with pytest.raises(OutOfDomain):
-        model(account=account, bits=None, epsilon=0.5).fit(np.full_like(x, np.nan), y)
+        model(account=account, rng=None, epsilon=0.5).fit(np.full_like(x, np.nan), y)
     assert float(account.remaining) == pytest.approx(0.5, abs=1e-5)
 
 
@@ -273,13 +273,13 @@ def test_a_fit_is_paid_for_before_it_reads(tmp_path):
         ({"bounds": None}, InvalidArgument),
         ({"classes": None}, InvalidArgument),
         ({"classes": ("yes",)}, InvalidArgument),
-        ({"rows": None}, InvalidArgument),
+        ({"public_rows": None}, InvalidArgument),
         ({"method": "none"}, InvalidArgument),
         ({"delta": 1e-6}, InvalidArgument),
         ({"method": "last iterate", "delta": 1e-6}, RelationMismatch),
         ({"method": "last iterate", "relation": NeighboringRelation.REPLACE_ONE}, InvalidArgument),
         ({"classes": ("yes", "maybe")}, OutOfDomain),
-        ({"relation": NeighboringRelation.REPLACE_ONE, "rows": 1999}, InvalidArgument),
+        ({"relation": NeighboringRelation.REPLACE_ONE, "public_rows": 1999}, InvalidArgument),
         ({"learning_rate": 0}, InvalidArgument),
         ({"l2": -1.0, "method": "output"}, InvalidArgument),
     ],
@@ -290,10 +290,12 @@ def test_what_cannot_be_fitted_is_refused(changes, error):
 
 
 def test_the_penalty_is_chosen_from_public_numbers():
-    few = model(method="output").plan(features=3, rows=1000).objective.l2
-    many = model(method="output").plan(features=3, rows=100_000).objective.l2
+    few = model(method="output").plan(features=3, public_rows=1000).objective.l2
+    many = model(method="output").plan(features=3, public_rows=100_000).objective.l2
     assert few > 10 * many
-    assert math.isclose(model(method="output", l2=0.3).plan(features=3, rows=10).objective.l2, 0.3)
+    assert math.isclose(
+        model(method="output", l2=0.3).plan(features=3, public_rows=10).objective.l2, 0.3
+    )
 
 
 _EXEMPT = {
@@ -306,7 +308,16 @@ _EXEMPT = {
 
 
 @parametrize_with_checks(
-    [model(epsilon=1e5, bounds=(-4, 4), classes="public", rows=100, steps=200, learning_rate=2.0)],
+    [
+        model(
+            epsilon=1e5,
+            bounds=(-4, 4),
+            classes="public",
+            public_rows=100,
+            steps=200,
+            learning_rate=2.0,
+        )
+    ],
     expected_failed_checks=lambda _: _EXEMPT,
 )
 @pytest.mark.filterwarnings("ignore")

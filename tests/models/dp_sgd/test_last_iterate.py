@@ -129,7 +129,7 @@ def test_margins_are_exact_but_for_one_addition():
 
 
 def descent(objective=None, **changes):
-    asked = {"features": 1, "rows": 4, "row_norm": 1.0, "mu": 1.0, "steps": 5, **changes}
+    asked = {"features": 1, "public_rows": 4, "row_norm": 1.0, "mu": 1.0, "steps": 5, **changes}
     return noisy_descent(objective or Huber(l2=0.5), **asked)
 
 
@@ -162,11 +162,11 @@ def test_the_release_has_the_law_of_a_quadratic():
     # Two records' gradients differ by 2: a replaced one is the worst case, and the bound is tight.
     assert abs(mean[0] - mean[1]) / math.sqrt(variance) == pytest.approx(mechanism.mu, rel=1e-6)
     assert mechanism.std == pytest.approx(math.sqrt(variance))
-    for targets, centre in ((up, mean[0]), (down, mean[1])):
+    for targets, center in ((up, mean[0]), (down, mean[1])):
         drawn = np.array([mechanism.release(x, targets, rng=seeded_rng(i))[0] for i in range(300)])
-        assert laws.mean_of(drawn, centre, variance)
-        assert not laws.mean_of(drawn, centre + 0.5 * math.sqrt(variance), variance)
-        squares = (drawn - centre) ** 2 / variance
+        assert laws.mean_of(drawn, center, variance)
+        assert not laws.mean_of(drawn, center + 0.5 * math.sqrt(variance), variance)
+        squares = (drawn - center) ** 2 / variance
         assert laws.mean_of(squares, 1.0, 2.0)
         # Half of the noise would be seen.
         assert not laws.mean_of(squares / 4, 1.0, 2.0)
@@ -214,5 +214,5 @@ def test_the_number_of_rows_is_public_and_checked():
 
 
 def test_steps_are_chosen_from_public_numbers():
-    few, many = descent(steps=None), descent(steps=None, rows=10_000)
+    few, many = descent(steps=None), descent(steps=None, public_rows=10_000)
     assert 1 < few.steps < many.steps <= 2000

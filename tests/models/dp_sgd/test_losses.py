@@ -103,13 +103,13 @@ def test_ridge_has_its_closed_form() -> None:
     """C34: th1 = cov/(var + l2) with 1/n moments, th0 = mean - th1 mean; gradient below 1e-12."""
     objective = Squared(l2=0.3, intercept=True)
     x = X[:, :2]
-    theta = objective.minimiser(x, Y)
+    theta = objective.minimizer(x, Y)
     v = x[:, 1]
     slope = np.mean((v - v.mean()) * (Y - Y.mean())) / (v.var() + 0.3)
     assert np.allclose(theta, [Y.mean() - slope * v.mean(), slope], atol=1e-12)
     assert np.abs(objective.mean_gradient(theta, x, Y)).max() < 1e-12
     mean = Squared(weight=2.0)
-    assert math.isclose(mean.minimiser(np.ones((40, 1)), Y)[0], Y.mean())
+    assert math.isclose(mean.minimizer(np.ones((40, 1)), Y)[0], Y.mean())
     assert mean.smoothness(1.0) == 2.0
 
 

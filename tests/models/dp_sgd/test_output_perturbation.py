@@ -13,7 +13,7 @@ from discreet.models.dp_sgd._output_perturbation import (
     constant_rate_limit,
     contraction,
     falling_rates,
-    minimiser_sensitivity,
+    minimizer_sensitivity,
     output_perturbation,
     pass_sensitivity,
     with_replacement_sensitivity,
@@ -52,56 +52,56 @@ def furthest(objective, rates, n, records, rng, tries=20):
 
 # Residuals stay beyond the knee: gradients are constant, so that bounds are attained.
 LINEAR = [([1.0, 0.0], 30.0), ([-1.0, 0.0], 30.0), ([0.6, 0.8], -30.0), ([0.0, 0.0], 0.0)]
-LABELLED = [([1.0, 0.0], 1.0), ([-1.0, 0.0], 1.0), ([0.6, 0.8], 0.0), ([0.0, -1.0], 0.0)]
+LABELED = [([1.0, 0.0], 1.0), ([-1.0, 0.0], 1.0), ([0.6, 0.8], 0.0), ([0.0, -1.0], 0.0)]
 
 
 @pytest.mark.parametrize("passes", [1, 3])
 def test_a_convex_loss_moves_by_twice_the_rate_a_pass(passes):
     found = pass_sensitivity(
-        np.full(5 * passes, 0.3), rows=5, passes=passes, lipschitz=1, smoothness=1
+        np.full(5 * passes, 0.3), public_rows=5, passes=passes, lipschitz=1, smoothness=1
     )
     assert found == pytest.approx(2 * passes * 0.3)
     moved = furthest(
         Huber(), np.full(5 * passes, 0.3), 5, LINEAR, np.random.default_rng(1), tries=3
     )
     assert moved == pytest.approx(found, rel=1e-6)
-    moved = furthest(Logistic(), np.full(5 * passes, 0.3), 5, LABELLED, np.random.default_rng(1))
+    moved = furthest(Logistic(), np.full(5 * passes, 0.3), 5, LABELED, np.random.default_rng(1))
     assert 0.4 * found < moved < found
 
 
 def test_a_strongly_convex_loss_at_a_constant_rate():
     m, rate, n = 0.5, 0.6, 4
     objective = Huber(l2=m)
-    limit = constant_rate_limit(rate=rate, rows=n, lipschitz=1, strong_convexity=m)
+    limit = constant_rate_limit(rate=rate, public_rows=n, lipschitz=1, strong_convexity=m)
     assert limit == pytest.approx(2 * rate / (1 - (1 - rate * m) ** n))
     for passes in (1, 2, 8):
         rates = np.full(n * passes, rate)
         bound = pass_sensitivity(
-            rates, rows=n, passes=passes, lipschitz=1, smoothness=1 + m, strong_convexity=m
+            rates, public_rows=n, passes=passes, lipschitz=1, smoothness=1 + m, strong_convexity=m
         )
         moved = furthest(objective, rates, n, LINEAR, np.random.default_rng(2), tries=2)
         assert moved == pytest.approx(bound, rel=1e-6)
         assert bound <= limit * (1 + 1e-12)
     assert bound == pytest.approx(limit, rel=1e-4)
-    printed = pass_sensitivity_as_published(lipschitz=1, strong_convexity=m, rows=n)
+    printed = pass_sensitivity_as_published(lipschitz=1, strong_convexity=m, public_rows=n)
     assert moved > 1.5 * printed
 
 
 def test_the_printed_bound_is_fifty_times_too_small():
-    printed = pass_sensitivity_as_published(lipschitz=1, strong_convexity=0.1, rows=1000)
+    printed = pass_sensitivity_as_published(lipschitz=1, strong_convexity=0.1, public_rows=1000)
     rates = np.full(1000, 0.5)
     bound = pass_sensitivity(
-        rates, rows=1000, passes=1, lipschitz=1, smoothness=1.1, strong_convexity=0.1
+        rates, public_rows=1000, passes=1, lipschitz=1, smoothness=1.1, strong_convexity=0.1
     )
     assert bound / printed == pytest.approx(50, rel=1e-9)
 
 
 @pytest.mark.parametrize("passes", [1, 2, 5])
-def test_falling_rates_keep_the_bound_of_the_minimiser(passes):
+def test_falling_rates_keep_the_bound_of_the_minimizer(passes):
     m, n, top = 0.5, 6, 1.5
-    rates = falling_rates(rows=n, passes=passes, smoothness=top, strong_convexity=m)
+    rates = falling_rates(public_rows=n, passes=passes, smoothness=top, strong_convexity=m)
     bound = pass_sensitivity(
-        rates, rows=n, passes=passes, lipschitz=1, smoothness=top, strong_convexity=m
+        rates, public_rows=n, passes=passes, lipschitz=1, smoothness=top, strong_convexity=m
     )
     assert bound <= 2 / (m * n) * (1 + 1e-9)
     moved = furthest(Huber(l2=m), rates, n, LINEAR, np.random.default_rng(3), tries=2)
@@ -112,7 +112,7 @@ def test_falling_rates_keep_the_bound_of_the_minimiser(passes):
 def test_draws_with_replacement_are_refused_by_pass_formulas():
     with pytest.raises(Unsupported, match="replacement"):
         pass_sensitivity(
-            np.ones(4), rows=4, passes=1, lipschitz=1, smoothness=1, order="with replacement"
+            np.ones(4), public_rows=4, passes=1, lipschitz=1, smoothness=1, order="with replacement"
         )
     # A record that is drawn in every step moves the model by all rates together.
     rates = np.full(4, 0.3)
@@ -129,15 +129,15 @@ def test_rates_beyond_two_over_l_are_refused():
     with pytest.raises(InvalidArgument):
         contraction(0.5, smoothness=1, strong_convexity=2)
     with pytest.raises(InvalidArgument):
-        pass_sensitivity(np.ones(3), rows=4, passes=1, lipschitz=1, smoothness=1)
+        pass_sensitivity(np.ones(3), public_rows=4, passes=1, lipschitz=1, smoothness=1)
     with pytest.raises(InvalidArgument):
-        constant_rate_limit(rate=2, rows=3, lipschitz=1, strong_convexity=0.5)
+        constant_rate_limit(rate=2, public_rows=3, lipschitz=1, strong_convexity=0.5)
 
 
-# ── the minimiser ─────────────────────────────────────────────────────────────────────────────
+# ── the minimizer ─────────────────────────────────────────────────────────────────────────────
 
 
-def brute_minimiser(objective, x, y, rows):
+def brute_minimizer(objective, x, y, rows):
     def slope(theta):
         slopes = objective.slopes(objective.margins(theta, x), y).reshape(len(x), objective.outputs)
         return (slopes.T @ x).ravel() / rows + objective.penalty_gradient(theta)
@@ -156,13 +156,13 @@ def brute_minimiser(objective, x, y, rows):
 
 
 def moves(objective, records, size, rows, relation):
-    """Distances of minimisers of all neighbouring data sets of up to ``size`` records."""
+    """Distances of minimizers of all neighboring data sets of up to ``size`` records."""
     known = {}
 
     def best(chosen):
         if chosen not in known:
             x, y = (np.array([records[i][part] for i in chosen]) for part in (0, 1))
-            known[chosen] = brute_minimiser(objective, x.reshape(-1, 2), y, rows)
+            known[chosen] = brute_minimizer(objective, x.reshape(-1, 2), y, rows)
         return known[chosen]
 
     for chosen in itertools.combinations_with_replacement(range(len(records)), size):
@@ -178,11 +178,11 @@ def moves(objective, records, size, rows, relation):
 @pytest.mark.parametrize("relation", BOTH)
 @pytest.mark.parametrize(
     ("objective", "records"),
-    [(Huber(l2=0.5), LINEAR), (Logistic(l2=0.2), LABELLED), (Softmax(classes=2, l2=0.3), LABELLED)],
+    [(Huber(l2=0.5), LINEAR), (Logistic(l2=0.2), LABELED), (Softmax(classes=2, l2=0.3), LABELED)],
 )
-def test_no_neighbour_moves_the_minimiser_further(objective, records, relation):
+def test_no_neighbor_moves_the_minimizer_further(objective, records, relation):
     m, g = objective.strong_convexity(), objective.lipschitz(1.0)
-    bound = minimiser_sensitivity(lipschitz=g, strong_convexity=m, rows=3, relation=relation)
+    bound = minimizer_sensitivity(lipschitz=g, strong_convexity=m, public_rows=3, relation=relation)
     found = max(moves(objective, records, 2, 3, relation))
     assert found <= bound * (1 + 1e-6)
     if isinstance(objective, Huber):
@@ -190,12 +190,14 @@ def test_no_neighbour_moves_the_minimiser_further(objective, records, relation):
 
 
 def test_what_a_solver_leaves_is_paid_for():
-    exact = minimiser_sensitivity(lipschitz=1, strong_convexity=0.5, rows=10)
-    sloppy = minimiser_sensitivity(lipschitz=1, strong_convexity=0.5, rows=10, tolerance=0.01)
+    exact = minimizer_sensitivity(lipschitz=1, strong_convexity=0.5, public_rows=10)
+    sloppy = minimizer_sensitivity(
+        lipschitz=1, strong_convexity=0.5, public_rows=10, tolerance=0.01
+    )
     assert sloppy == pytest.approx(exact + 2 * 0.01 / 0.5)
     with pytest.raises(InvalidArgument):
-        minimiser_sensitivity(
-            lipschitz=1, strong_convexity=1, rows=1, relation=NeighboringRelation.LOCAL
+        minimizer_sensitivity(
+            lipschitz=1, strong_convexity=1, public_rows=1, relation=NeighboringRelation.LOCAL
         )
 
 
@@ -203,7 +205,7 @@ def test_what_a_solver_leaves_is_paid_for():
 
 
 def perturbed(objective=None, **changes):
-    asked = {"features": 2, "rows": 50, "row_norm": 1.0, "epsilon": 1, **changes}
+    asked = {"features": 2, "public_rows": 50, "row_norm": 1.0, "epsilon": 1, **changes}
     return output_perturbation(objective or Logistic(l2=0.1), **asked)
 
 
@@ -216,9 +218,11 @@ def sample(n=50, seed=4):
 
 @pytest.mark.parametrize("relation", BOTH)
 @pytest.mark.parametrize("budget", [{}, {"delta": 1e-6}])
-def test_the_sensitivity_is_that_of_the_minimiser_and_a_little(relation, budget):
+def test_the_sensitivity_is_that_of_the_minimizer_and_a_little(relation, budget):
     mechanism = perturbed(relation=relation, **budget)
-    bound = minimiser_sensitivity(lipschitz=1, strong_convexity=0.1, rows=50, relation=relation)
+    bound = minimizer_sensitivity(
+        lipschitz=1, strong_convexity=0.1, public_rows=50, relation=relation
+    )
     assert bound < mechanism.sensitivity < 1.01 * bound
     assert mechanism.guarantee.relation is relation
     assert mechanism.guarantee.epsilon(budget.get("delta", 0)) <= 1 + 1e-12
@@ -227,10 +231,10 @@ def test_the_sensitivity_is_that_of_the_minimiser_and_a_little(relation, budget)
     assert mechanism.std > bound * norm
 
 
-def test_released_parameters_are_the_minimiser_with_noise():
+def test_released_parameters_are_the_minimizer_with_noise():
     x, y = sample()
     mechanism = perturbed(epsilon=20)
-    best = brute_minimiser(Logistic(l2=0.1), x, y, 50)
+    best = brute_minimizer(Logistic(l2=0.1), x, y, 50)
     drawn = np.array([mechanism.release(x, y, rng=seeded_rng(i)) for i in range(400)])
     # Scale b: variance 2 b^2, and the solver stops within a hundredth of the noise.
     for column, middle in zip(drawn.T, best, strict=True):
@@ -239,14 +243,14 @@ def test_released_parameters_are_the_minimiser_with_noise():
             column - np.clip(column.mean() - middle, -room, room), middle, mechanism.std**2
         )
         assert not laws.mean_of(column, middle + mechanism.std, mechanism.std**2)
-    step = mechanism.noise.grid.step
+    step = mechanism.noise.granularity.step
     assert np.array_equal(drawn, np.rint(drawn / step) * step)
 
 
 def test_far_more_records_than_declared_are_solved_within_the_ball():
-    # The slow solver: the minimiser lies outside of the ball, and the best point on it is known.
+    # The slow solver: the minimizer lies outside of the ball, and the best point on it is known.
     x, y = np.tile([[1.0, 0.0]], (4000, 1)), np.full(4000, 1e6)
-    mechanism = perturbed(Huber(l2=0.1), rows=50, epsilon=1000)
+    mechanism = perturbed(Huber(l2=0.1), public_rows=50, epsilon=1000)
     released = mechanism.release(x, y, rng=seeded_rng(1))
     assert released == pytest.approx([mechanism.radius, 0], abs=20 * mechanism.std)
 
@@ -257,7 +261,7 @@ def test_rows_are_shrunk_and_the_order_is_forgotten():
     short = mechanism.release(x, y, rng=seeded_rng(1))
     order = np.random.default_rng(1).permutation(50)
     assert mechanism.release(x[order], y[order], rng=seeded_rng(1)) == pytest.approx(
-        short, abs=1e-3 * mechanism.std + 2 * mechanism.noise.grid.step
+        short, abs=1e-3 * mechanism.std + 2 * mechanism.noise.granularity.step
     )
     long = np.where(np.linalg.norm(x, axis=1, keepdims=True) > 0.999, 1e200 * x, x)
     assert mechanism.release(long, y, rng=seeded_rng(1)) == pytest.approx(short, abs=1e-2)

@@ -27,7 +27,7 @@ def model(**changes):
         "bounds": (-1, 1),
         "classes": (0, 1),
         "steps": 40,
-        "bits": seeded_rng(3),
+        "rng": seeded_rng(3),
     }
     return PersonalizedLogisticRegression(**{**usual, **changes})
 
@@ -35,7 +35,7 @@ def model(**changes):
 @pytest.mark.parametrize("way", ["sampling", "clipping"])
 def test_every_level_keeps_its_limit_and_uses_it(way):
     x, y, levels = data()
-    fitted = model(method=way).fit(x, y, levels=levels)
+    fitted = model(method=way).fit(x, y, privacy_levels=levels)
     spent = fitted.personal_guarantee_.epsilons(1e-6)
     assert 0.97 * 3 < spent["open"] <= 3
     assert 0.97 * 0.3 < spent["strict"] <= 0.3
@@ -50,7 +50,7 @@ def test_personal_budgets_beat_the_strictest_for_all():
     own, strictest = [], []
     for seed in range(5):
         limits = {**LIMITS, "strict": discreet.approx_dp(0.03, 1e-6)}
-        own.append(model(limits=limits, bits=seeded_rng(seed)).fit(x, y, levels=levels).score(x, y))
+        own.append(model(limits=limits, rng=seeded_rng(seed)).fit(x, y, privacy_levels=levels).score(x, y))
         plain = PrivateLogisticRegression(
             epsilon=0.03,
             delta=1e-6,
@@ -70,11 +70,11 @@ def test_the_account_is_charged_for_the_most_generous(tmp_path):
         account = ledger.account("fit", limit=discreet.approx_dp(4, 1e-5))
         people = {"open": 100, "strict": 100}
         with pytest.raises(NotCertified):
-            model(account=account, people=people).fit(x, y, levels=levels)
+            model(account=account, people=people).fit(x, y, privacy_levels=levels)
         with pytest.raises(InvalidArgument, match="must be among"):
-            model(account=account, people=people, bits=None).fit(x, y, levels=["lax"] * len(x))
+            model(account=account, people=people, rng=None).fit(x, y, privacy_levels=["lax"] * len(x))
         assert not any(entry.kind == "reserve" for entry in account.history)
-        fitted = model(account=account, people=people, bits=None).fit(x, y, levels=levels)
+        fitted = model(account=account, people=people, rng=None).fit(x, y, privacy_levels=levels)
         assert fitted.receipt_.account == "fit"
         assert account.spent.epsilon(1e-6) == pytest.approx(fitted.guarantee_.epsilon(1e-6))
 
@@ -84,17 +84,17 @@ def test_what_is_refused():
     with pytest.raises(InvalidArgument, match="levels must be given"):
         model().fit(x, y)
     with pytest.raises(InvalidArgument, match="one level for each row"):
-        model().fit(x, y, levels=levels[:3])
+        model().fit(x, y, privacy_levels=levels[:3])
     with pytest.raises(InvalidArgument, match="must be among"):
-        model().fit(x, y, levels=np.full(20, "lax"))
+        model().fit(x, y, privacy_levels=np.full(20, "lax"))
     with pytest.raises(InvalidArgument, match="same levels"):
-        model(people={"open": 3}).fit(x, y, levels=levels)
+        model(people={"open": 3}).fit(x, y, privacy_levels=levels)
     with pytest.raises(InvalidArgument, match="epsilon must stay unset"):
-        model(epsilon=1).fit(x, y, levels=levels)
+        model(epsilon=1).fit(x, y, privacy_levels=levels)
     with pytest.raises(InvalidArgument, match="max_rows_per_unit"):
-        model(max_rows_per_unit=2).fit(x, y, levels=levels)
+        model(max_rows_per_unit=2).fit(x, y, privacy_levels=levels)
     with pytest.raises(RelationMismatch):
-        model(relation=NeighboringRelation.REPLACE_ONE).fit(x, y, levels=levels)
+        model(relation=NeighboringRelation.REPLACE_ONE).fit(x, y, privacy_levels=levels)
 
 
 def test_a_clone_is_unfitted_and_has_the_same_parameters():

@@ -1,4 +1,4 @@
-"""Schedules: exponents, verdicts, the best noise under a budget, the analyser (C39, C41)."""
+"""Schedules: exponents, verdicts, the best noise under a budget, the analyzer (C39, C41)."""
 
 import math
 
@@ -57,7 +57,7 @@ def test_the_stated_exponents_are_those_in_the_limit(powers):
 @pytest.mark.parametrize(
     ("decay", "growth", "verdict"),
     [
-        (0, 1.1, "converges to a neighbourhood"),
+        (0, 1.1, "converges to a neighborhood"),
         (0.5, 0.76, "converges"),
         (0.5, 0.75, "stalls"),
         (0, 0.9, "diverges"),
@@ -143,7 +143,7 @@ def test_what_the_best_gaussian_schedule_saves(decay, share):
     )
 
 
-# ── the analyser ──────────────────────────────────────────────────────────────────────────────
+# ── the analyzer ──────────────────────────────────────────────────────────────────────────────
 
 
 def test_the_best_number_of_steps_is_the_closed_form():
@@ -181,12 +181,12 @@ def test_secret_records_make_a_fixed_budget_go_further():
     assert secret.best.steps > open_run.best.steps
     # What a step may spend is what amplification gives back.
     shares = 1 / best_laplace_scales(schedule.rates(100), sensitivity=1, epsilon=1)
-    spent = undrawn_epsilons(shares, rows=5000)
-    assert drawn_epsilons(spent, rows=5000).sum() == pytest.approx(1)
+    spent = undrawn_epsilons(shares, public_rows=5000)
+    assert drawn_epsilons(spent, public_rows=5000).sum() == pytest.approx(1)
     wide = np.array([1e-9, 1.0, 29.9, 30.1, 500.0])
     for batch in (1, 10):
-        there = undrawn_epsilons(wide, rows=10, batch=batch)
-        assert drawn_epsilons(there, rows=10, batch=batch) == pytest.approx(wide, rel=1e-12)
+        there = undrawn_epsilons(wide, public_rows=10, batch=batch)
+        assert drawn_epsilons(there, public_rows=10, batch=batch) == pytest.approx(wide, rel=1e-12)
 
 
 def test_a_gaussian_run():
@@ -206,7 +206,7 @@ def test_a_gaussian_run():
         {"epsilon": 1, "rho": 1},
         {},
         {"rho": 1},
-        {"rho": 1, "budget": "run", "rows": 10},
+        {"rho": 1, "budget": "run", "public_rows": 10},
         {"epsilon": 1, "budget": "all"},
         {"epsilon": 1, "steps": []},
         {"epsilon": 1, "schedule": PowerSchedule(start=2.0)},

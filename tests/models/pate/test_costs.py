@@ -38,7 +38,7 @@ def histograms(total, classes):
 
 
 def moves(histogram, share):
-    """All neighbours of an owner with ``share`` unit votes: they may split over classes."""
+    """All neighbors of an owner with ``share`` unit votes: they may split over classes."""
     reached = {histogram}
     for _ in range(share):
         reached |= {
@@ -54,7 +54,7 @@ def moves(histogram, share):
     ("total", "classes", "sigma", "share"), [(20, 2, 4, 1), (12, 3, 2, 1), (16, 2, 4, 2)]
 )
 def test_two_sided_costs_hold_for_the_discrete_law(total, classes, sigma, share):
-    """Every histogram, every neighbour, both directions; units of votes are the grid of noise."""
+    """Every histogram, every neighbor, both directions; units of votes are the grid of noise."""
     orders = np.array([1.1, 2, 5, 20, 100])
     laws = {
         h: np.log(exact.discrete_law(h, sigma=Fraction(sigma))) for h in histograms(total, classes)
@@ -145,7 +145,7 @@ def test_questions_hold_for_the_discrete_law(sigma, share):
 
 
 def test_the_witness_of_the_thesis():
-    """T3: for 20 votes against 0 the published bound is below the divergence from the neighbour."""
+    """T3: for 20 votes against 0 the published bound is below the divergence from the neighbor."""
     error = costs.log_error([[20 * UNITS, 0]], sigma=4)
     one = old.gaussian_cost(error, sigma=4, orders=[5])[0, 0]
     forward, reverse = exact.exact_cost([20, 0], sigma=4, share=1, orders=[5])

@@ -225,9 +225,9 @@ def test_a_crowd_refuses_costs_with_a_delta_and_says_what_to_do(ensemble, tmp_pa
         )
         for kind in ("tested", "bits"):
             with pytest.raises(Unsupported, match="account"):
-                ensemble.label(ITEMS, plan=made[kind], crowd=crowd)
+                ensemble.label(ITEMS, plan=made[kind], personal_budgets=crowd)
         assert not crowd.spent().any()
-        ensemble.label(ITEMS, plan=made["staged"], crowd=crowd)
+        ensemble.label(ITEMS, plan=made["staged"], personal_budgets=crowd)
         assert crowd.spent().all()
 
 
@@ -242,7 +242,7 @@ def test_owners_whom_a_crowd_would_not_charge_are_refused(ensemble, tmp_path):
                 name, limits=limits, members=members, privacy_levels=levels
             )
             with pytest.raises(InvalidArgument, match="Every owner"):
-                ensemble.label(ITEMS, plan=plan, crowd=crowd)
+                ensemble.label(ITEMS, plan=plan, personal_budgets=crowd)
             assert not crowd.spent().any()
 
 

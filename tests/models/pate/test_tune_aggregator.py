@@ -96,7 +96,7 @@ def test_bad_input_is_named(simulated):
 # ── the student ────────────────────────────────────────────────────────────────────────────────
 
 
-def labelled(told, guarantee):
+def labeled(told, guarantee):
     rng = np.random.default_rng(0)
     truth = rng.integers(0, 2, 400)
     items = rng.normal(size=(400, 2)) + 3 * truth[:, None]
@@ -107,7 +107,7 @@ def labelled(told, guarantee):
 
 def test_a_student_learns_from_labels_alone():
     plan = plan_labels(MADE, THESIS, LIMITS, classes=2, answered_share=1)
-    items, truth, labels = labelled([0, 3, 5, 8, 13, 21], plan.guarantee)
+    items, truth, labels = labeled([0, 3, 5, 8, 13, 21], plan.guarantee)
     plain = train_student(LogisticRegression(), items, labels)
     wider = train_student(LogisticRegression(), items, labels, semi_supervised=True)
     assert (plain.predict(items) == truth).mean() > 0.8
@@ -121,13 +121,13 @@ def test_a_student_learns_from_labels_alone():
 
 def test_students_that_cannot_learn_are_refused():
     plan = plan_labels(MADE, THESIS, LIMITS, classes=2, answered_share=1)
-    items, _, labels = labelled([0, 3], plan.guarantee)
+    items, _, labels = labeled([0, 3], plan.guarantee)
     with pytest.raises(InvalidArgument, match="predict_proba"):
         train_student(LinearSVC(), items, labels, semi_supervised=True)
     with pytest.raises(InvalidArgument, match="threshold"):
         train_student(LogisticRegression(), items, labels, semi_supervised=True, threshold=1)
     with pytest.raises(InvalidArgument, match="300 items"):
         train_student(LogisticRegression(), items[:10], labels)
-    _, _, silent = labelled([], plan.guarantee)
+    _, _, silent = labeled([], plan.guarantee)
     with pytest.raises(InvalidArgument, match="No item"):
         train_student(LogisticRegression(), items, silent)

@@ -60,10 +60,10 @@ def row_map(regression, plan):
         mapping=regression.mapping,
         lower=np.full(2, -1.0),
         upper=np.full(2, 1.0),
-        centre=np.zeros(2),
+        center=np.zeros(2),
         scale=np.ones(2),
         radius=1.0,
-        target_centre=np.zeros(1),
+        target_center=np.zeros(1),
         target_half=np.ones(1),
     )
 
@@ -115,7 +115,7 @@ def direction(parts, others):
     )
 
 
-def centre(parts, others):
+def center(parts, others):
     """Half way between both inputs, in deviations."""
     return np.concatenate(
         [
@@ -197,7 +197,7 @@ def test_samples_show_nearly_all_of_the_claim_and_no_more(name):
     weights = direction(present, absent)
     mu = move(present, absent)
     scores = [released(parts, DRAWS, seed) @ weights for seed, parts in ((1, present), (2, absent))]
-    middle = float(centre(present, absent) @ weights)
+    middle = float(center(present, absent) @ weights)
     found = gaussian_lower_bound(*scores, threshold=middle, failure_probability=FAILURE)
     claimed = plan.guarantee.epsilon(DELTA)
     assert found <= mu
@@ -231,7 +231,7 @@ def test_half_of_the_noise_is_seen():
         released(parts, DRAWS, seed) / 2 + 0.5 * np.concatenate([v / n.std for n, v in parts])
         for seed, parts in ((1, present), (2, absent))
     )  # half the noise around the same value
-    middle = float(centre(present, absent) @ weights)
+    middle = float(center(present, absent) @ weights)
     found = gaussian_lower_bound(
         loud @ weights, quiet @ weights, threshold=middle, failure_probability=FAILURE
     )
@@ -269,7 +269,7 @@ def test_published_noise_has_another_epsilon_than_it_says(method, constants, tru
     claimed = plan.guarantee.epsilon(DELTA)
     # A noisy count comes with it here, which costs a little: 1/16 of what X'X costs.
     assert true < claimed < 1.03 * true
-    weights, middle = direction(present, absent), centre(present, absent)
+    weights, middle = direction(present, absent), center(present, absent)
     scores = [released(parts, DRAWS, seed) @ weights for seed, parts in ((3, present), (4, absent))]
     found = gaussian_lower_bound(
         *scores, threshold=float(middle @ weights), failure_probability=0.01

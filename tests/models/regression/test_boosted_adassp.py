@@ -1,4 +1,4 @@
-"""Exact laws of the choices on neighbours, and rounds attacked at a worst row."""
+"""Exact laws of the choices on neighbors, and rounds attacked at a worst row."""
 
 import math
 from fractions import Fraction
@@ -75,7 +75,7 @@ def law_of_radius(counts, mechanism, _):
         (law_of_radius, RADII, radius_move, None),
     ],
 )
-def test_the_exact_laws_of_neighbours_stay_within_epsilon(relation, law, cells, move, prior):
+def test_the_exact_laws_of_neighbors_stay_within_epsilon(relation, law, cells, move, prior):
     epsilon = 1.0
     mechanism = exponential_mechanism(
         sensitivity=move(task(relation)).l1, epsilon=epsilon, relation=relation
@@ -99,7 +99,7 @@ def test_the_exact_laws_of_neighbours_stay_within_epsilon(relation, law, cells, 
 def attacked(claimed, trials=800):
     """The mu of two rounds along the worst row, if the clip ``claimed`` is accounted for."""
     known, clip = task(), 4000
-    mapped = box_map(known, centre=0.0, half=1.0)
+    mapped = box_map(known, center=0.0, half=1.0)
     grid = mapped.lattice
     move = known.vector(gradient_square(grid, claimed))
     parts = tuple(FitStage(name="round", move=move, share=Fraction(1, 2)) for _ in range(2))
@@ -130,7 +130,7 @@ def test_a_clone_keeps_account_and_bits():
     one = AutoLinearRegression(epsilon=1, delta=1e-6, account=account, rng=bits, expected_rows=10)
     other = clone(one)
     assert other.account is account
-    assert other.bits is bits
+    assert other.rng is bits
     assert other.get_params() == one.get_params()
 
 
@@ -153,5 +153,5 @@ def test_rows_beyond_those_of_a_unit_are_never_used():
     x, y = np.arange(6.0)[:, None], np.arange(6.0)[:, None]
     rows = ArrayRows(x, y, np.array([1, 1, 2, 2, 2, 3]), 1)
     assert rows.used().x[:, 0].tolist() == [0, 2, 5]
-    assert len(coded(rows, box_map(task(), centre=0.0, half=1.0)).codes) == 3
+    assert len(coded(rows, box_map(task(), center=0.0, half=1.0)).codes) == 3
     assert len(matched(rows, 1, seeded_rng(1))) == 1  # of three rows one pair

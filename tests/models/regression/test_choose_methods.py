@@ -1,4 +1,4 @@
-"""Methods that choose, descend and boost: sensitivities by brute force, guarantees, behaviour."""
+"""Methods that choose, descend and boost: sensitivities by brute force, guarantees, behavior."""
 
 import itertools
 import math
@@ -47,12 +47,12 @@ from discreet.query.budget import budget
 ADD, REPLACE = NeighboringRelation.ADD_REMOVE, NeighboringRelation.REPLACE_ONE
 
 
-def task(features=2, *, relation=ADD, rows=1000.0, mu=0.2, max_rows_per_unit=1):
+def task(features=2, *, relation=ADD, expected_rows=1000.0, mu=0.2, max_rows_per_unit=1):
     return RegressionTask(
         lower=np.full(features, -1.0),
         upper=np.full(features, 3.0),
         target=(0.0, 10.0),
-        rows=rows,
+        expected_rows=rows,
         mu=mu,
         relation=relation,
         max_rows_per_unit=max_rows_per_unit,
@@ -70,8 +70,8 @@ def estimator(**changes):
         "delta": 1e-6,
         "bounds": (-1, 3),
         "target_bounds": (0, 10),
-        "rows": 1000,
-        "bits": seeded_rng(1),
+        "expected_rows": 1000,
+        "rng": seeded_rng(1),
     }
     return AutoLinearRegression(**(given | changes))
 
@@ -134,7 +134,7 @@ def test_counts_of_norms_do_not_depend_on_other_rows():
 
 def test_products_are_exact_sums_over_rows_and_bounded():
     known = task(3)
-    mapped = box_map(known, centre=5.0, half=5.0)
+    mapped = box_map(known, center=5.0, half=5.0)
     grid, clip = mapped.lattice, 3000
     x, y = rows(300, 3, 2)
     y = y[:, None]
@@ -156,7 +156,7 @@ def test_products_are_exact_sums_over_rows_and_bounded():
 
 def test_coefficients_on_the_grid_keep_predictions_exact():
     known = task(40)
-    grid = box_map(known, centre=5.0, half=5.0).lattice
+    grid = box_map(known, center=5.0, half=5.0).lattice
     wild = steps_of(np.full(41, 1e300), grid)
     assert np.abs(wild).max() * math.sqrt(grid.row_squared) * grid.columns < 2**53
     assert (wild == np.rint(wild)).all()
@@ -228,8 +228,8 @@ def test_the_level_is_the_midpoint_until_rows_object():
 @pytest.mark.parametrize("method", ["level", "gradient", "boosted"])
 def test_fitting_is_a_function_of_rows_as_a_set_and_of_bits(method):
     x, y = rows(120, 2, 4)
-    one = estimator(method=method, bits=seeded_rng(9)).fit(x, y)
-    other = estimator(method=method, bits=seeded_rng(9)).fit(x[::-1], y[::-1])
+    one = estimator(method=method, rng=seeded_rng(9)).fit(x, y)
+    other = estimator(method=method, rng=seeded_rng(9)).fit(x[::-1], y[::-1])
     assert np.array_equal(one.coef_, other.coef_)
     assert one.intercept_ == other.intercept_
 
@@ -239,8 +239,8 @@ def test_coefficients_in_original_units_predict_the_same(method):
     rng = np.random.default_rng(5)
     x = rng.normal(1.0, 0.1, (3000, 2))
     y = np.clip(x @ [1.0, 2.0] + 1, 0, 10)
-    model = estimator(method=method, rows=3000).fit(x, y)
-    inside = np.tile(model.fit_.map.centre, (2, 1)) + 1e-3
+    model = estimator(method=method, expected_rows=3000).fit(x, y)
+    inside = np.tile(model.fit_.map.center, (2, 1)) + 1e-3
     by_hand = inside @ model.coef_ + model.intercept_
     assert model.predict(inside) == pytest.approx(np.clip(by_hand, 0, 10), abs=1e-9)
 
@@ -250,10 +250,12 @@ def test_a_fit_reserves_before_it_reads_and_a_failure_stays_spent(tmp_path):
     account = ledger.account("survey", limit=discreet.approx_dp(2, 1e-5))
     bad = np.full((10, 1), np.nan)
     with pytest.raises(OutOfDomain, match="NaN"):
-        estimator(account=account, bits=None).fit(bad, np.zeros(10))
+        estimator(account=account, rng=None).fit(bad, np.zeros(10))
     assert account.spent.epsilon(1e-6) > 0.9
     with pytest.raises(InvalidArgument, match="rows must be declared"):
-        estimator(account=account, bits=None, rows=None).fit(np.zeros((10, 1)), np.zeros(10))
+        estimator(account=account, rng=None, expected_rows=None).fit(
+            np.zeros((10, 1)), np.zeros(10)
+        )
     kinds = [entry.kind for entry in account.history]
     assert kinds.count("reserve") == 1  # what is known before reading costs nothing
 
@@ -262,7 +264,7 @@ def test_what_is_wrong_is_said_before_anything_is_read():
     x, y = rows(20, 2, 6)
     for changes, words in (
         ({"bounds": None}, "declared"),
-        ({"rows": 0}, "positive"),
+        ({"expected_rows": 0}, "positive"),
         ({"bounds": (-1e308, 1e308)}, "at most 1e300"),
         ({"bounds": (-1e200, 1e200)}, "apart"),
         ({"method": "magic"}, "magic"),
@@ -282,7 +284,7 @@ def test_what_is_wrong_is_said_before_anything_is_read():
 @pytest.mark.parametrize("many", [0, 1, 3])
 def test_hardly_any_rows_and_constant_columns_still_give_numbers(method, many):
     x, y = np.full((many, 4), 0.5), np.full(many, 3.0)
-    model = estimator(method=method, bounds=(0, 1e-9), rows=5).fit(x, y)
+    model = estimator(method=method, bounds=(0, 1e-9), expected_rows=5).fit(x, y)
     seen = model.predict(np.array([[0.0] * 4, [1e300] * 4]))
     assert np.isfinite(seen).all()
     assert ((seen >= 0) & (seen <= 10)).all()

@@ -34,7 +34,7 @@ def model(**changes):
         "delta": 1e-6,
         "bounds": (-3, 3),
         "target_bounds": (-1, 1),
-        "bits": seeded_rng(5),
+        "rng": seeded_rng(5),
         **changes,
     }
     return PrivateLinearRegression(**chosen)
@@ -97,7 +97,7 @@ def test_a_source_is_charged_like_any_fit(tmp_path):
     account = discreet.Ledger(f"sqlite:///{tmp_path}/b.db").account(
         "survey", limit=discreet.approx_dp(3, 1e-5)
     )
-    model(account=account, bits=None).fit_source(frame(50), features=FEATURES, target="y")
+    model(account=account, rng=None).fit_source(frame(50), features=FEATURES, target="y")
     assert [one.outcome for one in account.history if one.kind == "reserve"] == ["released"]
 
 

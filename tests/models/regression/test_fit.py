@@ -38,7 +38,7 @@ def table(rows=20_000, seed=1):
 
 def model(**changes):
     """A model for `table`."""
-    return PrivateLinearRegression(**{**DECLARED, "bits": seeded_rng(1), **changes})
+    return PrivateLinearRegression(**{**DECLARED, "rng": seeded_rng(1), **changes})
 
 
 def opened(tmp_path, epsilon=10):
@@ -115,25 +115,25 @@ def test_no_intercept():
 def test_a_declared_scaling_needs_no_bounds():
     """K25: the constants are declared; an absurd row cannot change them, nor much else."""
     x, y = table()
-    declared = ColumnScaling(centre=5.0, scale=(3.0, 3.0, 3.0))
+    declared = ColumnScaling(center=5.0, scale=(3.0, 3.0, 3.0))
     before = model(bounds=None, scaling=declared).fit(x, y)
     x[0], y[0] = 1e12, 1e12
     after = model(bounds=None, scaling=declared).fit(x, y)
-    for name in ("centre", "scale", "radius", "target_half"):
+    for name in ("center", "scale", "radius", "target_half"):
         assert np.array_equal(getattr(before.moments_.map, name), getattr(after.moments_.map, name))
     # The same noise: one row moves the noiseless sums by no more than their sensitivity.
     moved = np.linalg.norm(before.moments_.gram - after.moments_.gram)
     assert moved <= math.sqrt(2) * (1 + 0.35**2)
 
 
-@pytest.mark.parametrize("scaling", [ColumnScaling(centre=5.0, scale=3.0), "private"])
+@pytest.mark.parametrize("scaling", [ColumnScaling(center=5.0, scale=3.0), "private"])
 def test_clipping_to_tight_bounds(scaling):
     """K25: columns are clipped on both sides, to declared or privately found multiples."""
     x, y = table()
     bounds = None if isinstance(scaling, ColumnScaling) else (-100, 100)
     found = model(bounds=bounds, scaling=scaling, mapping="box", epsilon=3).fit(x, y)
     rows = found.moments_.map
-    assert (rows.upper - rows.centre) / rows.scale == pytest.approx(2.0)
+    assert (rows.upper - rows.center) / rows.scale == pytest.approx(2.0)
     assert rows.radius == pytest.approx(2 * math.sqrt(3))
     assert found.coef_ == pytest.approx([1.0, -0.5, 0.0], abs=0.15)
     assert np.array_equal(found.predict(x[:1] + 1e6), found.predict(rows.upper[None]))
@@ -163,7 +163,7 @@ def test_fewer_rows_than_columns_and_constant_columns_are_no_trouble():
 def test_a_fit_is_reserved_and_settled(tmp_path):
     account = opened(tmp_path)
     x, y = table()
-    found = model(account=account, bits=None, label="wages").fit(x, y)
+    found = model(account=account, rng=None, label="wages").fit(x, y)
     (entry,) = (one for one in account.history if one.kind == "reserve")
     assert (entry.label, entry.outcome) == ("wages", "released")
     assert account.spent.epsilon(1e-6) == pytest.approx(found.guarantee_.epsilon(1e-6))
@@ -182,7 +182,7 @@ def test_the_budget_is_spent_before_a_row_is_read(tmp_path):
     x, y = table(100)
     x[3, 1] = np.nan
     with pytest.raises(OutOfDomain, match="NaN") as caught:
-        model(account=account, bits=None).fit(x, y)
+        model(account=account, rng=None).fit(x, y)
     assert "nan" not in str(caught.value).replace("NaN", "")
     (entry,) = (one for one in account.history if one.kind == "reserve")
     assert entry.outcome == "failed"
@@ -193,9 +193,9 @@ def test_what_can_be_known_before_is_refused_before(tmp_path):
     x, y = table(100)
     for changes in ({"bounds": None}, {"target_bounds": None}, {"method": "best"}, {"radius": -1}):
         with pytest.raises(InvalidArgument):
-            model(account=account, bits=None, **changes).fit(x, y)
+            model(account=account, rng=None, **changes).fit(x, y)
     with pytest.raises(BudgetExceeded):
-        model(account=account, bits=None).fit(x, y)
+        model(account=account, rng=None).fit(x, y)
     with pytest.raises(NotCertified, match="seeded"):
         model(account=account, epsilon=0.1).fit(x, y)
     assert [one.kind for one in account.history] == ["open"]
@@ -225,7 +225,7 @@ def test_clones_share_the_account(tmp_path):
         {"mapping": "maximum"},
         {"scaling": "exact"},
         {"scaling": ColumnScaling(scale=0.0)},
-        {"scaling": ColumnScaling(centre=(1.0, 2.0))},
+        {"scaling": ColumnScaling(center=(1.0, 2.0))},
         {"method": "ols"},
         {"relation": NeighboringRelation.LOCAL},
         {"max_rows_per_unit": 0},
@@ -360,7 +360,7 @@ def test_one_outlier_moves_everything_under_the_maximum_norm():
     fixed = published_scaling(x, y)
     moved = np.linalg.norm(gram(more, fixed) - gram(x, fixed))
     assert moved <= 1
-    radius = np.linalg.norm((more - fixed.centre) / fixed.scale, axis=1).max()
+    radius = np.linalg.norm((more - fixed.center) / fixed.scale, axis=1).max()
     data_dependent = dataclasses.replace(fixed, radius=float(radius))
     assert np.linalg.norm(gram(more, data_dependent) - gram(x, fixed)) > 20
     rows = published_scaling(x, y, mapping="row")
@@ -394,7 +394,7 @@ def test_columns_in_another_order_are_not_predicted_from():
 
 EXEMPT = {
     "check_dtype_object": "OutOfDomain is a ValueError; a TypeError is asked for",
-    "check_estimators_empty_data_messages": "no rows at all is a neighbour of one row",
+    "check_estimators_empty_data_messages": "no rows at all is a neighbor of one row",
     "check_regressor_data_not_an_array": "compares two fits: noise",
     "check_supervised_y_2d": "compares two fits: noise",
     "check_regressors_int": "compares two fits: noise",
@@ -405,7 +405,7 @@ EXEMPT = {
 
 @pytest.mark.slow
 def test_it_is_an_estimator_as_far_as_privacy_allows():
-    wide = model(epsilon=1000, bounds=(-1000, 1000), target_bounds=(-1000, 1000), bits=None)
+    wide = model(epsilon=1000, bounds=(-1000, 1000), target_bounds=(-1000, 1000), rng=None)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         results = check_estimator(wide, expected_failed_checks=EXEMPT, on_fail=None)

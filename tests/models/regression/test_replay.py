@@ -1,4 +1,4 @@
-"""Every estimator, replayed on neighbours: nothing goes around the mechanisms or moves too far."""
+"""Every estimator, replayed on neighbors: nothing goes around the mechanisms or moves too far."""
 
 import numpy as np
 import pytest
@@ -17,8 +17,8 @@ DECLARED = {"bounds": [(-1, 3)] * 2, "target_bounds": (-5, 5)}
 MOMENTS = {
     "declared bounds": {},
     "private scales": {"scaling": "private"},
-    "declared scales": {"scaling": ColumnScaling(centre=1.0, scale=0.5)},
-    "rows of length one": {"mapping": "row", "scaling": ColumnScaling(centre=1.0)},
+    "declared scales": {"scaling": ColumnScaling(center=1.0, scale=0.5)},
+    "rows of length one": {"mapping": "row", "scaling": ColumnScaling(center=1.0)},
     "box": {"mapping": "box"},
     "no intercept": {"fit_intercept": False},
     "no squares": {"squares_share": 0},
@@ -58,7 +58,7 @@ def rows():
     return x, x @ [1.0, -1.0] + rng.normal(size=ROWS)
 
 
-def neighbours(relation):
+def neighbors(relation):
     """The table and others that differ in one row: added, removed or replaced."""
     x, y = rows()
     for outlier, target in OUTLIERS:
@@ -105,11 +105,11 @@ def numbers(model):
 
 
 def audited(make, relation, *, seed=0, tables=None):
-    """Fit once on the table, then on all neighbours with the same answers."""
+    """Fit once on the table, then on all neighbors with the same answers."""
     tape = Tape(seed=seed)
     first, calls = tape.run(lambda: make().fit(*rows()))
     worst = 0
-    for x, y in tables or neighbours(relation):
+    for x, y in tables or neighbors(relation):
         again, others = tape.run(lambda x=x, y=y: make().fit(x, y))
         assert numbers(again) == numbers(first)
         worst = max(worst, furthest(calls, others))
@@ -146,7 +146,7 @@ def test_regression_from_moments(name):
 
 @pytest.mark.parametrize("name", BEST)
 def test_regression_by_the_best_method(name):
-    how = {"epsilon": 1, "delta": DELTA, "rows": ROWS, **DECLARED, **BEST[name]}
+    how = {"epsilon": 1, "delta": DELTA, "expected_rows": ROWS, **DECLARED, **BEST[name]}
     relation = how.get("relation", NeighboringRelation.ADD_REMOVE)
 
     def make():
@@ -199,7 +199,7 @@ def test_pipelines_as_published_are_found(mapping):
     # Sums move further than one row may move them, and the scales themselves are shown.
     assert furthest(calls, others) > 10
     assert first.scaling.radius != again.scaling.radius or mapping == "row"
-    assert first.scaling.centre.tolist() != again.scaling.centre.tolist()
+    assert first.scaling.center.tolist() != again.scaling.center.tolist()
 
 
 def test_a_path_around_the_mechanisms_is_found():
@@ -232,7 +232,7 @@ def test_bounds_from_the_data_are_found():
     assert furthest(calls, others) > 10
 
 
-def test_a_neighbour_that_is_none_is_found():
+def test_a_neighbor_that_is_none_is_found():
     x, y = rows()
 
     def make():

@@ -1,4 +1,4 @@
-"""How far one row moves the sums: brute force over neighbours, in exact integers."""
+"""How far one row moves the sums: brute force over neighbors, in exact integers."""
 
 import dataclasses
 import itertools
@@ -125,16 +125,16 @@ def row_map(mapping="ball", features=3, intercept=0.35, outputs=1, radius=2.0, *
     """A map with odd constants."""
     lower = np.full(features, bounds.get("lower", -np.inf))
     upper = np.full(features, bounds.get("upper", np.inf))
-    centre, scale = np.linspace(-1, 1, features), np.linspace(0.5, 2, features)
+    center, scale = np.linspace(-1, 1, features), np.linspace(0.5, 2, features)
     return RowMap(
         lattice=RowLattice.of(features=features, outputs=outputs, intercept=intercept),
         mapping=mapping,
         lower=lower,
         upper=upper,
-        centre=centre,
+        center=center,
         scale=scale,
-        radius=box_radius(lower, upper, centre, scale) if mapping == "box" else radius,
-        target_centre=np.full(outputs, 3.0),
+        radius=box_radius(lower, upper, center, scale) if mapping == "box" else radius,
+        target_center=np.full(outputs, 3.0),
         target_half=np.full(outputs, 7.0),
     )
 
@@ -272,7 +272,7 @@ def test_weighted_rows_keep_the_model_linear():
         {"scale": np.array([1.0, np.inf, 1.0])},
         {"radius": 1e-320},
         {"target_half": np.zeros(1)},
-        {"centre": np.array([0.0, np.nan, 0.0])},
+        {"center": np.array([0.0, np.nan, 0.0])},
     ],
 )
 def test_constants_that_make_no_numbers_of_rows_are_refused(changed):

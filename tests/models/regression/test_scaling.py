@@ -1,4 +1,4 @@
-"""Centres and scales found with a share of the budget: correct cost, sensible values, a guard."""
+"""Centers and scales found with a share of the budget: correct cost, sensible values, a guard."""
 
 from functools import partial
 
@@ -44,7 +44,7 @@ def fitted(epsilon, seed, rows=2000, **changes):
         "bounds": CONCRETE_LIKE,
         "target_bounds": (0, 1000),
         "scaling": "private",
-        "bits": seeded_rng(seed),
+        "rng": seeded_rng(seed),
         **changes,
     }
     return PrivateLinearRegression(**chosen).fit(x, y)
@@ -100,9 +100,9 @@ def test_scales_are_found_within_a_small_factor():
         ratio = rows.scale / x.std(axis=0)
         assert (ratio[[0, 1, 3, 4]] > 0.4).all()
         assert (ratio < 2.5).all()
-        off = np.abs(rows.centre - x.mean(axis=0)) / x.std(axis=0)
+        off = np.abs(rows.center - x.mean(axis=0)) / x.std(axis=0)
         assert off.max() < 1
-        assert abs(rows.target_centre[0] - y.mean()) < 1.5 * y.std()
+        assert abs(rows.target_center[0] - y.mean()) < 1.5 * y.std()
         assert 1.5 < rows.target_half[0] / y.std() < 8
 
 
@@ -111,7 +111,7 @@ def test_the_noise_hides_few_rows_and_the_bounds_are_kept():
     for seed in range(5):
         rows = fitted(0.01, seed, rows=50).moments_.map
         assert rows.target_half[0] == 500
-        assert rows.target_centre[0] == 500
+        assert rows.target_center[0] == 500
 
 
 @pytest.mark.parametrize("epsilon", [0.3, 1.0, 3.0])
@@ -138,9 +138,9 @@ def test_no_statistic_of_the_rows_is_used_without_noise():
     x[0], y[0] = 1e15, -1e15
     after = PrivateLinearRegression(rng=seeded_rng(3), **arguments).fit(x, y).moments_.map
     assert after.scale == pytest.approx(before.scale, rel=0.05)
-    assert after.centre == pytest.approx(before.centre, rel=0.05)
+    assert after.center == pytest.approx(before.center, rel=0.05)
 
 
 def test_midpoints():
     found = midpoints([(0, 10), (-2, 2)], columns=2)
-    assert found == ColumnScaling(centre=(5.0, 0.0), scale=(5.0, 2.0))
+    assert found == ColumnScaling(center=(5.0, 0.0), scale=(5.0, 2.0))

@@ -35,10 +35,10 @@ def unit_map(lattice):
         mapping="ball",
         lower=np.full(d, -1.0),
         upper=np.full(d, 1.0),
-        centre=np.zeros(d),
+        center=np.zeros(d),
         scale=np.ones(d),
         radius=1.0,
-        target_centre=np.zeros(k),
+        target_center=np.zeros(k),
         target_half=np.ones(k),
     )
 
@@ -328,7 +328,7 @@ def test_without_noise_it_is_ridge():
 
 
 def test_the_penalty_lifts_every_matrix_above_its_noise():
-    """K12, K33: on rank-deficient rows, the penalised matrix is always definite."""
+    """K12, K33: on rank-deficient rows, the penalized matrix is always definite."""
     lattice = RowLattice.of(features=6, intercept=0.0)
     rows = unit_map(lattice)
     x, y = table(3000, 6)

@@ -1,4 +1,4 @@
-"""Theil-Sen: matchings of neighbouring data, scores, guarantee, robustness."""
+"""Theil-Sen: matchings of neighboring data, scores, guarantee, robustness."""
 
 import itertools
 from collections import Counter
@@ -54,7 +54,7 @@ def matchings(rows):
 
 
 @pytest.mark.parametrize("many", [3, 4, 5, 6])
-def test_matchings_of_neighbours_can_be_drawn_together_and_differ_in_one_pair(many):
+def test_matchings_of_neighbors_can_be_drawn_together_and_differ_in_one_pair(many):
     # A new row is matched with somebody, or left out: the rule that removes it must turn uniform
     # matchings of the larger data into uniform matchings of the smaller.
     new = many

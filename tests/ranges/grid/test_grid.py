@@ -144,7 +144,7 @@ def units(cells, contribution):
     ],
     ids=str,
 )
-def test_sensitivity_over_all_neighbours(strategy, contribution, relation):
+def test_sensitivity_over_all_neighbors(strategy, contribution, relation):
     base = np.full(strategy.shape, 5)
     before = strategy.measure(base)
     reached = [(0, 0)] * len(before)

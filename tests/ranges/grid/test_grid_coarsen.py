@@ -1,4 +1,4 @@
-"""Coarser cells: names, counts and neighbours."""
+"""Coarser cells: names, counts and neighbors."""
 
 import numpy as np
 import pytest

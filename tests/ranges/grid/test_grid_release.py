@@ -104,17 +104,17 @@ def test_small_gaussian_weights_may_be_taken_together(counts):
 
 
 def test_margins_are_totals_of_an_axis(release, counts):
-    regions = release.margin(1)
+    regions = release.marginal(1)
     assert regions.labels == REGIONS.labels
     assert regions.values == pytest.approx(release.cells.sum(axis=0))
     assert regions.std[0] == pytest.approx(release.std(None, ("north", "north")))
     low, high = release.interval(None, ("north", "north"))
     assert (regions.low[0], regions.high[0]) == pytest.approx((low, high))
-    days = release.margin(0)
+    days = release.marginal(0)
     assert days.values == pytest.approx(release.cells.sum(axis=1))
     assert ((days.low < counts.sum(axis=1)) & (counts.sum(axis=1) < days.high)).mean() > 0.7
     with pytest.raises(InvalidArgument, match="axis"):
-        release.margin(2)
+        release.marginal(2)
 
 
 def test_heavy_cells_are_surely_above(counts):

@@ -1,4 +1,4 @@
-"""The Gaussian counter: its sensitivity over all neighbours, exactly; its inverse; its errors."""
+"""The Gaussian counter: its sensitivity over all neighbors, exactly; its inverse; its errors."""
 
 import itertools
 import math
@@ -50,13 +50,13 @@ def crowd(lanes):
 
 
 def distances(moves):
-    """Squared distance of F at a crowded stream and at its neighbours, one lane for each."""
+    """Squared distance of F at a crowded stream and at its neighbors, one lane for each."""
     base = crowd(moves.shape[1])
     apart = product(SMALL, base + moves)[0] - product(SMALL, base)[0]
     return (apart.astype(object) ** 2).sum(axis=0)
 
 
-def test_sensitivity_over_all_neighbours():
+def test_sensitivity_over_all_neighbors():
     """Every single event, in integers: no further than claimed, and the claim is nearly reached."""
     found = distances(np.eye(HORIZON, dtype=np.int64))
     claimed = SMALL.squared(max_rows_per_unit=1, replaced=False)

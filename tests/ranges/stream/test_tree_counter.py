@@ -58,8 +58,8 @@ def planted(chain, rng):
 
 
 @pytest.mark.parametrize("chain", CHAINS, ids=str)
-def test_a_neighbour_publishes_the_same_with_noise_moved_by_the_sensitivity(chain):
-    """Theorem 1, for every neighbour, bit for bit: what is published depends on noisy blocks."""
+def test_a_neighbor_publishes_the_same_with_noise_moved_by_the_sensitivity(chain):
+    """Theorem 1, for every neighbor, bit for bit: what is published depends on noisy blocks."""
     rng = np.random.default_rng(1)
     counts = rng.integers(0, 50, chain.horizon)
     noise = planted(chain, rng)
@@ -77,7 +77,7 @@ def test_a_neighbour_publishes_the_same_with_noise_moved_by_the_sensitivity(chai
 
 
 def test_moving_less_noise_is_not_enough():
-    """The check above can fail: without the leaf's noise the neighbour shows."""
+    """The check above can fail: without the leaf's noise the neighbor shows."""
     chain = Chain((1, 2, 4), 2)
     noise = planted(chain, np.random.default_rng(2))
     moved = [list(level) for level in noise]

@@ -1,4 +1,4 @@
-"""What keeps its promise where a published mechanism does not, on the same neighbours."""
+"""What keeps its promise where a published mechanism does not, on the same neighbors."""
 
 from __future__ import annotations
 
@@ -78,8 +78,8 @@ def _median(
 def _bounded() -> tuple[AuditCase, ...]:
     mechanism = bounded_laplace(lower=0, upper=10, sensitivity=1, epsilon=1, domain="integers")
 
-    def law(centre: int) -> dict[int, float]:
-        mass = [math.exp(-abs(k - centre) / mechanism.scale) for k in range(11)]
+    def law(center: int) -> dict[int, float]:
+        mass = [math.exp(-abs(k - center) / mechanism.scale) for k in range(11)]
         return {k: m / math.fsum(mass) for k, m in enumerate(mass)}
 
     return (

@@ -130,7 +130,7 @@ def _scales() -> tuple[AuditCase, ...]:
             0.0,
             1.0,
             laws=_bounded_laws,
-            why="the normalising constant depends on the data: true epsilon 1.49 (M48)",
+            why="the normalizing constant depends on the data: true epsilon 1.49 (M48)",
         ),
         broken_case(
             "one flip, answered twice",

@@ -1,7 +1,7 @@
 """Published claims that samples can hardly refute, refuted by an event and its two probabilities.
 
 At a large epsilon or a small delta an attack would need billions of outputs. The laws are known, so
-the event that tells neighbours apart is computed, and with it what the claim should have said.
+the event that tells neighbors apart is computed, and with it what the claim should have said.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Exact laws behind published claims: what mechanisms of Biswal 2024 really give.
 
-Pairs of continuous laws of different scale and centre, in closed form. They judge claims in audits
+Pairs of continuous laws of different scale and center, in closed form. They judge claims in audits
 and studies, in doubles; nothing here certifies a release.
 """
 
@@ -18,8 +18,8 @@ def laplace_delta(epsilon: float, *, left: float, right: float, shift: float) ->
     """How far Laplace noise of scale ``left`` exceeds e^epsilon times that of scale ``right``.
 
     Theorem: the supremum over sets A of P(A) - e^epsilon Q(A), P around 0 and Q around ``shift``.
-    Proof: the log-ratio is linear between the centres and beyond them. Its crossings of epsilon
-        (one for each piece at most) and the centres cut the line into parts where it stays above
+    Proof: the log-ratio is linear between the centers and beyond them. Its crossings of epsilon
+        (one for each piece at most) and the centers cut the line into parts where it stays above
         or below; the former count with closed-form masses.
     Source: B46.
     """
@@ -46,9 +46,9 @@ def laplace_delta(epsilon: float, *, left: float, right: float, shift: float) ->
     return math.fsum(gain for gain in gains if gain > 0)
 
 
-def _laplace_mass(a: float, b: float, centre: float, scale: float) -> float:
-    """Between two points on one side of the centre."""
-    near, far = sorted((abs(a - centre) / scale, abs(b - centre) / scale))
+def _laplace_mass(a: float, b: float, center: float, scale: float) -> float:
+    """Between two points on one side of the center."""
+    near, far = sorted((abs(a - center) / scale, abs(b - center) / scale))
     return -math.exp(-near) * math.expm1(near - far) / 2 if math.isfinite(near) else 0.0
 
 
@@ -247,10 +247,10 @@ def bounded_scale(epsilon: float, delta: float, *, sensitivity: float, width: fl
 
 
 def bounded_delta(
-    epsilon: float, scale: float, *, sensitivity: float, width: float, centres: int = 2001
+    epsilon: float, scale: float, *, sensitivity: float, width: float, centers: int = 2001
 ) -> float:
-    """The exact delta of that noise: the worst of many centres, both orders (B54)."""
-    places = np.linspace(0, width - sensitivity, centres)
+    """The exact delta of that noise: the worst of many centers, both orders (B54)."""
+    places = np.linspace(0, width - sensitivity, centers)
     return max(
         _bounded_pair(epsilon, scale, left=q + a, right=q + b, width=width)
         for q in places
@@ -261,29 +261,29 @@ def bounded_delta(
 def _bounded_pair(epsilon: float, b: float, *, left: float, right: float, width: float) -> float:
     """The log-ratio is constant, linear, constant: one crossing, hence one half-line."""
     low, high = min(left, right), max(left, right)
-    ratio = math.log(_normaliser(right, b, width) / _normaliser(left, b, width))
+    ratio = math.log(_normalizer(right, b, width) / _normalizer(left, b, width))
     reach = (high - low) / b
     if ratio + reach <= epsilon:
         return 0.0
-    # The loss falls from ratio + reach at the left centre to ratio - reach at the right one.
-    travelled = min(max((ratio + reach - epsilon) * b / 2, 0.0), high - low)
+    # The loss falls from ratio + reach at the left center to ratio - reach at the right one.
+    traveled = min(max((ratio + reach - epsilon) * b / 2, 0.0), high - low)
     whole = ratio - reach > epsilon
-    end = width if whole else (left + travelled if left < right else left - travelled)
+    end = width if whole else (left + traveled if left < right else left - traveled)
     inside = (0.0, end) if left < right else (0.0 if whole else end, width)
     p, q = (
-        (_cdf(inside[1], c, b) - _cdf(inside[0], c, b)) / _normaliser(c, b, width)
+        (_cdf(inside[1], c, b) - _cdf(inside[0], c, b)) / _normalizer(c, b, width)
         for c in (left, right)
     )
     return max(0.0, p - math.exp(epsilon) * q)
 
 
-def _normaliser(q: float, b: float, width: float) -> float:
+def _normalizer(q: float, b: float, width: float) -> float:
     return 1 - (math.exp(-q / b) + math.exp(-(width - q) / b)) / 2
 
 
-def _cdf(x: float, centre: float, b: float) -> float:
-    tail = math.exp(-abs(x - centre) / b) / 2
-    return tail if x <= centre else 1 - tail
+def _cdf(x: float, center: float, b: float) -> float:
+    tail = math.exp(-abs(x - center) / b) / 2
+    return tail if x <= center else 1 - tail
 
 
 def exact_bounded_scale(epsilon: float, delta: float, *, sensitivity: float, width: float) -> float:

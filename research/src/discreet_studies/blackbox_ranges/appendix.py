@@ -26,7 +26,7 @@ SENSITIVITY = 0.6
 _RUNS = Claims(source=stated.RUNS.format(2))
 _WRONG = Claims(
     source="Aoutouf 2021, theorem 4.5",
-    why="The thesis: buffers keep neighbouring centres within S/2. The listing exchanges both "
+    why="The thesis: buffers keep neighboring centers within S/2. The listing exchanges both "
     "buffers of an area wherever it should recompute them.",
 )
 
@@ -61,8 +61,8 @@ def appendix(_: StudySetting) -> Findings:
         for name, one in (("listing as printed", listed), ("search with true slacks", ours))
     ]
     rows += [
-        ("best centres within S/2", optima.half, None, SENSITIVITY / 2),
-        ("best centres within S", optima.whole, None, SENSITIVITY),
+        ("best centers within S/2", optima.half, None, SENSITIVITY / 2),
+        ("best centers within S", optima.whole, None, SENSITIVITY),
         ("best ranges", None, optima.ranges, None),
         ("constant window", None, optima.window, 0.0),
     ]
@@ -70,7 +70,7 @@ def appendix(_: StudySetting) -> Findings:
         checks=tuple(checks),
         tables=(
             StudyTable(id="E2/errors", title="Ten inputs, 128 areas, S = 0.6",
-                  columns=("method", "centres to outputs", "clipped to outputs", "largest gap"),
+                  columns=("method", "centers to outputs", "clipped to outputs", "largest gap"),
                   rows=tuple(rows), note="Mean absolute errors; the search promises a gap of 0.3."),
         ),
         figures=(_figure(x, y, listed, ours),),
@@ -81,15 +81,15 @@ def _listed(listed: Prototype, optima: Optima) -> list[StudyCheck]:
     step = float(listed.step)
     loss = listed.found.loss(listed.task) * step
     return [
-        _RUNS.number("E2/listing, lowest centre", "lowest centre of the listing", expected=-0.90,
-                     got=float(listed.found.centres.min()) * step, absolute=1e-9),
-        _RUNS.number("E2/listing, highest centre", "highest centre of the listing", expected=0.06,
-                     got=float(listed.found.centres.max()) * step, absolute=1e-9),
-        _WRONG.number("E2/listing, gap", "largest gap of neighbouring centres, where 0.3 is "
+        _RUNS.number("E2/listing, lowest center", "lowest center of the listing", expected=-0.90,
+                     got=float(listed.found.centers.min()) * step, absolute=1e-9),
+        _RUNS.number("E2/listing, highest center", "highest center of the listing", expected=0.06,
+                     got=float(listed.found.centers.max()) * step, absolute=1e-9),
+        _WRONG.number("E2/listing, gap", "largest gap of neighboring centers, where 0.3 is "
                       "promised", expected=0.48, got=float(listed.gap), absolute=1e-9),
-        _RUNS.number("E2/listing, error", "centres to outputs", expected=0.2620, got=loss,
+        _RUNS.number("E2/listing, error", "centers to outputs", expected=0.2620, got=loss,
                      relative=0.03),
-        _WRONG.at_most("E2/listing, infeasible", "error of the listing: below what centres within "
+        _WRONG.at_most("E2/listing, infeasible", "error of the listing: below what centers within "
                        "S/2 can reach", expected=optima.half - 1e-6, got=loss),
         _WRONG.equal("E2/listing, release", "a release from the listing's result",
                      expected="refused", got=_tried(listed)),
@@ -100,10 +100,10 @@ def _corrected(ours: Prototype, optima: Optima) -> list[StudyCheck]:
     right = Claims(source="A14, A44", why="Slacks are recomputed with every move.")
     loss = ours.found.loss(ours.task) * float(ours.step)
     return [
-        right.at_most("E2/true slacks, gap", "largest gap of neighbouring centres",
+        right.at_most("E2/true slacks, gap", "largest gap of neighboring centers",
                       expected=SENSITIVITY / 2 + 1e-12, got=float(ours.gap)),
         right.at_least("E2/true slacks, error", "error of the search with true slacks, in that of "
-                       "the best centres", expected=1 - 1e-9, got=loss / optima.half),
+                       "the best centers", expected=1 - 1e-9, got=loss / optima.half),
         right.equal("E2/true slacks, release", "a release", expected="certified", got=_tried(ours)),
     ]  # fmt: skip
 
@@ -112,7 +112,7 @@ def _advanced(ours: Prototype) -> StudyCheck:
     wrong = Claims(
         source="Aoutouf 2021, theorem 5.3",
         why="The thesis: (epsilon, delta) with gamma = S/5. Its bound is additive where a factor "
-        "is needed, and bounds centres instead of ranges.",
+        "is needed, and bounds centers instead of ranges.",
     )
     second = advanced_as_published(ours, epsilon=1)
     return wrong.at_least(
@@ -134,13 +134,13 @@ def _figure(x: np.ndarray, y: np.ndarray, listed: Prototype, ours: Prototype) ->
     at = tuple(range(1, 11))
     lines = [("outputs", y[order])]
     lines += [
-        (name, one.found.centres.ravel()[one.task.areas][order] * float(one.step))
-        for name, one in (("centres, as printed", listed), ("centres, true slacks", ours))
+        (name, one.found.centers.ravel()[one.task.areas][order] * float(one.step))
+        for name, one in (("centers, as printed", listed), ("centers, true slacks", ours))
     ]
     low, high = (end[order] * float(ours.step) for end in ours.ranges(x))
     lines += [("lower end", low), ("upper end", high)]
     return Figure(
-        id="E2/centres",
+        id="E2/centers",
         title="The example of the appendix",
         x="training input, ordered by output",
         y="value",

@@ -1,6 +1,6 @@
 """Tables over all areas: ranks, extensions, output ranges, sensitivities; one pass per axis.
 
-A table has one axis for each position. Two areas are neighbours if they differ in one position: in
+A table has one axis for each position. Two areas are neighbors if they differ in one position: in
 any way ("replace"), or by one cell up or down ("step", which is what the traffic example of Aoutouf
 2021 used and which protects less than it says).
 """
@@ -17,9 +17,9 @@ from discreet.core.errors import InvalidArgument
 from discreet.noise.distribution import Floats, Ints
 
 Adjacency: TypeAlias = Literal["replace", "step"]
-Neighbours: TypeAlias = list[list[list[int]]]
+Neighbors: TypeAlias = list[list[list[int]]]
 LARGEST_GRAPH = 100_000
-"""Areas whose neighbours may be listed."""
+"""Areas whose neighbors may be listed."""
 _T = TypeVar("_T", bound=np.generic)
 
 
@@ -56,7 +56,7 @@ def ranks(trained: NDArray[np.bool_], *, adjacency: Adjacency = "replace") -> In
 def extended(values: Floats, slope: float, *, adjacency: Adjacency = "replace") -> Floats:
     """Values on some areas (nan elsewhere) extended to all: the mean of both extreme extensions.
 
-    Theorem: for any values it changes by at most ``slope`` between neighbours; where the values do
+    Theorem: for any values it changes by at most ``slope`` between neighbors; where the values do
         already, it keeps them.
     Proof: a minimum of functions of that slope has that slope, and so have the maximum and the
         mean (McShane 1934; A31).
@@ -72,7 +72,7 @@ def extended(values: Floats, slope: float, *, adjacency: Adjacency = "replace") 
 
 
 def around(table: NDArray[_T], axis: int, *, adjacency: Adjacency) -> tuple[NDArray[_T], ...]:
-    """Smallest and largest entry among an area and its neighbours along one axis."""
+    """Smallest and largest entry among an area and its neighbors along one axis."""
     check_adjacency(adjacency)
     if adjacency == "replace":
         return table.min(axis=axis, keepdims=True), table.max(axis=axis, keepdims=True)
@@ -84,52 +84,52 @@ def around(table: NDArray[_T], axis: int, *, adjacency: Adjacency) -> tuple[NDAr
     return np.moveaxis(low, 0, axis), np.moveaxis(high, 0, axis)
 
 
-def widest_gap(centres: Ints, *, adjacency: Adjacency = "replace") -> int:
-    """The largest difference between neighbours."""
+def widest_gap(centers: Ints, *, adjacency: Adjacency = "replace") -> int:
+    """The largest difference between neighbors."""
     gaps = [0]
-    for axis in range(centres.ndim):
-        low, high = around(centres, axis, adjacency=adjacency)
-        gaps.append(int(np.maximum(centres - low, high - centres).max()))
+    for axis in range(centers.ndim):
+        low, high = around(centers, axis, adjacency=adjacency)
+        gaps.append(int(np.maximum(centers - low, high - centers).max()))
     return max(gaps)
 
 
 def doubled_ranges(
-    centres: Ints, width: int | Ints, *, adjacency: Adjacency = "replace"
+    centers: Ints, width: int | Ints, *, adjacency: Adjacency = "replace"
 ) -> tuple[Ints, Ints]:
     """Twice the ends of the output range of every area, in steps (A16): whole numbers.
 
-    On each line the range of the centres is extended on both sides to ``width``; an area has what
+    On each line the range of the centers is extended on both sides to ``width``; an area has what
     its lines have in common.
     """
-    low, high = np.full(centres.shape, -(1 << 62)), np.full(centres.shape, 1 << 62)
-    for axis in range(centres.ndim):
-        ends = around(centres, axis, adjacency=adjacency)
+    low, high = np.full(centers.shape, -(1 << 62)), np.full(centers.shape, 1 << 62)
+    for axis in range(centers.ndim):
+        ends = around(centers, axis, adjacency=adjacency)
         middle = ends[0] + ends[1]
         low = np.maximum(low, middle - width)
         high = np.minimum(high, middle + width)
     return low, high
 
 
-def ranges(centres: Ints, width: int, *, adjacency: Adjacency = "replace") -> tuple[Ints, Ints]:
+def ranges(centers: Ints, width: int, *, adjacency: Adjacency = "replace") -> tuple[Ints, Ints]:
     """Output ranges in whole steps: both ends rounded down (A16, A43).
 
-    Theorem: under "replace", if every range is non-empty, then what neighbours are clipped to
-        differs by at most ``width`` steps, whatever the function. If no gap of the centres exceeds
-        the width, every range is non-empty and holds its centre up to one step.
-    Proof: neighbours a, b share a line and both ranges lie in its interval of length ``width``;
-        ``floor(x) - floor(y) <= ceil(x - y)``, and the width is whole. A centre is at most half
+    Theorem: under "replace", if every range is non-empty, then what neighbors are clipped to
+        differs by at most ``width`` steps, whatever the function. If no gap of the centers exceeds
+        the width, every range is non-empty and holds its center up to one step.
+    Proof: neighbors a, b share a line and both ranges lie in its interval of length ``width``;
+        ``floor(x) - floor(y) <= ceil(x - y)``, and the width is whole. A center is at most half
         the width away from the middle of each of its lines.
     Source: Aoutouf 2021, corrected (A16, A34, A43).
     Needs: `largest_change` at most ``width`` and no empty range: checked by `Prototype`.
     """
-    low, high = doubled_ranges(centres, width, adjacency=adjacency)
+    low, high = doubled_ranges(centers, width, adjacency=adjacency)
     return low // 2, high // 2
 
 
 def largest_change(
     low: NDArray[Any], high: NDArray[Any], *, adjacency: Adjacency = "replace"
 ) -> Any:
-    """By how much two neighbours, or two data sets of one area, can differ: exact on integers."""
+    """By how much two neighbors, or two data sets of one area, can differ: exact on integers."""
     worst = (high - low).max()
     for axis in range(low.ndim):
         lows, _ = around(low, axis, adjacency=adjacency)
@@ -138,17 +138,15 @@ def largest_change(
     return worst
 
 
-def neighbours(
-    shape: tuple[int, ...], *, adjacency: Adjacency = "replace"
-) -> list[list[list[int]]]:
-    """Neighbours of each area by position, as numbers in the order of the table."""
+def neighbors(shape: tuple[int, ...], *, adjacency: Adjacency = "replace") -> list[list[list[int]]]:
+    """Neighbors of each area by position, as numbers in the order of the table."""
     check_adjacency(adjacency)
     if math.prod(shape) > LARGEST_GRAPH:
         raise InvalidArgument(
             f"A search lists at most {LARGEST_GRAPH} areas: use LooClip, which lists none."
         )
     ids = np.arange(math.prod(shape)).reshape(shape)
-    made: Neighbours = []
+    made: Neighbors = []
     for area in np.ndindex(shape):
         lines = []
         for axis, here in enumerate(area):

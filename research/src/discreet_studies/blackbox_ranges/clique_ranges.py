@@ -1,4 +1,4 @@
-"""Ranges on any graph of neighbours: one interval for each clique, and their intersections."""
+"""Ranges on any graph of neighbors: one interval for each clique, and their intersections."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from discreet.models.blackbox.output_ranges import whole_steps
 
 
 def clique_ranges(
-    centres: ArrayLike, cliques: Iterable[ArrayLike], *, width: int
+    centers: ArrayLike, cliques: Iterable[ArrayLike], *, width: int
 ) -> tuple[Ints, Ints]:
-    """The ranges of areas from whole centres: each clique is given the middle of its centres.
+    """The ranges of areas from whole centers: each clique is given the middle of its centers.
 
-    ``cliques`` must cover every pair of neighbours; an area that none of them holds is given one of
-    its own, because two inputs of one area are neighbours too (A34).
+    ``cliques`` must cover every pair of neighbors; an area that none of them holds is given one of
+    its own, because two inputs of one area are neighbors too (A34).
 
     >>> clique_ranges([4, 2, 0], [(0, 1), (1, 2)], width=4)
     (array([ 1,  1, -1]), array([5, 3, 3]))
     """
-    values = whole_steps("centres", centres)
+    values = whole_steps("centers", centers)
     sets = _covering(cliques, len(values))
     doubled = [int(values[members].min() + values[members].max()) for members in sets]
     return intersections(sets, doubled, areas=len(values), width=width)
@@ -35,8 +35,8 @@ def intersections(
 ) -> tuple[Ints, Ints]:
     """The ranges from intervals of length ``width`` around ``doubled / 2``, one for each clique.
 
-    Theorem: clipping to these ranges changes by at most ``width`` steps between neighbours.
-    Proof: neighbours share a clique; both ranges lie between the floors of (T - width) / 2 and
+    Theorem: clipping to these ranges changes by at most ``width`` steps between neighbors.
+    Proof: neighbors share a clique; both ranges lie between the floors of (T - width) / 2 and
         (T + width) / 2 of that clique, which are ``width`` apart. Every range is checked not to be
         empty, and every area to lie in a clique: otherwise NotCertified. Conversely every family
         of ranges of this sensitivity lies in one of this form: take single pairs as cliques.
@@ -49,14 +49,14 @@ def intersections(
     """
     size = count("width", width, minimum=0)
     sets = [np.asarray(members, dtype=np.int64) for members in cliques]
-    centres = whole_steps("doubled", doubled)
-    if len(centres) != len(sets):
+    centers = whole_steps("doubled", doubled)
+    if len(centers) != len(sets):
         raise InvalidArgument(f"doubled must have one entry for each of {len(sets)} cliques.")
     lowest = np.full(areas, np.iinfo(np.int64).min)
     highest = np.full(areas, np.iinfo(np.int64).max)
-    for members, centre in zip(sets, centres, strict=True):
-        lowest[members] = np.maximum(lowest[members], centre)
-        highest[members] = np.minimum(highest[members], centre)
+    for members, center in zip(sets, centers, strict=True):
+        lowest[members] = np.maximum(lowest[members], center)
+        highest[members] = np.minimum(highest[members], center)
     if (lowest == np.iinfo(np.int64).min).any():
         raise NotCertified("Every area must lie in a clique, at least in one of its own.")
     low: Ints = (lowest - size) // 2

@@ -12,7 +12,7 @@ import numpy as np
 
 from discreet.models.blackbox._make_private import make_private
 from discreet.models.blackbox.interval_fit import IntervalClip
-from discreet.models.blackbox.lipschitz_fit import TubeClip, fit_centres
+from discreet.models.blackbox.lipschitz_fit import TubeClip, fit_centers
 from discreet.models.blackbox.metrics import ONE, CellMetric, Metric, Truncated, UnitCount
 from discreet.models.blackbox.output_ranges import LeaveOneOutRange, OutputRanges, clipped
 from discreet.noise.distribution import Floats
@@ -77,14 +77,14 @@ class Task:
 
 
 def loo(task: Task, *, metric: Metric, size: float, share: float) -> OutputRanges:
-    """Ranges that leave one record out (A35), or a tube for finer neighbours (A37)."""
+    """Ranges that leave one record out (A35), or a tube for finer neighbors (A37)."""
     width = round(size / _STEP)
     slope = int(share * width)
     apart = metric.distances(task.anchors, task.anchors) / ONE
-    found = fit_centres(task.outputs / float(_STEP), apart, slope, loss="tube",
+    found = fit_centers(task.outputs / float(_STEP), apart, slope, loss="tube",
                         tube=(width - slope) / 2)  # fmt: skip
     kind = LeaveOneOutRange if metric.record_like else TubeClip
-    return kind(anchors=task.anchors, centres=np.rint(found.centres).astype(np.int64), slope=slope,
+    return kind(anchors=task.anchors, centers=np.rint(found.centers).astype(np.int64), slope=slope,
                 width=width, metric=metric, step=_STEP)  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""A discrete search that does find the best centres: whole sets of areas move together."""
+"""A discrete search that does find the best centers: whole sets of areas move together."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from scipy.sparse.csgraph import breadth_first_order, maximum_flow
 
 from discreet.core.errors import NotCertified
 from discreet.noise.distribution import Ints
-from discreet_studies.blackbox_ranges.area_tables import neighbours
+from discreet_studies.blackbox_ranges.area_tables import neighbors
 from discreet_studies.blackbox_ranges.local_search import SearchTask
 
 _MOST_MOVES = 10_000
@@ -20,65 +20,65 @@ _INFINITE = 1 << 29
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Descended:
-    """The best centres in steps, for outputs that are rounded to steps."""
+    """The best centers in steps, for outputs that are rounded to steps."""
 
-    centres: Ints
+    centers: Ints
     moves: int
     loss: int
-    """Total distance of the rounded outputs from their centres: no centres have less."""
+    """Total distance of the rounded outputs from their centers: no centers have less."""
 
 
 def descend(task: SearchTask) -> Descended:
-    """Centres of least total distance whose gaps are at most half the width (A48).
+    """Centers of least total distance whose gaps are at most half the width (A48).
 
-    Theorem: no centres on the grid, and none off it, have a smaller loss.
-    Proof: the loss is a sum of convex functions of one centre each, the constraints bound
+    Theorem: no centers on the grid, and none off it, have a smaller loss.
+    Proof: the loss is a sum of convex functions of one center each, the constraints bound
         differences: the problem is L-natural-convex, so a point is optimal if and only if no set of
         areas gains by moving one step up, or one step down (Murota 2003). The best set is a
-        minimum cut: an area that moves up takes along every neighbour that is already ``most``
+        minimum cut: an area that moves up takes along every neighbor that is already ``most``
         below. Differences are bounded by whole numbers, so that a best solution is whole (A30).
     Source: A48; Murota 2003, Discrete convex analysis.
     Needs: fewer than 2**29 training data sets.
     """
-    lines = neighbours(task.shape, adjacency=task.adjacency)
+    lines = neighbors(task.shape, adjacency=task.adjacency)
     pairs = np.array([(a, b) for a, area in enumerate(lines) for line in area for b in line])
     wanted = np.rint(task.targets).astype(np.int64)
     most = task.width // 2
-    centres = np.full(len(lines), task.start, dtype=np.int64)
+    centers = np.full(len(lines), task.start, dtype=np.int64)
     for moves in range(_MOST_MOVES):
-        found = max((_best_set(centres, task.areas, wanted, pairs, most, s) for s in (1, -1)),
+        found = max((_best_set(centers, task.areas, wanted, pairs, most, s) for s in (1, -1)),
                     key=lambda one: one[0])  # fmt: skip
         if found[0] <= 0:
-            loss = int(np.abs(wanted - centres[task.areas]).sum())
-            return Descended(centres=centres.reshape(task.shape), moves=moves, loss=loss)
+            loss = int(np.abs(wanted - centers[task.areas]).sum())
+            return Descended(centers=centers.reshape(task.shape), moves=moves, loss=loss)
         _, together, s = found
         gain = found[0]
-        while gain > 0 and _feasible(centres + s * together, pairs, most):
-            centres = centres + s * together
-            gain = -int((_slopes(centres, task.areas, wanted, s) * together).sum())
+        while gain > 0 and _feasible(centers + s * together, pairs, most):
+            centers = centers + s * together
+            gain = -int((_slopes(centers, task.areas, wanted, s) * together).sum())
     raise NotCertified("The descent did not end: give a coarser step.")
 
 
-def _slopes(centres: Ints, areas: Ints, wanted: Ints, s: int) -> Ints:
-    """By how much the loss of every area changes if its centre moves by s."""
-    here = centres[areas]
+def _slopes(centers: Ints, areas: Ints, wanted: Ints, s: int) -> Ints:
+    """By how much the loss of every area changes if its center moves by s."""
+    here = centers[areas]
     change = np.abs(wanted - here - s) - np.abs(wanted - here)
-    return np.bincount(areas, weights=change, minlength=len(centres)).astype(np.int64)
+    return np.bincount(areas, weights=change, minlength=len(centers)).astype(np.int64)
 
 
-def _feasible(centres: Ints, pairs: Ints, most: int) -> bool:
-    return bool((centres[pairs[:, 0]] - centres[pairs[:, 1]] <= most).all()) if len(pairs) else True
+def _feasible(centers: Ints, pairs: Ints, most: int) -> bool:
+    return bool((centers[pairs[:, 0]] - centers[pairs[:, 1]] <= most).all()) if len(pairs) else True
 
 
 def _best_set(
-    centres: Ints, areas: Ints, wanted: Ints, pairs: Ints, most: int, s: int
+    centers: Ints, areas: Ints, wanted: Ints, pairs: Ints, most: int, s: int
 ) -> tuple[int, Ints, int]:
     """The set of areas that gains most by moving by s, and how much: a minimum cut."""
-    many = len(centres)
-    gains = -_slopes(centres, areas, wanted, s)
+    many = len(centers)
+    gains = -_slopes(centers, areas, wanted, s)
     tight = np.empty((0, 2), dtype=np.int64)
     if len(pairs):
-        tight = pairs[s * (centres[pairs[:, 0]] - centres[pairs[:, 1]]) >= most]
+        tight = pairs[s * (centers[pairs[:, 0]] - centers[pairs[:, 1]]) >= most]
     source, sink = many, many + 1
     good, bad = np.flatnonzero(gains > 0), np.flatnonzero(gains < 0)
     if not len(good):

@@ -42,7 +42,7 @@ def plane(setting: StudySetting) -> Findings:
         away = np.min([np.abs(made - made[tuple(cell)]) for cell in cells], axis=0)
         far += bool((away > slope * ranks(trained) + 1e-12).any())
     checks += [
-        _CLAIMS.equal("E1/exact", "examples where trained centres do not equal the outputs exactly "
+        _CLAIMS.equal("E1/exact", "examples where trained centers do not equal the outputs exactly "
                       "if the slope allows it", expected=0, got=wrong),
         _CLAIMS.at_most("E1/gap", "largest excess of a gap over the slope",
                         expected=1e-12, got=gap),
@@ -58,8 +58,8 @@ def _figure() -> Figure:
     x = np.array([[0.1, 0.2, 0.15, 0.1], [0.8, 0.9, 0.75, 0.95]])[..., None]
     values = np.full(board.shape, np.nan)
     values.ravel()[board.numbers(x)] = hyperplane(x)
-    centres = np.rint(extended(values, _WIDTH * _STEP) / _STEP).astype(np.int64)
-    low, high = ranges(centres, _WIDTH)
+    centers = np.rint(extended(values, _WIDTH * _STEP) / _STEP).astype(np.int64)
+    low, high = ranges(centers, _WIDTH)
     at = np.linspace(0, 1, 121)
     inputs = np.repeat(at[:, None, None], 4, axis=1)
     areas = board.numbers(inputs)
@@ -74,5 +74,5 @@ def _figure() -> Figure:
         x="all four positions at",
         y="value",
         lines=tuple(Line(label=name, x=tuple(at), y=tuple(v)) for name, v in lines),
-        note="exact; sensitivity 0.5, 81 areas, slope 0.5 between neighbouring areas",
+        note="exact; sensitivity 0.5, 81 areas, slope 0.5 between neighboring areas",
     )

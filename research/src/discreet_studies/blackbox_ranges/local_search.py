@@ -1,7 +1,7 @@
 """The local search of Aoutouf 2021 with true slacks: it keeps its constraint, and can stall.
 
-One centre for each area, in whole steps. Training data sets pull the centre of their area one step
-at a time; neighbours that would be left behind are moved along; where nothing can move, areas
+One center for each area, in whole steps. Training data sets pull the center of their area one step
+at a time; neighbors that would be left behind are moved along; where nothing can move, areas
 without data are brought nearer to those with data. `descent` finds the optimum instead.
 """
 
@@ -18,10 +18,10 @@ import numpy as np
 from discreet.core._validate import count
 from discreet.core.errors import InvalidArgument
 from discreet.noise.distribution import Floats, Ints
-from discreet_studies.blackbox_ranges.area_tables import Adjacency, neighbours, ranks
+from discreet_studies.blackbox_ranges.area_tables import Adjacency, neighbors, ranks
 
 SCHEDULE = (0, 1, 2, 3, 1)
-"""Ranks whose followers are moved in one synchronisation, as listed (A12)."""
+"""Ranks whose followers are moved in one synchronization, as listed (A12)."""
 Ending: TypeAlias = Literal["quiet", "stuck", "epochs"]
 
 
@@ -35,11 +35,11 @@ class SearchTask:
     targets: Floats
     """Outputs in steps."""
     width: int
-    """The target sensitivity in steps; neighbouring centres may differ by half of it."""
+    """The target sensitivity in steps; neighboring centers may differ by half of it."""
     adjacency: Adjacency = "replace"
     epochs: int = 500
     patience: int = 2
-    """Quiet epochs before the end, and simple synchronisations (the text's ``count_max``)."""
+    """Quiet epochs before the end, and simple synchronizations (the text's ``count_max``)."""
     min_change: float = 1e-4
 
     def __post_init__(self) -> None:
@@ -53,7 +53,7 @@ class SearchTask:
 
     @property
     def start(self) -> int:
-        """The first value of all centres: the mean of all outputs (A7)."""
+        """The first value of all centers: the mean of all outputs (A7)."""
         return round(float(self.targets.mean()))
 
     @property
@@ -67,22 +67,22 @@ class SearchTask:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class SearchResult:
-    """Centres in steps, and how the search went."""
+    """Centers in steps, and how the search went."""
 
-    centres: Ints
+    centers: Ints
     epochs: int
     syncs: int
     ending: Ending
 
     def loss(self, task: SearchTask) -> float:
-        """Mean distance of the outputs from their centres, in steps."""
-        return float(np.abs(task.targets - self.centres.ravel()[task.areas]).mean())
+        """Mean distance of the outputs from their centers, in steps."""
+        return float(np.abs(task.targets - self.centers.ravel()[task.areas]).mean())
 
 
-class Centres:
-    """Centres with their slacks, kept up to date with every move; moves can be taken back (A8-A10).
+class Centers:
+    """Centers with their slacks, kept up to date with every move; moves can be taken back (A8-A10).
 
-    ``up[a]`` steps may a climb before a neighbour below is left behind by more than ``most``;
+    ``up[a]`` steps may a climb before a neighbor below is left behind by more than ``most``;
     ``down[a]`` the same downwards. Both are at most ``most``.
     """
 
@@ -108,18 +108,18 @@ class Centres:
             self.up[area], self.down[area] = self.slack(area)
 
     def shift(self, moved: Iterable[int], by: int) -> None:
-        """Move areas together; the slacks of these and of their neighbours follow."""
+        """Move areas together; the slacks of these and of their neighbors follow."""
         group = set(moved)
         for area in group:
             self.values[area] += by
         self._refresh(group.union(*(self.near[area] for area in group)))
 
     def consistent(self, areas: Iterable[int]) -> bool:
-        """Whether none of these has a neighbour too far away."""
+        """Whether none of these has a neighbor too far away."""
         return all(self.up[area] >= 0 and self.down[area] >= 0 for area in areas)
 
     def pull(self, area: int, by: int, *, fixed: AbstractSet[int] = frozenset()) -> list[int]:
-        """Move an area, and neighbours that it leaves behind; the areas moved, or none.
+        """Move an area, and neighbors that it leaves behind; the areas moved, or none.
 
         A move that would leave anything inconsistent is taken back whole.
         """
@@ -142,8 +142,8 @@ class Centres:
         self._refresh(range(len(self.values)))
 
 
-def synchronise(centres: Centres, by_rank: list[list[int]], *, rank: int) -> int:
-    """Move areas after ``rank`` towards the mean of their neighbours of that rank (A12).
+def synchronize(centers: Centers, by_rank: list[list[int]], *, rank: int) -> int:
+    """Move areas after ``rank`` toward the mean of their neighbors of that rank (A12).
 
     Every area moves by one step at most, and none that is nearer to the data. Returns how many
     moved.
@@ -152,36 +152,36 @@ def synchronise(centres: Centres, by_rank: list[list[int]], *, rank: int) -> int
     fixed = {area for areas in by_rank[: rank + 1] for area in areas}
     before = len(fixed)
     for area in by_rank[rank + 1]:
-        known = [centres.values[b] for b in centres.near[area] if b in first]
+        known = [centers.values[b] for b in centers.near[area] if b in first]
         if not known or area in fixed:
             continue
-        away = round(sum(known) / len(known)) - centres.values[area]
+        away = round(sum(known) / len(known)) - centers.values[area]
         if away:
-            fixed.update(centres.pull(area, 1 if away > 0 else -1, fixed=fixed))
+            fixed.update(centers.pull(area, 1 if away > 0 else -1, fixed=fixed))
     return len(fixed) - before
 
 
 def search(task: SearchTask) -> SearchResult:
-    """Centres by the search of Aoutouf 2021, corrected: no gap ever exceeds half the width.
+    """Centers by the search of Aoutouf 2021, corrected: no gap ever exceeds half the width.
 
-    An epoch is quiet if centres moved by at most ``min_change`` steps in the mean, or if the loss
+    An epoch is quiet if centers moved by at most ``min_change`` steps in the mean, or if the loss
     did not fall below the best so far. The search ends after ``patience + 1`` quiet epochs in a
     row (with any ``min_change``: the loss cannot fall for ever), or when no epoch is left.
     """
-    lines = neighbours(task.shape, adjacency=task.adjacency)
+    lines = neighbors(task.shape, adjacency=task.adjacency)
     near = [[b for line in area for b in line] for area in lines]
-    centres = Centres([task.start] * len(near), near, most=task.width // 2)
+    centers = Centers([task.start] * len(near), near, most=task.width // 2)
     run = _Run(task)
-    best, found = math.inf, list(centres.values)
+    best, found = math.inf, list(centers.values)
     quiet = 0
     for epoch in range(1, task.epochs + 1):
-        before = list(centres.values)
-        run.epoch(centres)
-        change = sum(abs(a - b) for a, b in zip(before, centres.values, strict=True)) / len(near)
-        loss = float(np.abs(task.targets - np.array(centres.values)[task.areas]).sum())
+        before = list(centers.values)
+        run.epoch(centers)
+        change = sum(abs(a - b) for a, b in zip(before, centers.values, strict=True)) / len(near)
+        loss = float(np.abs(task.targets - np.array(centers.values)[task.areas]).sum())
         quiet = quiet + 1 if change <= task.min_change or loss >= best else 0
         if loss < best:
-            best, found = loss, list(centres.values)
+            best, found = loss, list(centers.values)
         if quiet > task.patience:
             return _found(task, found, epoch, run.syncs, "quiet")
     return _found(task, found, task.epochs, run.syncs, "epochs")
@@ -196,19 +196,19 @@ class _Run:
         self.simple = task.patience
         self.syncs = 0
 
-    def epoch(self, centres: Centres) -> None:
-        """Every data set pulls once; the first that is blocked has the areas synchronised."""
-        synchronised = False
+    def epoch(self, centers: Centers) -> None:
+        """Every data set pulls once; the first that is blocked has the areas synchronized."""
+        synchronized = False
         for area, target in self.pulls:
-            away = target - centres.values[area]
-            if abs(away) <= 0.5 or centres.pull(area, 1 if away > 0 else -1) or synchronised:
+            away = target - centers.values[area]
+            if abs(away) <= 0.5 or centers.pull(area, 1 if away > 0 else -1) or synchronized:
                 continue
-            synchronised = True
+            synchronized = True
             if self.by_rank[2]:
                 for rank in SCHEDULE:
-                    synchronise(centres, self.by_rank, rank=rank)
+                    synchronize(centers, self.by_rank, rank=rank)
             elif self.simple:
-                centres.fill(sum(centres.values) // len(centres.values))
+                centers.fill(sum(centers.values) // len(centers.values))
                 self.simple -= 1
             else:
                 continue
@@ -218,5 +218,5 @@ class _Run:
 def _found(
     task: SearchTask, values: list[int], epochs: int, syncs: int, ending: Ending
 ) -> SearchResult:
-    centres = np.array(values, dtype=np.int64).reshape(task.shape)
-    return SearchResult(centres=centres, epochs=epochs, syncs=syncs, ending=ending)
+    centers = np.array(values, dtype=np.int64).reshape(task.shape)
+    return SearchResult(centers=centers, epochs=epochs, syncs=syncs, ending=ending)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from discreet.models.blackbox.interval_fit import fit_intervals
-from discreet.models.blackbox.lipschitz_fit import fit_centres
+from discreet.models.blackbox.lipschitz_fit import fit_centers
 from discreet.noise.distribution import Floats, Ints
 
 
@@ -16,9 +16,9 @@ class Optima:
     """Mean absolute errors on the training inputs themselves."""
 
     half: float
-    """Centres whose gaps are at most S/2, as the search wants them."""
+    """Centers whose gaps are at most S/2, as the search wants them."""
     whole: float
-    """Centres whose gaps are at most S."""
+    """Centers whose gaps are at most S."""
     ranges: float
     """Ranges of sensitivity S: no clipping mechanism does better."""
     window: float
@@ -31,8 +31,8 @@ class Optima:
         apart = (cells[:, None] != cells[None]).sum(axis=-1).astype(np.float64)
         many = len(y)
         return cls(
-            half=fit_centres(y, apart, sensitivity / 2).loss / many,
-            whole=fit_centres(y, apart, sensitivity).loss / many,
+            half=fit_centers(y, apart, sensitivity / 2).loss / many,
+            whole=fit_centers(y, apart, sensitivity).loss / many,
             ranges=fit_intervals(y, apart, sensitivity).loss / many,
             window=window_error(y, y, sensitivity),
             constant=float(np.abs(y - np.median(y)).mean()),

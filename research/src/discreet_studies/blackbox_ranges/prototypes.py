@@ -1,4 +1,4 @@
-"""The two prototypes of Aoutouf 2021: centres by search, ranges, noise. One of them may release."""
+"""The two prototypes of Aoutouf 2021: centers by search, ranges, noise. One of them may release."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ STATEMENT = "no DP guarantee"
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Prototype:
-    """The first prototype: listed areas, searched centres, one sensitivity (A18). See `prototype`.
+    """The first prototype: listed areas, searched centers, one sensitivity (A18). See `prototype`.
 
     Theorem: ``release`` is epsilon-DP if one position of the data set is replaced, for every
         function.
@@ -58,7 +58,7 @@ class Prototype:
     task: SearchTask
     found: SearchResult
     step: Fraction
-    """Of centres and ranges: the target sensitivity over the number of training data sets."""
+    """Of centers and ranges: the target sensitivity over the number of training data sets."""
     low: Ints
     high: Ints
 
@@ -69,8 +69,8 @@ class Prototype:
 
     @property
     def gap(self) -> Fraction:
-        """The largest difference of neighbouring centres; the search promises half the width."""
-        return widest_gap(self.found.centres, adjacency=self.task.adjacency) * self.step
+        """The largest difference of neighboring centers; the search promises half the width."""
+        return widest_gap(self.found.centers, adjacency=self.task.adjacency) * self.step
 
     def certificate(self) -> RangeCertificate:
         """Whether all ranges of data sets that differ in one position keep to the sensitivity."""
@@ -154,7 +154,7 @@ def prototype(  # noqa: PLR0913 - each has a default and a name
     min_change: float = 1e-4,
     steps: int | None = None,
 ) -> Prototype:
-    """Learn centres and ranges from public inputs, as Aoutouf 2021 does.
+    """Learn centers and ranges from public inputs, as Aoutouf 2021 does.
 
     ``mode="faithful"`` searches as printed: it may break its constraint, and never releases.
     ``steps`` of the sensitivity: by default the number of public inputs, as published.
@@ -179,7 +179,7 @@ def prototype(  # noqa: PLR0913 - each has a default and a name
         min_change=min_change,
     )
     found = search(task) if mode == "corrected" else search_as_published(task)
-    low, high = ranges(found.centres, width, adjacency=adjacency)
+    low, high = ranges(found.centers, width, adjacency=adjacency)
     return Prototype(
         partition=partition, mode=mode, task=task, found=found, step=step, low=low, high=high
     )
@@ -211,12 +211,12 @@ class AdvancedAsPublished:
     def statement(self) -> str:
         """Why."""
         return (
-            f"between some neighbours the true delta at epsilon {self.epsilon:g} is "
+            f"between some neighbors the true delta at epsilon {self.epsilon:g} is "
             f"{self.true_delta():.3g}; use SmoothRanges, or one sensitivity for all areas."
         )
 
     def true_delta(self) -> float:
-        """The largest divergence between neighbours: 1 where one has noise and the other none."""
+        """The largest divergence between neighbors: 1 where one has noise and the other none."""
         worst = 0.0
         held = self.bounds.astype(np.float64)
         for axis in range(held.ndim):
@@ -229,7 +229,7 @@ class AdvancedAsPublished:
 
 
 def pair_delta(one: float, other: float, *, epsilon: float, shift: float | None = None) -> float:
-    """The exact delta of two neighbours with these bounds and noise ``2 bound / epsilon`` (M1).
+    """The exact delta of two neighbors with these bounds and noise ``2 bound / epsilon`` (M1).
 
     By default at the shift that their ranges allow: the mean of the two bounds.
     """
@@ -247,15 +247,15 @@ def pair_delta(one: float, other: float, *, epsilon: float, shift: float | None 
 def advanced_as_published(
     first: Prototype, *, epsilon: float, gamma: Number | None = None, listing: bool = False
 ) -> AdvancedAsPublished:
-    """The second prototype on the centres of the first; ``gamma`` is a fifth of the sensitivity."""
+    """The second prototype on the centers of the first; ``gamma`` is a fifth of the sensitivity."""
     size = first.width * first.step
     smooth = size / 5 if gamma is None else positive("gamma", gamma)
-    centres = first.found.centres
+    centers = first.found.centers
     bounds, _ = smooth_as_published(
-        centres, width=size, step=first.step, gamma=smooth, listing=listing,
+        centers, width=size, step=first.step, gamma=smooth, listing=listing,
         adjacency=first.task.adjacency,
     )  # fmt: skip
     whole = np.array([int(one / first.step + Fraction(1, 2)) for one in bounds.ravel()])
-    ends = doubled_ranges(centres, whole.reshape(centres.shape), adjacency=first.task.adjacency)
+    ends = doubled_ranges(centers, whole.reshape(centers.shape), adjacency=first.task.adjacency)
     low, high = (np.asarray(end * (float(first.step) / 2), dtype=np.float64) for end in ends)
     return AdvancedAsPublished(bounds=bounds, low=low, high=high, epsilon=epsilon, gamma=smooth)

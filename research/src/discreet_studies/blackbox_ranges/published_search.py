@@ -1,6 +1,6 @@
 """The local search as it is printed in Aoutouf 2021, with everything that is wrong with it.
 
-For studies: buffers are exchanged where they should be recomputed, neighbours are moved along one
+For studies: buffers are exchanged where they should be recomputed, neighbors are moved along one
 ring deep, undoing is no inverse. What it finds may break its own constraint, and must not be used
 without the certificate of `Prototype`.
 """
@@ -9,16 +9,16 @@ from __future__ import annotations
 
 import numpy as np
 
-from discreet_studies.blackbox_ranges.area_tables import neighbours
+from discreet_studies.blackbox_ranges.area_tables import neighbors
 from discreet_studies.blackbox_ranges.local_search import SCHEDULE, Ending, SearchResult, SearchTask
 
 
 class Listing:
-    """The state of the listing: centres and two buffers for each area."""
+    """The state of the listing: centers and two buffers for each area."""
 
     def __init__(self, task: SearchTask, *, start: int | None = None) -> None:
         self.task = task
-        self.near = neighbours(task.shape, adjacency=task.adjacency)
+        self.near = neighbors(task.shape, adjacency=task.adjacency)
         self.flat = [[b for line in area for b in line] for area in self.near]
         many = len(self.near)
         self.full = task.width / 2
@@ -45,7 +45,7 @@ class Listing:
         return [*found, [area for area in range(len(self.near)) if area not in seen]]
 
     def too_far(self, a: int, b: int) -> bool:
-        """Whether two centres are more than half the width apart."""
+        """Whether two centers are more than half the width apart."""
         return 2 * abs(self.c[a] - self.c[b]) > self.task.width
 
     def refresh(self, area: int) -> None:
@@ -62,7 +62,7 @@ class Listing:
         self.lower[area], self.upper[area] = upper, lower
 
     def move(self, area: int, s: int) -> None:
-        """Shift a centre, and count anew how many neighbours are too far away from whom."""
+        """Shift a center, and count anew how many neighbors are too far away from whom."""
         here, half = self.c[area], self.full
         there = self.c[area] = here + s
         for b in self.flat[area]:
@@ -82,7 +82,7 @@ class Listing:
         return min(self.lower[area] - s, self.upper[area] + s) >= 0
 
     def update(self, current: int, area: int, s: int, log: Moves, above: frozenset[int]) -> None:
-        """A9 as listed: move a neighbour along."""
+        """A9 as listed: move a neighbor along."""
         self.move(area, s)
         if self.lower[area] - s <= self.full:
             self.lower[area] -= s
@@ -101,7 +101,7 @@ class Listing:
                     self.refresh(b)
 
     def undo(self, current: int, s: int, log: Moves) -> None:
-        """A10 as listed: buffers of the current area and of second neighbours stay as they are."""
+        """A10 as listed: buffers of the current area and of second neighbors stay as they are."""
         self.move(current, -s)
         for area in log.moved:
             self.move(area, -s)
@@ -110,7 +110,7 @@ class Listing:
             if area in log.upper:
                 self.upper[area] = min(self.upper[area] - s, self.full)
 
-    def synchronise(self) -> None:
+    def synchronize(self) -> None:
         """The schedule of A12 as listed."""
         for rank in SCHEDULE:
             self._follow(rank)
@@ -127,11 +127,11 @@ class Listing:
                 continue
             s = 1 if away > 0 else -1
             if self.has_buffer(area, s):
-                self._towards(area, s, self.of_rank[rank + 2])
+                self._toward(area, s, self.of_rank[rank + 2])
             # Of the listing's seven refreshes an odd number meets this rank only.
             self.exchange(second)
 
-    def _towards(self, area: int, s: int, above: frozenset[int]) -> None:
+    def _toward(self, area: int, s: int, above: frozenset[int]) -> None:
         self.move(area, s)
         upper = min(self.upper[area] + s, self.full)
         lower = min(self.lower[area] - s, self.full)
@@ -177,7 +177,7 @@ class _PublishedRun:
 
 
 def search_as_published(task: SearchTask, *, start: int | None = None) -> SearchResult:
-    """Centres by A14 as printed; where the print lost its indentation, the plainest reading.
+    """Centers by A14 as printed; where the print lost its indentation, the plainest reading.
 
     ``start``: in the listing the mean of the first hundred outputs, by default that of all.
     """
@@ -199,13 +199,13 @@ def search_as_published(task: SearchTask, *, start: int | None = None) -> Search
         run.count += quiet and not done
         if run.count >= task.patience - 1 and run.forced:
             run.forced = False
-            state.synchronise()
+            state.synchronize()
             run.syncs += 1
         if done or run.stopped:
             ending = "stuck" if run.stopped else "quiet"
             break
-    centres = np.array(state.c, dtype=np.int64).reshape(task.shape)
-    return SearchResult(centres=centres, epochs=epoch, syncs=run.syncs + run.simple, ending=ending)
+    centers = np.array(state.c, dtype=np.int64).reshape(task.shape)
+    return SearchResult(centers=centers, epochs=epoch, syncs=run.syncs + run.simple, ending=ending)
 
 
 def _sample(state: Listing, run: _PublishedRun, area: int, s: int) -> None:
@@ -233,7 +233,7 @@ def _sample(state: Listing, run: _PublishedRun, area: int, s: int) -> None:
 def _blocked(state: Listing, run: _PublishedRun, area: int, s: int, log: Moves) -> None:
     if state.by_rank[2]:
         state.undo(area, s, log)
-        state.synchronise()
+        state.synchronize()
         run.forced = False
         run.syncs += 1
     elif run.simple < state.task.patience:

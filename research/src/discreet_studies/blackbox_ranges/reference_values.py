@@ -1,7 +1,7 @@
 """Numbers that the experiments are held against: those of the thesis, and of reference runs.
 
 The thesis prints seven numbers of its traffic example and no error. The reference runs implement
-its listing, and the linear programmes that replace it, on the same day of the same road.
+its listing, and the linear programs that replace it, on the same day of the same road.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ APPENDIX_CUTS = (
 )
 """Cuts of the full tree of the appendix (scikit-learn, random_state 0), by position, attribute."""
 APPENDIX = {
-    "centres within S/2": 0.2936,
-    "centres within S": 0.1622,
+    "centers within S/2": 0.2936,
+    "centers within S": 0.1622,
     "ranges": 0.1622,
     "constant window": 0.2336,
 }
 """Mean absolute error of the best solutions, S = 0.6."""
 TRAFFIC = {
-    "centres within S/2": 143.9,
+    "centers within S/2": 143.9,
     "ranges": 139.0,
     "constant window": 148.7,
     "constant": 153.6,

@@ -7,7 +7,7 @@ import time
 
 import numpy as np
 
-from discreet.models.blackbox.lipschitz_fit import fit_centres
+from discreet.models.blackbox.lipschitz_fit import fit_centers
 from discreet.models.blackbox.metrics import ONE, CellMetric, Truncated
 from discreet.models.blackbox.output_ranges import LeaveOneOutRange
 from discreet_studies.blackbox_ranges import reference_values as stated
@@ -35,9 +35,9 @@ def scaling(setting: StudySetting) -> Findings:
     metric = Truncated(width=0.5)
     apart = metric.distances(x, x) / ONE
     y = np.median(x, axis=(1, 2)) * 50 * _WIDTH
-    found = fit_centres(y, apart, _WIDTH)
+    found = fit_centers(y, apart, _WIDTH)
     fit = time.perf_counter() - started
-    model = LeaveOneOutRange(anchors=x, centres=np.rint(found.centres).astype(np.int64), slope=_WIDTH,
+    model = LeaveOneOutRange(anchors=x, centers=np.rint(found.centers).astype(np.int64), slope=_WIDTH,
                     width=_WIDTH, metric=metric)  # fmt: skip
     one = rng.uniform(size=(1, 100, 1))
     started = time.perf_counter()
@@ -81,8 +81,8 @@ def _astronomical(rng: np.random.Generator, setting: StudySetting) -> list[Study
     board = chessboard(positions=50, parts=10, lower=0, upper=1)
     x = rng.uniform(size=(100, 50, 1))
     metric = CellMetric.even(low=0, high=1, cells=10)
-    centres = rng.integers(-20 * _WIDTH, 20 * _WIDTH, size=100)
-    model = LeaveOneOutRange(anchors=x, centres=centres, slope=_WIDTH, width=_WIDTH, metric=metric)
+    centers = rng.integers(-20 * _WIDTH, 20 * _WIDTH, size=100)
+    model = LeaveOneOutRange(anchors=x, centers=centers, slope=_WIDTH, width=_WIDTH, metric=metric)
     worst = empty = 0
     for _ in range(setting.times(200, quick=40)):
         # One input near an anchor, one of its positions replaced in all ways.
@@ -94,7 +94,7 @@ def _astronomical(rng: np.random.Generator, setting: StudySetting) -> list[Study
     return [
         _OURS.equal("E7/areas", "areas of fifty positions of ten cells", expected="10^50",
                     got=f"10^{len(str(board.areas)) - 1}"),
-        _OURS.at_most("E7/sensitivity", "largest change between neighbours, any centres, in the "
+        _OURS.at_most("E7/sensitivity", "largest change between neighbors, any centers, in the "
                       "sensitivity", expected=1.0, got=worst / _WIDTH),
         _OURS.equal("E7/empty", "empty ranges", expected=0, got=empty),
     ]  # fmt: skip

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from discreet.models.blackbox.lipschitz_fit import fit_centres
+from discreet.models.blackbox.lipschitz_fit import fit_centers
 from discreet.noise.distribution import Floats
 from discreet_studies.blackbox_ranges import reference_values as stated
 from discreet_studies.blackbox_ranges.area_tables import widest_gap
@@ -23,7 +23,7 @@ _STEPS = 100
 _RUNS = Claims(source=stated.RUNS.format(5))
 _WRONG = Claims(
     source="Aoutouf 2021, theorems 4.5 and 4.7",
-    why="The thesis: the search keeps its constraint, and ends at the best centres. As printed it "
+    why="The thesis: the search keeps its constraint, and ends at the best centers. As printed it "
     "breaks the one; with true slacks it misses the other.",
 )
 
@@ -52,13 +52,13 @@ def searches(setting: StudySetting) -> Findings:
     broken = float(np.mean([one.listed_gap > 1 for one in made]))
     checks = [
         _RUNS.at_most("E5/descent", "largest difference of the descent's loss and the linear "
-                      "programme's, in steps", expected=1e-6,
+                      "program's, in steps", expected=1e-6,
                       got=max(abs(one.descent - one.best) for one in made)),
         _RUNS.at_least("E5/feasible", "smallest excess of the search with true slacks over the "
                        "optimum", expected=-1e-9, got=float(excess[0])),
         _RUNS.at_most("E5/gap", "largest gap of the search with true slacks, in S/2",
                       expected=1.0, got=max(one.found_gap for one in made)),
-        _WRONG.at_least("E5/broken", "share of tasks whose centres, as printed, are more than S/2 "
+        _WRONG.at_least("E5/broken", "share of tasks whose centers, as printed, are more than S/2 "
                         "apart", expected=0.2, got=broken),
         _WRONG.at_least("E5/missed", "share of tasks where true slacks end over 1 % above the "
                         "optimum", expected=0.2, got=float((excess > 0.01).mean())),
@@ -106,7 +106,7 @@ def _one(rng: np.random.Generator) -> SearchOutcome:
     task = SearchTask(shape=board.shape, areas=areas, targets=np.rint(y * _STEPS / SENSITIVITY),
                 width=_STEPS, min_change=0.0)  # fmt: skip
     apart = (cells[:, None] != cells[None]).sum(axis=-1)
-    best = fit_centres(task.targets, apart, _STEPS // 2).loss
+    best = fit_centers(task.targets, apart, _STEPS // 2).loss
     found = search(task)
     # As printed: as many steps as there are inputs.
     coarse = SearchTask(shape=board.shape, areas=areas, targets=y * many / SENSITIVITY, width=many)
@@ -115,8 +115,8 @@ def _one(rng: np.random.Generator) -> SearchOutcome:
         best=best,
         descent=float(descend(task).loss),
         found=found.loss(task) * many,
-        found_gap=widest_gap(found.centres) / (_STEPS // 2),
-        listed_gap=widest_gap(listed.centres) / (many / 2),
+        found_gap=widest_gap(found.centers) / (_STEPS // 2),
+        listed_gap=widest_gap(listed.centers) / (many / 2),
     )
 
 
@@ -132,5 +132,5 @@ def _deadlock() -> list[StudyCheck]:
                      expected=18.0, got=best.loss / 2, absolute=1e-9),
         _RUNS.at_most("E5/deadlock, moves", "moves of the descent", expected=5, got=best.moves),
         _WRONG.at_least("E5/deadlock, as printed", "largest gap as printed, where 1 is promised",
-                        expected=1.5, got=widest_gap(search_as_published(task).centres) / 2),
+                        expected=1.5, got=widest_gap(search_as_published(task).centers) / 2),
     ]  # fmt: skip

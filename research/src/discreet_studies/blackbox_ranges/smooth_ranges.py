@@ -32,7 +32,7 @@ from discreet.mechanisms.mechanism import Certificate, CertificateCheck
 from discreet.models.blackbox.output_ranges import fixed
 from discreet.noise.distribution import Floats, Ints
 from discreet.noise.random_source import RandomSource, source_of
-from discreet_studies.blackbox_ranges.area_tables import Adjacency, around, neighbours, spread_min
+from discreet_studies.blackbox_ranges.area_tables import Adjacency, around, neighbors, spread_min
 
 # Bounds are computed in doubles: raised, and smoothed by a factor a little nearer to one.
 _RAISED = 1 + Fraction(1, 1 << 38)
@@ -96,8 +96,8 @@ class SmoothRanges:
     """Listed ranges with Laplace noise of their smooth sensitivity (A39).
 
     Theorem: ``release`` is (epsilon, delta)-DP if one position is replaced, for every function.
-    Proof: values of neighbours differ by at most the smaller of their two bounds, which are local
-        sensitivities of the ranges, smoothed; between neighbours bounds change by a factor of at
+    Proof: values of neighbors differ by at most the smaller of their two bounds, which are local
+        sensitivities of the ranges, smoothed; between neighbors bounds change by a factor of at
         most e^smoothness. Doubles are good to 2**-40: bounds are raised by 2**-38 and smoothed with
         2**-36 less (as in `discreet.mechanisms.smooth`). The multiplier keeps (epsilon, delta) for
         any two such Laplace laws, and the exact sum of value and noise is rounded to a step, which
@@ -125,7 +125,7 @@ class SmoothRanges:
         if self.noise.beta < SMALLEST_BETA:
             raise InvalidArgument("smoothness must be at least 2**-20: below, rounding matters.")
         if self.adjacency != "replace":
-            raise NotCertified("Areas one cell apart are not all neighbours: use 'replace'.")
+            raise NotCertified("Areas one cell apart are not all neighbors: use 'replace'.")
 
     @property
     def bounds(self) -> Floats:
@@ -168,7 +168,7 @@ class SmoothRanges:
             for part, claimed, exact, route in (
                 ("local sensitivity over its bound", 1.0, float((local / found).max()),
                  "every area"),
-                ("logarithm of the ratio of neighbours' bounds", self.noise.beta, ratio,
+                ("logarithm of the ratio of neighbors' bounds", self.noise.beta, ratio,
                  "every line"),
                 ("noise", float(self.noise.delta), worst_divergence(self.noise),
                  "integrals of the densities, both directions"),
@@ -200,7 +200,7 @@ def smooth_ranges(
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Joint:
-    """Ranges and bounds of a linear programme; for a release, `smooth_ranges` recomputes bounds."""
+    """Ranges and bounds of a linear program; for a release, `smooth_ranges` recomputes bounds."""
 
     low: Floats
     high: Floats
@@ -219,9 +219,9 @@ def joint_ranges(
     smoothness: float = 0.0,
     multiplier: float = 1.0,
 ) -> Joint:
-    """Ranges and smooth bounds of least mean error, in one linear programme (A41).
+    """Ranges and smooth bounds of least mean error, in one linear program (A41).
 
-    ``edges`` lists neighbouring areas once. Without smoothness this is one sensitivity for all
+    ``edges`` lists neighboring areas once. Without smoothness this is one sensitivity for all
     areas (A33).
     """
     rows = _Rows(3 * many + 2 * len(targets))
@@ -242,14 +242,14 @@ def joint_ranges(
     free = [(None, None)] * (2 * many) + [(0, None)] * (many + 2 * len(targets))
     solved: Any = optimize.linprog(cost, A_ub=rows.matrix(), b_ub=rows.limits(), bounds=free)
     if not solved.success:
-        raise NotCertified("The linear programme was not solved.")
+        raise NotCertified("The linear program was not solved.")
     return Joint(
         low=solved.x[low], high=solved.x[high], bounds=solved.x[bound], error=float(solved.fun)
     )
 
 
 class _Rows:
-    """Inequalities of a linear programme, many at a time."""
+    """Inequalities of a linear program, many at a time."""
 
     def __init__(self, columns: int) -> None:
         self.columns = columns
@@ -279,7 +279,7 @@ class _Rows:
 
 
 def smooth_as_published(
-    centres: Ints,
+    centers: Ints,
     *,
     width: Fraction,
     step: Fraction,
@@ -289,14 +289,13 @@ def smooth_as_published(
 ) -> tuple[NDArray[np.object_], Ints]:
     """The bounds of Algorithm 6, or of the listing, and the passes it took. Not private (A15).
 
-    They differ by at most gamma between neighbours, where a *factor* is needed; they reach zero;
-    and they bound differences of centres, not of what is released.
+    They differ by at most gamma between neighbors, where a *factor* is needed; they reach zero;
+    and they bound differences of centers, not of what is released.
     """
     near = [
-        [b for line in area for b in line]
-        for area in neighbours(centres.shape, adjacency=adjacency)
+        [b for line in area for b in line] for area in neighbors(centers.shape, adjacency=adjacency)
     ]
-    flat = centres.ravel().tolist()
+    flat = centers.ravel().tolist()
     local = [max((abs(flat[a] - flat[b]) for b in near[a]), default=0) * step
              for a in range(len(flat))]  # fmt: skip
     bound = [width] * len(flat)
@@ -320,4 +319,4 @@ def smooth_as_published(
                         queue.append(b)
     levels = np.empty(len(flat), dtype=object)
     levels[:] = bound
-    return levels.reshape(centres.shape), np.array(passes)
+    return levels.reshape(centers.shape), np.array(passes)

@@ -21,7 +21,7 @@ from discreet_studies.study import Figure, Findings, Line, StudyCheck, StudySett
 _RUNS = Claims(source=stated.RUNS.format(6))
 _WRONG = Claims(
     source="Aoutouf 2021, lemma 4.9 and theorem 5.3",
-    why="The thesis: a bound that changes by at most gamma between neighbours is smooth. The "
+    why="The thesis: a bound that changes by at most gamma between neighbors is smooth. The "
     "theorem it rests on wants a factor e^gamma.",
 )
 _BETAS = (0.001, 0.01, 0.0345, 0.05)
@@ -55,7 +55,7 @@ def smooth(_: StudySetting) -> Findings:
                 title="Counts of ones through a steep curve from 0 to 10, epsilon 1, delta 1e-6",
                 columns=("n", "one sensitivity", "smooth, textbook", "smooth, exact"),
                 rows=tuple((n, *row) for n, row in errors.items()),
-                note="Expected absolute error of the best ranges and noise, by linear programmes.",
+                note="Expected absolute error of the best ranges and noise, by linear programs.",
             ),
         ),
         figures=(_multipliers(), _gains(errors)),
@@ -77,21 +77,21 @@ def _counts(n: int) -> tuple[float, float, float]:
 
 def _published() -> list[StudyCheck]:
     """What the bound of the thesis is worth."""
-    centres = np.zeros((2,) * 7, dtype=np.int64)
-    centres[(1,) * 7] = 5
+    centers = np.zeros((2,) * 7, dtype=np.int64)
+    centers[(1,) * 7] = 5
     bounds, _ = smooth_as_published(
-        centres, width=Fraction(3, 5), step=Fraction(3, 50), gamma=Fraction(3, 25)
+        centers, width=Fraction(3, 5), step=Fraction(3, 50), gamma=Fraction(3, 25)
     )
     rng = np.random.Generator(np.random.Philox(6))
     levels = 0
     for _ in range(20):
-        centres = rng.integers(0, 6, size=(3, 3, 3))
+        centers = rng.integers(0, 6, size=(3, 3, 3))
         drawn, _ = smooth_as_published(
-            centres, width=Fraction(10), step=Fraction(1), gamma=Fraction(1), listing=True
+            centers, width=Fraction(10), step=Fraction(1), gamma=Fraction(1), listing=True
         )
         levels = max(levels, len(set(drawn.ravel())))
     return [
-        _WRONG.number("E6/published, delta", "true delta at epsilon 1 of neighbours with bounds "
+        _WRONG.number("E6/published, delta", "true delta at epsilon 1 of neighbors with bounds "
                       "0.24 and 0.12", expected=0.119, got=pair_delta(0.24, 0.12, epsilon=1),
                       absolute=0.001),
         _WRONG.number("E6/published, claimed", "what the theorem would claim at gamma = 0.12",

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from discreet.models.blackbox.lipschitz_fit import fit_centres
+from discreet.models.blackbox.lipschitz_fit import fit_centers
 from discreet.noise.distribution import Floats
 from discreet_studies.blackbox_ranges import reference_values as stated
 from discreet_studies.blackbox_ranges.area_tables import (
@@ -40,7 +40,7 @@ _THESIS = Claims(source=stated.THESIS)
 _RUNS = Claims(source=stated.RUNS.format(3))
 _WRONG = Claims(
     source=stated.THESIS,
-    why="The thesis: neighbours differ by one car, sensitivity 10. Its ranks are those of cells "
+    why="The thesis: neighbors differ by one car, sensitivity 10. Its ranks are those of cells "
     "that meet only their next cells; then lines are no cliques, and the ranges allow more.",
 )
 
@@ -55,7 +55,7 @@ class Day:
 
     @classmethod
     def of(cls, place: Road) -> Day:
-        """Centres and ranges are then fitted on these very windows, as the thesis does (M9)."""
+        """Centers and ranges are then fitted on these very windows, as the thesis does (M9)."""
         windows, _ = place.test
         board = chessboard(positions=4, parts=3, lower=0, upper=MOST)
         return cls(windows=windows, said=place.forecaster()(windows), board=board)
@@ -68,7 +68,7 @@ class Day:
         return tuple(int((found == rank).sum()) for rank in range(4))
 
     def searched(self, adjacency: Adjacency, *, listed: bool, steps: int | None) -> Prototype:
-        """Centres and ranges."""
+        """Centers and ranges."""
         return prototype(
             self.board, public_inputs=self.windows, public_outputs=self.said,
             sensitivity=SENSITIVITY, mode="faithful" if listed else "corrected",
@@ -77,7 +77,7 @@ class Day:
 
 
 def traffic(setting: StudySetting) -> Findings:
-    """Ranks, centres, ranges, and the error that the thesis does not give."""
+    """Ranks, centers, ranges, and the error that the thesis does not give."""
     place = road(setting.data)
     day = Day.of(place)
     steps = None if not setting.quick else 71
@@ -112,12 +112,12 @@ def traffic(setting: StudySetting) -> Findings:
     table = StudyTable(
         id="E3/searches",
         title=f"S = 10, fitted and shown on one day, {place.name}",
-        columns=("method", "epochs", "syncs", "lowest centre", "highest", "largest gap",
+        columns=("method", "epochs", "syncs", "lowest center", "highest", "largest gap",
                  "error of clipping"),
         rows=tuple(rows),
         note="Vehicles per five minutes; a linear forecaster in the place of the LSTM. The search "
         "promises a gap of 5."
-        + (" Centres in steps of 10/71 instead of 10/283." if setting.quick else ""),
+        + (" Centers in steps of 10/71 instead of 10/283." if setting.quick else ""),
     )  # fmt: skip
     return Findings(
         checks=tuple(checks), tables=(table,), figures=(_figure(day, listed["step"], place),)
@@ -126,7 +126,7 @@ def traffic(setting: StudySetting) -> Findings:
 
 def _ends(one: Prototype) -> tuple[float, float]:
     step = float(one.step)
-    return float(one.found.centres.min()) * step, float(one.found.centres.max()) * step
+    return float(one.found.centers.min()) * step, float(one.found.centers.max()) * step
 
 
 def _ranks(place: Road, day: Day) -> list[StudyCheck]:
@@ -140,7 +140,7 @@ def _ranks(place: Road, day: Day) -> list[StudyCheck]:
         ]  # fmt: skip
     return [
         *(
-            _THESIS.equal(f"E3/rank {rank}", f"areas of rank {rank}, neighbours one cell apart",
+            _THESIS.equal(f"E3/rank {rank}", f"areas of rank {rank}, neighbors one cell apart",
                           expected=wanted, got=got)
             for rank, (wanted, got) in enumerate(
                 zip(stated.RANKS["step"], day.ranks("step"), strict=True))
@@ -157,7 +157,7 @@ def _ranks(place: Road, day: Day) -> list[StudyCheck]:
 def _numbers(
     place: Road, day: Day, listed: dict[Adjacency, Prototype], *, quick: bool
 ) -> list[StudyCheck]:
-    """What is printed of the centres, with a linear forecaster instead of the LSTM."""
+    """What is printed of the centers, with a linear forecaster instead of the LSTM."""
     one = listed["step"]
     low, high = _ends(one)
     if not place.real or quick:
@@ -170,42 +170,42 @@ def _numbers(
     )
     second = advanced_as_published(one, epsilon=1)
     made = [
-        same.number("E3/spread", "highest minus lowest centre", expected=20.530, got=high - low,
+        same.number("E3/spread", "highest minus lowest center", expected=20.530, got=high - low,
                     relative=0.03),
-        unknown.beyond("E3/epochs", "42 epochs and 5388 synchronisations"),
-        same.number("E3/lowest centre", "lowest centre", expected=295.901, got=low, relative=0.025),
-        same.number("E3/highest centre", "highest centre", expected=316.431, got=high,
+        unknown.beyond("E3/epochs", "42 epochs and 5388 synchronizations"),
+        same.number("E3/lowest center", "lowest center", expected=295.901, got=low, relative=0.025),
+        same.number("E3/highest center", "highest center", expected=316.431, got=high,
                     relative=0.025),
         same.number("E3/ranges", "highest minus lowest end of a range", expected=23.057,
                     got=float(second.high.max() - second.low.min()), relative=0.12),
-        same.equal("E3/steps", "printed centres in steps of 10/283, to the nearest: 8374 and 8955",
+        same.equal("E3/steps", "printed centers in steps of 10/283, to the nearest: 8374 and 8955",
                    expected="8374 8955",
                    got=f"{round(295.901 * 28.3)} {round(316.431 * 28.3)}"),
     ]  # fmt: skip
     wrong = Claims(
         source=stated.THESIS,
-        why="Under the thesis's own definition of neighbours two areas are at most four steps of "
+        why="Under the thesis's own definition of neighbors two areas are at most four steps of "
         "S/2 apart: 20.530 cannot be.",
     )
     made.append(
-        wrong.at_most("E3/spread of feasible centres", "highest minus lowest centre if neighbours "
+        wrong.at_most("E3/spread of feasible centers", "highest minus lowest center if neighbors "
                       "may have any other reading", expected=20.0,
                       got=float(np.ptp(day.searched("replace", listed=False, steps=71)
-                                       .found.centres)) * SENSITIVITY / 71)
+                                       .found.centers)) * SENSITIVITY / 71)
     )  # fmt: skip
     return made
 
 
 def _sensitivities(step: Prototype, ours: Prototype) -> list[StudyCheck]:
-    centres = np.array([4, 2, 0])
-    low, high = doubled_ranges(centres, 4, adjacency="step")
+    centers = np.array([4, 2, 0])
+    low, high = doubled_ranges(centers, 4, adjacency="step")
     small = largest_change(low, high, adjacency="step") / 8
-    low, high = doubled_ranges(step.found.centres, step.width, adjacency="step")
+    low, high = doubled_ranges(step.found.centers, step.width, adjacency="step")
     real = float(largest_change(low, high) * step.step / 2)
     near = float(largest_change(low, high, adjacency="step") * step.step / 2)
-    right = Claims(source="A16, A44", why="Neighbours may have any other reading; certified.")
+    right = Claims(source="A16, A44", why="Neighbors may have any other reading; certified.")
     return [
-        _WRONG.number("E3/three cells", "sensitivity of ranges around centres S, S/2, 0 of three "
+        _WRONG.number("E3/three cells", "sensitivity of ranges around centers S, S/2, 0 of three "
                       "cells, in S", expected=1.25, got=float(small), absolute=1e-12),
         _WRONG.at_least("E3/next cells", "true sensitivity of the listing's ranges, next cells",
                         expected=10.0, got=near),
@@ -225,7 +225,7 @@ def _optimal(place: Road, day: Day, optima: Optima, ours: Prototype) -> list[Stu
     loss = ours.found.loss(ours.task) * float(ours.step)
     error = ours.error(day.said, day.windows)
     made = [
-        _RUNS.at_least("E3/loss", "centres of the search with true slacks, in the best centres",
+        _RUNS.at_least("E3/loss", "centers of the search with true slacks, in the best centers",
                        expected=1 - 1e-9, got=loss / optima.half),
         silent.at_least("E3/worse than the best ranges", "error of clipping, in that of the best "
                         "ranges with S = 10", expected=1.0, got=error / optima.ranges),
@@ -233,22 +233,22 @@ def _optimal(place: Road, day: Day, optima: Optima, ours: Prototype) -> list[Stu
                         "constant", expected=0.9, got=error / optima.constant),
     ]  # fmt: skip
     if place.real:
-        found = (_best_centres(day), optima.ranges, optima.window, optima.constant)
+        found = (_best_centers(day), optima.ranges, optima.window, optima.constant)
         got = dict(zip(stated.TRAFFIC, found, strict=True))
         made += _RUNS.numbers("E3/best", "mean absolute error of the best", expected=stated.TRAFFIC,
                               got=got, relative=0.02)  # fmt: skip
     return made
 
 
-def _best_centres(day: Day) -> float:
-    """Error of clipping to ranges around the best centres within S/2."""
+def _best_centers(day: Day) -> float:
+    """Error of clipping to ranges around the best centers within S/2."""
     cells = day.board.cells(day.windows)
     apart = (cells[:, None] != cells[None]).sum(axis=-1)
-    fitted = fit_centres(day.said, apart, SENSITIVITY / 2).centres
+    fitted = fit_centers(day.said, apart, SENSITIVITY / 2).centers
     values = np.full(day.board.shape, np.nan)
     values[tuple(cells.T)] = fitted
-    centres = np.rint(extended(values, SENSITIVITY / 2) * 283 / SENSITIVITY).astype(np.int64)
-    low, high = (end[tuple(cells.T)] * SENSITIVITY / 283 for end in ranges(centres, 283))
+    centers = np.rint(extended(values, SENSITIVITY / 2) * 283 / SENSITIVITY).astype(np.int64)
+    low, high = (end[tuple(cells.T)] * SENSITIVITY / 283 for end in ranges(centers, 283))
     return float(np.abs(np.clip(day.said, low, high) - day.said).mean())
 
 
@@ -262,5 +262,5 @@ def _figure(day: Day, listed: Prototype, place: Road) -> Figure:
         x="hour of the day",
         y="vehicles in five minutes",
         lines=tuple(Line(label=name, x=tuple(hours), y=tuple(map(float, v))) for name, v in lines),
-        note=f"exact; S = 10, 81 areas, centres by the listing, {place.name}",
+        note=f"exact; S = 10, 81 areas, centers by the listing, {place.name}",
     )

@@ -26,7 +26,7 @@ class VectorClip:
 
     Theorem: what ``clip`` returns changes by at most ``l1`` in the sum of absolute differences and
         by at most the root of ``l2_squared`` in the Euclidean norm.
-    Proof: coordinate j changes by at most its width, for the same pair of neighbours. Values are
+    Proof: coordinate j changes by at most its width, for the same pair of neighbors. Values are
         made whole before they are clipped, so that rounding adds nothing. A45.
     """
 
@@ -70,7 +70,7 @@ class BallClip:
         between inputs at distance at most one: ``sum(slopes) + 2 radius`` in l1, the root of
         ``sum(slopes^2)`` plus ``2 radius`` in l2.
     Proof: the surrogates are whole and each changes by at most its slope; the deviations are whole
-        and of norm at most the radius, because they are scaled with whole numbers towards zero. The
+        and of norm at most the radius, because they are scaled with whole numbers toward zero. The
         triangle inequality adds the three. Flooring real vectors instead could add a step for each
         output: nothing here is floored after it was bounded. A45.
     """
@@ -105,18 +105,18 @@ class BallClip:
 
     def clip(self, values: ArrayLike, inputs: ArrayLike) -> Ints:
         """Values (inputs, outputs) in whole steps; what holds no number becomes its surrogate."""
-        centres = np.stack([one.middle(inputs) for one in self.surrogates], axis=1)
+        centers = np.stack([one.middle(inputs) for one in self.surrogates], axis=1)
         floats: Floats = np.asarray(values, dtype=np.float64)
-        if floats.shape != centres.shape:
-            raise OutOfDomain(f"values must have shape {centres.shape}: (inputs, outputs).")
+        if floats.shape != centers.shape:
+            raise OutOfDomain(f"values must have shape {centers.shape}: (inputs, outputs).")
         finite = np.isfinite(floats).all(axis=1, keepdims=True)
         with np.errstate(all="ignore"):
-            steps = np.floor(np.ldexp(floats, -exponent_of(self.step))) - centres
+            steps = np.floor(np.ldexp(floats, -exponent_of(self.step))) - centers
             away = np.clip(np.nan_to_num(steps), -_BEYOND, _BEYOND).astype(np.int64)
-        return centres + np.where(finite, self._shrunk(away), 0)
+        return centers + np.where(finite, self._shrunk(away), 0)
 
     def _shrunk(self, away: Ints) -> Ints:
-        """Whole deviations scaled into the ball, towards zero."""
+        """Whole deviations scaled into the ball, toward zero."""
         sizes = [
             sum(abs(int(x)) for x in row)
             if self.norm == "l1"

@@ -193,7 +193,7 @@ def _rival(
     factor = float(np.quantile(np.abs(value - truth) / half, ours.rate))
     widths = np.clip(value + factor * half, 0, 1) - np.clip(value - factor * half, 0, 1)
     return Rival(
-        noise=plan.centre.name,
+        noise=plan.center.name,
         coverage=_measured(read.low, read.high, truth, ours.nominal),
         matched=float(np.mean(widths)),
     )

@@ -26,10 +26,10 @@ STATEMENT = "no DP guarantee"
 class PublishedScaling:
     """Exact means, deviations and maxima of rows (K16, K19, K20): data-dependent."""
 
-    centre: Floats
+    center: Floats
     scale: Floats
     radius: float
-    target_centre: float
+    target_center: float
     target_half: float
     mapping: Literal["max", "row"]
 
@@ -38,33 +38,33 @@ class PublishedScaling:
     def rows(self, lattice: RowLattice) -> RowMap:
         """The map of rows with these statistics."""
         mapping: Mapping = "row" if self.mapping == "row" else "ball"
-        many = len(self.centre)
+        many = len(self.center)
         return RowMap(
             lattice=lattice,
             mapping=mapping,
             lower=np.full(many, -np.inf),
             upper=np.full(many, np.inf),
-            centre=self.centre,
+            center=self.center,
             scale=self.scale,
             radius=self.radius,
-            target_centre=np.array([self.target_centre]),
+            target_center=np.array([self.target_center]),
             target_half=np.array([self.target_half]),
         )
 
 
 def published_scaling(
-    x: Floats, y: Floats, *, mapping: Literal["max", "row"] = "max", centred: bool = True
+    x: Floats, y: Floats, *, mapping: Literal["max", "row"] = "max", centerd: bool = True
 ) -> PublishedScaling:
-    """Standardise, then divide by the largest norm (K19) or each row by its own (K17)."""
-    centre, scale = x.mean(axis=0), x.std(axis=0, ddof=1)
+    """Standardize, then divide by the largest norm (K19) or each row by its own (K17)."""
+    center, scale = x.mean(axis=0), x.std(axis=0, ddof=1)
     scale = np.where(scale > 0, scale, 1.0)
-    middle = float(y.mean()) if centred else 0.0
-    radius = float(np.linalg.norm((x - centre) / scale, axis=1).max()) if mapping == "max" else 1.0
+    middle = float(y.mean()) if centerd else 0.0
+    radius = float(np.linalg.norm((x - center) / scale, axis=1).max()) if mapping == "max" else 1.0
     return PublishedScaling(
-        centre=centre,
+        center=center,
         scale=scale,
         radius=radius,
-        target_centre=middle,
+        target_center=middle,
         target_half=float(np.abs(y - middle).max()),
         mapping=mapping,
     )

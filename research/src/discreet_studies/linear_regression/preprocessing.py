@@ -56,7 +56,7 @@ def scales(x: Floats) -> Scales:
     return Scales(x.mean(axis=0), np.where(deviation > 0, deviation, 1.0))
 
 
-def standardised(x: Floats, by: Scales) -> Floats:
+def standardized(x: Floats, by: Scales) -> Floats:
     """Columns in deviations from their means."""
     return (x - by.mean) / by.deviation
 
@@ -70,7 +70,7 @@ def mapped(rows: RowSplit, every: tuple[Floats, Floats], how: Map) -> RowSplit:
         test_x = np.minimum(test_x, top) if how.clip_test else test_x
     by = scales(every[0] if how.when == "before" else x)
     unit = float(np.abs(every[1] if how.when == "before" else rows.y).max())
-    z, test_z = standardised(x, by), standardised(test_x, by)
+    z, test_z = standardized(x, by), standardized(test_x, by)
     if how.intercept:
         z, test_z = with_ones(z), with_ones(test_z)
     y, test_y = rows.y / unit, rows.test_y / unit

@@ -25,7 +25,7 @@ from discreet_studies.linear_regression.preprocessing import (
     lengths,
     row_normed,
     scales,
-    standardised,
+    standardized,
 )
 from discreet_studies.linear_regression.run_helpers import Sets
 from discreet_studies.study import (
@@ -61,7 +61,7 @@ def leaks(setting: StudySetting) -> Findings:
     rows: list[tuple[Cell, ...]] = []
     for data in sets:
         if data.name in RATIOS:
-            z = lengths(standardised(data.x, scales(data.x)))
+            z = lengths(standardized(data.x, scales(data.x)))
             checks.append(
                 Claims(source="K19").number(
                     f"E12/norms/{data.name}", f"largest norm over the median, {data.name}",
@@ -83,7 +83,7 @@ def leaks(setting: StudySetting) -> Findings:
 def moves(data: RegressionDataSet) -> dict[str, float]:
     """How far one more row moves X'X or X'y; 1 is claimed for each."""
     by = scales(data.x)
-    z = standardised(data.x, by)
+    z = standardized(data.x, by)
     norms = lengths(z)
     furthest = z[norms.argmax()]
     u, y = row_normed(z), data.y / np.abs(data.y).max()
@@ -100,7 +100,7 @@ def moves(data: RegressionDataSet) -> dict[str, float]:
 
 def _rescaled(x: Floats, row: Floats) -> Floats:
     more = np.vstack((x, row))
-    return row_normed(standardised(more, scales(more)))
+    return row_normed(standardized(more, scales(more)))
 
 
 def _gram_change(before: Floats, after: Floats) -> float:

@@ -115,7 +115,7 @@ def _held(name: str, epsilon: float, found: Floats, zero: float, thesis: float) 
 def pipeline(
     data: RegressionDataSet, *, epsilon: float, draws: int, rng: np.random.Generator
 ) -> Floats:
-    """Test errors (folds, draws), in units of the largest centred target of the training rows."""
+    """Test errors (folds, draws), in units of the largest centerd target of the training rows."""
     assert data.raw is not None  # noqa: S101 - for the type checker
     x, y = data.raw
     order = np.random.Generator(np.random.Philox(0)).permutation(len(x))
@@ -127,8 +127,8 @@ def pipeline(
         train, test = np.delete(table, part, axis=0), table[part]
         unit = float(np.abs(train[:, -1] - y.mean()).max())
         for draw in range(draws):
-            centre, scale = private_scales(train, top, mu=math.sqrt(SHARE) * mu, rng=rng)
-            predict = _fit(train, centre, scale, mu=math.sqrt(1 - SHARE) * mu, rng=rng)
+            center, scale = private_scales(train, top, mu=math.sqrt(SHARE) * mu, rng=rng)
+            predict = _fit(train, center, scale, mu=math.sqrt(1 - SHARE) * mu, rng=rng)
             made[fold, draw] = np.square((predict(test) - test[:, -1]) / unit).mean()
     return made
 
@@ -157,29 +157,29 @@ def private_scales(
 class _Fitted:
     """Coefficients in scaled units, and the scales they need."""
 
-    def __init__(self, theta: Floats, centre: Floats, scale: Floats) -> None:
-        self._theta, self._centre, self._scale = theta, centre, scale
+    def __init__(self, theta: Floats, center: Floats, scale: Floats) -> None:
+        self._theta, self._center, self._scale = theta, center, scale
 
     def __call__(self, table: Floats) -> Floats:
-        u = _rows(table, self._centre, self._scale)
+        u = _rows(table, self._center, self._scale)
         return np.asarray(
-            self._centre[-1] + CLIP * self._scale[-1] * (u @ self._theta), dtype=np.float64
+            self._center[-1] + CLIP * self._scale[-1] * (u @ self._theta), dtype=np.float64
         )
 
 
-def _rows(table: Floats, centre: Floats, scale: Floats) -> Floats:
-    z = with_ones((table[:, :-1] - centre[:-1]) / scale[:-1])
+def _rows(table: Floats, center: Floats, scale: Floats) -> Floats:
+    z = with_ones((table[:, :-1] - center[:-1]) / scale[:-1])
     return projected(z / (RADIUS * math.sqrt(z.shape[1])))
 
 
 def _fit(
-    table: Floats, centre: Floats, scale: Floats, *, mu: float, rng: np.random.Generator
+    table: Floats, center: Floats, scale: Floats, *, mu: float, rng: np.random.Generator
 ) -> _Fitted:
-    u = _rows(table, centre, scale)
-    v = np.clip((table[:, -1] - centre[-1]) / scale[-1], -CLIP, CLIP) / CLIP
+    u = _rows(table, center, scale)
+    v = np.clip((table[:, -1] - center[-1]) / scale[-1], -CLIP, CLIP) / CLIP
     sigma = math.sqrt(2) / mu
     d = u.shape[1]
     gram = u.T @ u + sigma * matrices("averaged", (), d, rng)
     moment = u.T @ v + sigma * rng.standard_normal(d)
     penalty = max(0.0, sigma * (math.sqrt(2 * d) + 1) - float(np.linalg.eigvalsh(gram)[0]))
-    return _Fitted(np.linalg.solve(gram + penalty * np.eye(d), moment), centre, scale)
+    return _Fitted(np.linalg.solve(gram + penalty * np.eye(d), moment), center, scale)

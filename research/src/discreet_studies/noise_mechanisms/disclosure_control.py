@@ -220,7 +220,7 @@ def tables_of_six(setting: StudySetting) -> Findings:
         tables=(
             StudyTable(
                 id="E2/rows",
-                title="The six rows, generalised by age and by amount",
+                title="The six rows, generalized by age and by amount",
                 columns=("age", "amount", "rows alike by age", "rows alike by both"),
                 rows=tuple(
                     (

@@ -16,7 +16,7 @@ from discreet.core.errors import InvalidArgument, Unsupported
 def laplace_pair_delta(m1: float, b1: float, m2: float, b2: float, epsilon: float) -> float:
     """The hockey-stick divergence of Lap(m1, b1) from Lap(m2, b2) at epsilon.
 
-    Theorem: the log-ratio is linear between the two centres and beyond them, so the set where it
+    Theorem: the log-ratio is linear between the two centers and beyond them, so the set where it
         exceeds epsilon is a union of at most two intervals; their masses are closed forms.
     Source: B46.
     """
@@ -126,7 +126,7 @@ def _positive(slope: float, level: float, left: float, right: float) -> tuple[fl
 
 
 def _laplace_mass(a: float, b: float, m: float, scale: float) -> float:
-    """P(a < X < b) without cancellation in either tail; the centre is not inside."""
+    """P(a < X < b) without cancellation in either tail; the center is not inside."""
     low, high = (a - m) / scale, (b - m) / scale
     if low >= 0:
         low, high = -high, -low

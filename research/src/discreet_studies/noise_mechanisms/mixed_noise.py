@@ -194,7 +194,7 @@ def _printed(found: dict[str, tuple[Floats, Floats]]) -> list[StudyCheck]:
     claims = Claims(source="Biswal 2024, coverage table")
     odd = Claims(
         source="Biswal 2024, coverage table",
-        why="One of two cells that no interval reproduces; its neighbours come out.",
+        why="One of two cells that no interval reproduces; its neighbors come out.",
     )
     for name, row in stated.PRINTED.items():
         for (noise, d), value in zip(stated.COLUMNS, row, strict=True):

@@ -27,7 +27,7 @@ class NormalLaplace:
         scale, the density is ``(h(w) + h(-w)) / (2 scale)``.
     Proof: the Laplace law is an even mixture of ``+scale E`` and ``-scale E`` with E exponential;
         convolving ``e^-x`` on x > 0 with N(0, s^2) and completing the square gives h.
-    Source: Reed 2006; Biswal 2024, with the sign of the second centre corrected (M19).
+    Source: Reed 2006; Biswal 2024, with the sign of the second center corrected (M19).
     Needs: sigma, scale >= 0, not both zero.
     """
 

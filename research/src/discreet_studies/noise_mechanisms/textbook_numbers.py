@@ -33,7 +33,7 @@ def basics(setting: StudySetting) -> Findings:
     )
 
 
-# ── sensitivities, by every neighbour of small data ───────────────────────────────────────────
+# ── sensitivities, by every neighbor of small data ───────────────────────────────────────────
 
 
 def _mean(x: Sequence[float]) -> float:
@@ -98,7 +98,7 @@ def _sensitivities() -> list[StudyCheck]:
 def _sensitivity_table() -> StudyTable:
     return StudyTable(
         id="E11/sensitivities",
-        title="Sensitivities as published and by every neighbour of small data",
+        title="Sensitivities as published and by every neighbor of small data",
         columns=("statistic", "published", "true"),
         rows=tuple((name, row[3], row[4]) for name, row in _TRUE.items()),
     )

@@ -70,8 +70,8 @@ ENDS: dict[tuple[Conversion, tuple[float, ...], tuple[float, ...]], int] = {
 """Queries until rule A ends, all answered, votes B."""
 _ONE_SIDED = Claims(
     source="Lemmas 4.5 and 5.5",
-    why="The lemmas claim the bound for any two neighbours. It holds from the data at hand to a "
-    "neighbour, not back: the neighbour's votes are nearer to a tie.",
+    why="The lemmas claim the bound for any two neighbors. It holds from the data at hand to a "
+    "neighbor, not back: the neighbor's votes are nearer to a tie.",
 )
 _STOPPED = Claims(
     source="Section 6.2",
@@ -219,7 +219,7 @@ def _witness() -> list[StudyCheck]:
     return [
         exactly.number("E0/one side/bound", "published bound, votes (20, 0), sigma 4, order 5",
                        expected=0.0218378, got=bound, relative=1e-5),
-        exactly.number("E0/one side/forward", "exact divergence to a neighbour",
+        exactly.number("E0/one side/forward", "exact divergence to a neighbor",
                        expected=0.000478, got=forward, relative=1e-3),
         _ONE_SIDED.number("E0/one side/back", "exact divergence back, which the lemma bounds by "
                           "0.0218378", expected=0.0281595, got=back, relative=1e-5),
@@ -305,6 +305,6 @@ def _table(length: int, moved: int, pairs: int, one: int, both: int) -> StudyTab
         title="Both faults of the published accounting",
         columns=("what", "found", "of"),
         rows=rows,
-        note="All histograms of 20 votes in two classes against their neighbours, five noises, "
+        note="All histograms of 20 votes in two classes against their neighbors, five noises, "
         "four orders; runs in which all items are answered.",
     )

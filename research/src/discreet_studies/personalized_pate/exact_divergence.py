@@ -105,9 +105,9 @@ def exact_cost(
     orders: ArrayLike,
     threshold: tuple[float, float] | None = None,
 ) -> tuple[Floats, Floats]:
-    """The largest divergences from and to the neighbours of one histogram, at each order.
+    """The largest divergences from and to the neighbors of one histogram, at each order.
 
-    Neighbours: ``share`` votes move together from a class that has them to another. ``threshold``
+    Neighbors: ``share`` votes move together from a class that has them to another. ``threshold``
     (its value and its noise) includes the test of a Confident rule.
 
     Needs: the owner's votes move together, as weighting does; copies in several teachers move

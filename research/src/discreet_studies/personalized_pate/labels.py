@@ -280,7 +280,7 @@ def _gains(
 
 
 def gain(found: Floats, plain: Floats) -> tuple[float, float]:
-    """Labels gained by a personalisation in per cent, and the standard error."""
+    """Labels gained by a personalization in per cent, and the standard error."""
     ratio = float(found.mean() / plain.mean())
     parts = [float(v.std(ddof=1) / v.mean() / math.sqrt(len(v))) for v in (found, plain)]
     return 100 * (ratio - 1), 100 * ratio * math.hypot(*parts)

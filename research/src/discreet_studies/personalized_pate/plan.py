@@ -29,23 +29,29 @@ MUEHL = StudyPlan(
     "is searched on simulated votes has half as many again as the thesis's.",
     experiments=(
         Experiment(
-            id="E0", title="Formulas, and both faults", run=learned(_HERE, "faults", "faults")
+            id="E0",
+            title="Formulas, and both faults",
+            run=learned(_HERE, "accounting_errors", "faults"),
         ),
         Experiment(
             id="E1", title="Teachers, labels, rejections", run=learned(_HERE, "utility", "utility")
         ),
-        Experiment(id="E2", title="Best orders", run=learned(_HERE, "courses", "best_orders")),
-        Experiment(id="E3", title="Ratio of costs", run=learned(_HERE, "courses", "ratios")),
-        Experiment(id="E4", title="Cost curves", run=learned(_HERE, "courses", "spending")),
+        Experiment(id="E2", title="Best orders", run=learned(_HERE, "cost_growth", "best_orders")),
+        Experiment(id="E3", title="Ratio of costs", run=learned(_HERE, "cost_growth", "ratios")),
+        Experiment(id="E4", title="Cost curves", run=learned(_HERE, "cost_growth", "spending")),
         Experiment(
             id="E5", title="Labels until a budget is spent", run=learned(_HERE, "labels", "labels")
         ),
         Experiment(id="E6", title="Students", run=learned(_HERE, "students", "students")),
-        Experiment(id="E7", title="Menus of three levels", run=learned(_HERE, "menus", "menus")),
         Experiment(
-            id="E8", title="Guarantees fixed beforehand", run=learned(_HERE, "honest", "honest")
+            id="E7", title="Menus of three levels", run=learned(_HERE, "privacy_levels", "menus")
         ),
-        Experiment(id="E9", title="Other accounts", run=learned(_HERE, "exactly", "exactly")),
+        Experiment(
+            id="E8",
+            title="Guarantees fixed beforehand",
+            run=learned(_HERE, "valid_guarantees", "honest"),
+        ),
+        Experiment(id="E9", title="Other accounts", run=learned(_HERE, "exact_costs", "exactly")),
     ),
     seed=2021,
     files=FILES,

@@ -154,7 +154,7 @@ def release_cost(order: float, *, b: float, sigma: float) -> float:
     """The exact Rényi cost of a release with Gaussian noise ``sigma`` times a smooth bound (M18).
 
     Theorem: max over |r| <= b of D_a(N(min(1, e^r), s^2) || N(0, e^(2r) s^2)).
-    Proof: in units of the bound, a neighbour's bound is e^r and the values differ by at most the
+    Proof: in units of the bound, a neighbor's bound is e^r and the values differ by at most the
         smaller of the two; the divergence of two normal laws grows with their distance.
     Needs: ``a (1 - e^(-2b)) < 1``; otherwise it is infinite.
     """

@@ -116,13 +116,13 @@ def split(
     columns = min(COMPONENTS, data.x.shape[1]) if images else data.x.shape[1]
     parts = [data.x[rows] for rows in chosen]
     if images:
-        centre = parts[1].mean(axis=0)
-        spread = (parts[1] - centre).T @ (parts[1] - centre)
+        center = parts[1].mean(axis=0)
+        spread = (parts[1] - center).T @ (parts[1] - center)
         axes = np.linalg.eigh(spread)[1][:, ::-1][:, :columns]
         # The test is predicted on only: its copies would not be used.
         many = (copies, copies, 0)
         parts = [
-            _versions(part, centre, axes, copies=times, rng=own)
+            _versions(part, center, axes, copies=times, rng=own)
             for part, times, own in zip(parts, many, rng.spawn(3), strict=True)
         ]
     told = [data.y[rows] for rows in chosen]
@@ -141,7 +141,7 @@ def split(
 
 def _versions(
     images: NDArray[np.float32],
-    centre: NDArray[np.float32],
+    center: NDArray[np.float32],
     axes: NDArray[np.float32],
     *,
     copies: int,
@@ -153,7 +153,7 @@ def _versions(
         part = images[start : start + _AT_ONCE]
         for i in range(copies + 1):
             moved = part if i == 0 else augmented(part, rng)
-            made[start : start + len(part), i] = (moved - centre) @ axes
+            made[start : start + len(part), i] = (moved - center) @ axes
     return made.reshape(len(images), (copies + 1) * axes.shape[1])
 
 

@@ -39,7 +39,7 @@ class ProposeTestReleasePlan:
     Theorem: for an owner of level g the whole is (epsilon, delta + failure)-DP, where epsilon
         converts, at the level's order a, the cost of all questions, of the tests of all levels and
         ``allowed[g]``; failure is that of g's test. All of it is fixed beforehand.
-    Proof: take neighbours D, D' of an owner of level g, and whether items are answered as given.
+    Proof: take neighbors D, D' of an owner of level g, and whether items are answered as given.
         If the two-sided cost of the answers is at most ``allowed[g]`` at D or at D', the answers
         have at most that divergence, in both directions. If at neither, call it bad; the test
         passes at D with probability at most failure, for it passes only if a number is below

@@ -56,7 +56,7 @@ def learning(setting: StudySetting) -> Findings:
 def _facts(data: Data) -> list[StudyCheck]:
     stand_in = Claims(source="E11", why=_STANDS_IN)
     return [
-        stand_in.number("E11/norm", "norm of the minimiser", expected=13.4,
+        stand_in.number("E11/norm", "norm of the minimizer", expected=13.4,
                         got=float(np.linalg.norm(data.best)), absolute=0.15),
         stand_in.number("E11/nothing", "excess loss of predicting 0", expected=0.2813,
                         got=data.nothing, absolute=0.002),
@@ -140,7 +140,7 @@ def _others(setting: StudySetting, data: Data) -> dict[str, tuple[float, float]]
         for l2 in (1e-3, 3e-3, 0.01, 0.03)
     ]
     return {
-        "noise on the minimiser": min(noisy),
+        "noise on the minimizer": min(noisy),
         **made,
         _OURS: mean_and_error(fitted(data, fewer)),
     }
@@ -148,7 +148,7 @@ def _others(setting: StudySetting, data: Data) -> dict[str, tuple[float, float]]
 
 def _other_checks(others: dict[str, tuple[float, float]]) -> list[StudyCheck]:
     stated = {
-        "noise on the minimiser": (0.030, 0.3),
+        "noise on the minimizer": (0.030, 0.3),
         "Gaussian mini-batches": (0.0019, 0.3),
         "the same, twice the noise": (0.0065, 0.3),
         "the same, 600 steps": (0.0021, 0.3),
@@ -236,7 +236,7 @@ def _figure(
             Line(label="predicting 0", x=(x[0], x[-1]), y=(data.nothing, data.nothing)),
             *(
                 Line(label=name, x=(x[0], x[-1]), y=(others[name][0],) * 2)
-                for name in ("noise on the minimiser", "Gaussian mini-batches", _OURS)
+                for name in ("noise on the minimizer", "Gaussian mini-batches", _OURS)
             ),
         ),
         note="means of runs on 5000 made-up records; delta 1e-6 for Gaussian noise, 200 steps",

@@ -72,13 +72,13 @@ def _spread(
     return log
 
 
-def _noisy(centres: Floats, log_mass: Floats, points: Floats, scale: float) -> Floats:
-    """The log-density of masses at ``centres`` with Laplace noise.
+def _noisy(centers: Floats, log_mass: Floats, points: Floats, scale: float) -> Floats:
+    """The log-density of masses at ``centers`` with Laplace noise.
 
-    With sorted centres both sides of a point are running sums, so this takes no matrix.
+    With sorted centers both sides of a point are running sums, so this takes no matrix.
     """
-    order = np.argsort(centres, kind="stable")
-    place, mass = centres[order] / scale, log_mass[order]
+    order = np.argsort(centers, kind="stable")
+    place, mass = centers[order] / scale, log_mass[order]
     below = np.append(-np.inf, np.logaddexp.accumulate(mass + place))
     above = np.append(np.logaddexp.accumulate((mass - place)[::-1])[::-1], -np.inf)
     at = np.searchsorted(place, points / scale, side="right")

@@ -81,10 +81,10 @@ def noisy_median(x: Floats, scale: float) -> Error:
         law[:, :-1] -= moved
         law[:, 1:] += moved
     masses = np.diff(law[:, half])
-    centres = (at[1:] + at[:-1]) / 2 - middle
-    bias = float(centres @ masses)
+    centers = (at[1:] + at[:-1]) / 2 - middle
+    bias = float(centers @ masses)
     # A law cut into bins of width h has h^2/12 more variance.
-    variance = float((centres - bias) ** 2 @ masses) - (at[1] - at[0]) ** 2 / 12
+    variance = float((centers - bias) ** 2 @ masses) - (at[1] - at[0]) ** 2 / 12
     return Error(bias=bias, std=math.sqrt(variance))
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from scipy.special import expit
 
 from discreet.models.dp_sgd._laplace_rates import GradientBound, PowerSchedule, final_noise_scale
-from discreet.models.dp_sgd.convergence import SimulatedRuns, minimiser, simulate
+from discreet.models.dp_sgd.convergence import SimulatedRuns, minimizer, simulate
 from discreet.models.dp_sgd.estimators import PrivateLogisticRegression
 from discreet.models.dp_sgd.losses import Logistic
 from discreet.noise.distribution import Floats
@@ -24,7 +24,7 @@ DELTA = 1e-6
 """For Gaussian noise; the others need none."""
 _ROWS, _FEATURES = 5000, 10
 _STRENGTH = 55.5
-"""Norm of the coefficients that labels are drawn with: the minimiser then is as far as stated."""
+"""Norm of the coefficients that labels are drawn with: the minimizer then is as far as stated."""
 _OBJECTIVE = Logistic(l2=1e-3)
 _BOUND = GradientBound(dimension=_FEATURES, diameter=2.0)
 """Rows have L1 norm 1, and so has every gradient at most."""
@@ -75,7 +75,7 @@ def made_up(setting: StudySetting) -> Data:
     truth = rng.normal(size=_FEATURES)
     truth *= _STRENGTH / np.linalg.norm(truth)
     y = (rng.random(_ROWS) < expit(x @ truth)).astype(np.float64)
-    best = minimiser(_OBJECTIVE, x, y)
+    best = minimizer(_OBJECTIVE, x, y)
     return Data(x=x, y=y, best=best, least=_OBJECTIVE.mean_loss(best, x, y))
 
 
@@ -122,8 +122,8 @@ def _simulated(
 
 
 def output_noise(data: Data, *, l2: float, draws: int, rng: np.random.Generator) -> Floats:
-    """Noise of the L2-Laplace law on a minimiser, which moves by 2/(l2 n) at most (C42)."""
-    theta = minimiser(Logistic(l2=l2), data.x, data.y)
+    """Noise of the L2-Laplace law on a minimizer, which moves by 2/(l2 n) at most (C42)."""
+    theta = minimizer(Logistic(l2=l2), data.x, data.y)
     way = rng.normal(size=(draws, _FEATURES))
     way /= np.linalg.norm(way, axis=1, keepdims=True)
     far = rng.gamma(_FEATURES, 2 / (l2 * _ROWS * EPSILON), size=(draws, 1))

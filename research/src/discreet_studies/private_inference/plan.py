@@ -42,8 +42,12 @@ BISWAL_INFERENCE = StudyPlan(
             title="The bound on what is lost",
             run=learned(_HERE, "schedules", "convergence"),
         ),
-        Experiment(id="E11", title="What is learned", run=learned(_HERE, "learning", "learning")),
-        Experiment(id="E12", title="What a run costs", run=learned(_HERE, "runs", "trajectories")),
+        Experiment(
+            id="E11", title="What is learned", run=learned(_HERE, "gradient_descent", "learning")
+        ),
+        Experiment(
+            id="E12", title="What a run costs", run=learned(_HERE, "schedule_costs", "trajectories")
+        ),
     ),
     seed=2024,
 )

@@ -18,7 +18,7 @@ from discreet.models.dp_sgd._laplace_rates import (
 from discreet.models.dp_sgd.convergence import (
     ConvergenceProblem,
     bound,
-    minimiser,
+    minimizer,
     problem,
     simulate,
 )
@@ -195,7 +195,7 @@ def convergence(setting: StudySetting) -> Findings:
     x, y = ridge_data(setting)
     objective = Squared(l2=0.1, intercept=True)
     facts = problem(objective, x, y)
-    least = objective.mean_loss(minimiser(objective, x, y), x, y)
+    least = objective.mean_loss(minimizer(objective, x, y), x, y)
     rows = []
     for rho, kappa, steps, noise in stated.EXCESS:
         schedule = _schedule(rho, kappa, start=facts.largest_rate)

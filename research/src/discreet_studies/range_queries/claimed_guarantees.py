@@ -28,7 +28,7 @@ def promises(setting: StudySetting) -> Findings:
     """Noise scales, true epsilons, and the leaves that range queries give away."""
     del setting  # exact, but for an attack that always succeeds
     return Findings(
-        checks=(*_scales(), *_oracle(), *_cancelled()),
+        checks=(*_scales(), *_oracle(), *_canceled()),
         tables=(_scale_table(), _oracle_table()),
     )
 
@@ -91,7 +91,7 @@ def _oracle() -> list[StudyCheck]:
     made.append(
         Claims(source="F13").at_most(
             "E0/response",
-            "randomised response that lies with another value keeps epsilon",
+            "randomized response that lies with another value keeps epsilon",
             expected=1e-9,
             got=worst,
         )
@@ -99,7 +99,7 @@ def _oracle() -> list[StudyCheck]:
     return made
 
 
-def _cancelled() -> list[StudyCheck]:
+def _canceled() -> list[StudyCheck]:
     claims = Claims(
         source="M1, F22b",
         why="The text claims epsilon-DP; in the code the noise of a node, its first and its second "

@@ -46,11 +46,11 @@ def rmse(structure: Structure, *, length: int, users: int) -> float:
     return math.sqrt(users * variance)
 
 
-def collected(randomiser: LocalRandomizer, counts: Ints, rng: RandomSource) -> Any:
+def collected(randomizer: LocalRandomizer, counts: Ints, rng: RandomSource) -> Any:
     """What a server estimates from one report of each user."""
     values = np.repeat(np.arange(len(counts)), counts)
-    tally = randomiser.tally(randomiser.randomize(values, rng=rng))
-    return randomiser.estimate(tally.counts, tally.accepted)
+    tally = randomizer.tally(randomizer.randomize(values, rng=rng))
+    return randomizer.estimate(tally.counts, tally.accepted)
 
 
 def cells(found: Any) -> Floats:
@@ -59,7 +59,7 @@ def cells(found: Any) -> Floats:
 
 
 def errors(
-    randomiser: Structure | FrequencyOracle,
+    randomizer: Structure | FrequencyOracle,
     counts: Ints,
     first: Ints,
     last: Ints,
@@ -70,7 +70,7 @@ def errors(
     """Errors of the ranges first .. last (columns) in independent collections (rows)."""
     made = np.empty((structures, len(first)))
     for row in range(structures):
-        before = running(cells(collected(randomiser, counts, rng)) - counts)
+        before = running(cells(collected(randomizer, counts, rng)) - counts)
         made[row] = before[last + 1] - before[first]
     return made
 

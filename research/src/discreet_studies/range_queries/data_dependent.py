@@ -103,10 +103,10 @@ def estimates(counts: Ints, epsilon: float, rng: RandomSource) -> dict[str, Floa
     alone = Frequencies(shares=raw, reports=users, variance=np.full(len(raw), np.nan))
     return {
         "tree of 4": four.cells / users,
-        "optimised": raw,
-        "optimised, monotone": two.shares,
+        "optimized": raw,
+        "optimized, monotone": two.shares,
         "tree of 4, not negative": four.polished().cells / users,
-        "optimised, cells projected": alone.projected().shares,
+        "optimized, cells projected": alone.projected().shares,
         "wave, smoothed": wave.estimate(tally.counts, tally.accepted).shares,
         "wave": wave.estimate(tally.counts, tally.accepted, smooth=False).shares,
         "adaptive": _adaptive(adaptive_hierarchy(domain=days, epsilon=epsilon), values, rng)
@@ -127,8 +127,8 @@ class _Sum:
     """One round's reports, added up."""
 
     def __init__(self, state: AdaptiveHierarchy, values: Ints, rng: RandomSource) -> None:
-        self.randomiser = state.randomiser
-        tally = self.randomiser.tally(self.randomiser.randomize(values, rng=rng))
+        self.randomizer = state.randomizer
+        tally = self.randomizer.tally(self.randomizer.randomize(values, rng=rng))
         self.counts, self.reports = tally.counts, tally.accepted
 
 
@@ -142,7 +142,7 @@ def _unbiased(
     made = []
     for name, structure in (
         ("tree of 4", hierarchical_histogram(domain=days, epsilon=epsilon, branching=4)),
-        ("optimised", optimal_hierarchical_histogram(domain=days, epsilon=epsilon, workload=ALL)),
+        ("optimized", optimal_hierarchical_histogram(domain=days, epsilon=epsilon, workload=ALL)),
     ):
         exact = clients.covariance(structure, counts, start, end - 1) / _USERS**2
         made.append(
@@ -179,10 +179,10 @@ def _orders(found: Found) -> list[StudyCheck]:
              0.6, worst(spiky, "adaptive", "tree of 4")),
             ("F53", "adaptive over tree of 4 on smooth data up to epsilon 1, largest ratio",
              0.7, worst(smooth, "adaptive", "tree of 4", most=1)),
-            ("F41", "monotone over optimised, all data, largest ratio: it never hurts",
-             1.0, max(by["optimised, monotone"] / by["optimised"] for by in mean.values())),
-            ("F41", "optimised over its projected cells on smooth data: projection of cells hurts",
-             0.5, worst(smooth, "optimised", "optimised, cells projected")),
+            ("F41", "monotone over optimized, all data, largest ratio: it never hurts",
+             1.0, max(by["optimized, monotone"] / by["optimized"] for by in mean.values())),
+            ("F41", "optimized over its projected cells on smooth data: projection of cells hurts",
+             0.5, worst(smooth, "optimized", "optimized, cells projected")),
         )
     ]  # fmt: skip
 

@@ -176,7 +176,7 @@ def _flat_figure(found: dict[int, list[float]], structures: int) -> Figure:
 
 
 def local_flat(setting: StudySetting) -> Findings:
-    """E3: randomised response gives half an ellipse, unary encoding a square root."""
+    """E3: randomized response gives half an ellipse, unary encoding a square root."""
     return Findings(
         checks=(*_fits(), *_peaks(), *_whole_domain(setting), *_simulated(setting)),
         figures=(_local_figure(),),
@@ -185,7 +185,7 @@ def local_flat(setting: StudySetting) -> Findings:
 
 def _fits() -> list[StudyCheck]:
     made: list[StudyCheck] = []
-    for name, oracle in {"as coded": published(1), "randomised response": response(1)}.items():
+    for name, oracle in {"as coded": published(1), "randomized response": response(1)}.items():
         lines = []
         for domain, lengths in stated.LENGTHS.items():
             errors = [rmse(Flat(oracle=oracle), even(domain), length=r) for r in lengths]
@@ -277,7 +277,7 @@ def _peaks() -> list[StudyCheck]:
     made = []
     for name, counts in data.items():
         for oracle in (published(1), response(1)):
-            kind = "as coded" if oracle.published else "randomised response"
+            kind = "as coded" if oracle.published else "randomized response"
             peak = (int(np.argmax(_by_length(Flat(oracle=oracle), counts))) + 1) / domain
             made.append(
                 claims.number(
@@ -325,7 +325,7 @@ def _simulated(setting: StudySetting) -> list[StudyCheck]:
     counts = visits(256)
     models: dict[str, LocalModel] = {
         "as coded": Flat(oracle=published(1)),
-        "randomised response": Flat(oracle=response(1)),
+        "randomized response": Flat(oracle=response(1)),
         "unary encoding": Flat(oracle=PublishedUnary(epsilon=1)),
     }
     return [
@@ -350,7 +350,7 @@ def _local_figure() -> Figure:
     share = tuple(r / domain for r in range(1, domain + 1))
     curves: dict[str, Floats] = {
         "as coded": _by_length(Flat(oracle=published(1)), counts),
-        "randomised response": _by_length(Flat(oracle=response(1)), counts),
+        "randomized response": _by_length(Flat(oracle=response(1)), counts),
         "unary encoding": _by_length(Flat(oracle=PublishedUnary(epsilon=1)), counts),
         "unary, projected": _projected(counts),
     }

@@ -65,7 +65,7 @@ class LocalModel(Protocol):
 class Keep:
     """Report the truth with probability ``keep``, else any of the ``size`` values alike  # F13.
 
-    The published oracle ("OLH") keeps with e^eps / (e^eps + size - 1); randomised response over k
+    The published oracle ("OLH") keeps with e^eps / (e^eps + size - 1); randomized response over k
     values is the same with (e^eps - 1) / (e^eps + size - 1).
     """
 
@@ -103,7 +103,7 @@ class Keep:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublishedUnary:
-    """Optimised unary encoding: own bit kept with 1/2, others set with 1 / (e^eps + 1)  # F44."""
+    """Optimized unary encoding: own bit kept with 1/2, others set with 1 / (e^eps + 1)  # F44."""
 
     epsilon: float
 
@@ -229,7 +229,7 @@ def published(epsilon: float) -> Keep:
 
 
 def response(epsilon: float) -> Keep:
-    """Randomised response over k values."""
+    """Randomized response over k values."""
     return Keep(epsilon=epsilon, published=False)
 
 

@@ -81,7 +81,7 @@ def _row(domain: int, epsilon: float) -> Columns:
                 domain=days, epsilon=epsilon, branching=degree, oracle=oracle
             )
             found[f"B={degree}{name}"] = made.law.mean(ALL)
-            found[f"B={degree}{name}, optimised"] = _optimised(made).law.mean(ALL)
+            found[f"B={degree}{name}, optimized"] = _optimized(made).law.mean(ALL)
     found["Haar"] = haar_wavelet(domain=days, epsilon=epsilon).law.mean(ALL)
     return found
 
@@ -116,7 +116,7 @@ def _nodes(domain: int, degree: int, epsilon: float) -> float:
     return height(domain, degree=degree) * float(other) * nodes / (domain * (domain + 1) / 2)
 
 
-def _optimised(made: LocalHierarchicalHistogram) -> LocalHierarchicalHistogram:
+def _optimized(made: LocalHierarchicalHistogram) -> LocalHierarchicalHistogram:
     """The same levels with the best shares of users for all ranges."""
     return replace(made, shares=rounded_shares(best_shares(made.law, ALL)))
 
@@ -124,7 +124,7 @@ def _optimised(made: LocalHierarchicalHistogram) -> LocalHierarchicalHistogram:
 def _exact(domains: tuple[int, ...]) -> list[StudyCheck]:
     """Exact values that were derived by another way."""
     made: list[StudyCheck] = []
-    for (domain, oracle), number in stated.OPTIMISED_EXACT.items():
+    for (domain, oracle), number in stated.OPTIMIZED_EXACT.items():
         if domain in domains:
             best = optimal_hierarchical_histogram(
                 domain=clients.days(domain), epsilon=1, workload=ALL, oracle=oracle
@@ -132,7 +132,7 @@ def _exact(domains: tuple[int, ...]) -> list[StudyCheck]:
             made.append(
                 Claims(source="F50").number(
                     f"E12/exact/D={domain}, {oracle}",
-                    f"n x mean variance of the optimised tree, {oracle}, domain {domain}",
+                    f"n x mean variance of the optimized tree, {oracle}, domain {domain}",
                     expected=number,
                     got=best.law.mean(ALL),
                     absolute=0.006,
@@ -151,24 +151,24 @@ def _issue() -> list[StudyCheck]:
     claims = Claims(source="F50, F51")
     return [
         claims.at_most(
-            "E12/optimised/least", "n x variance of the optimised tree, domain 1024, epsilon 1",
+            "E12/optimized/least", "n x variance of the optimized tree, domain 1024, epsilon 1",
             expected=55.0, got=best.law.mean(ALL),
         ),
         claims.at_most(
-            "E12/optimised/short reports", "the same with the shortest reports within a percent",
+            "E12/optimized/short reports", "the same with the shortest reports within a percent",
             expected=55.0, got=short.law.mean(ALL),
         ),
         claims.number(
-            "E12/optimised/uniform", "equal levels by unary encoding, degree 2",
+            "E12/optimized/uniform", "equal levels by unary encoding, degree 2",
             expected=70.5, got=hierarchical_histogram(domain=days, epsilon=1, oracle="oue").law.mean(ALL),
             relative=0.005,
         ),
         claims.number(
-            "E12/optimised/Haar", "Haar by Hadamard responses, equal levels",
+            "E12/optimized/Haar", "Haar by Hadamard responses, equal levels",
             expected=71.6, got=haar_wavelet(domain=days, epsilon=1).law.mean(ALL), relative=0.005,
         ),
         claims.number(
-            "E12/optimised/flat", "flat by unary encoding, projected",
+            "E12/optimized/flat", "flat by unary encoding, projected",
             expected=629.0, got=flat_histogram(domain=days, epsilon=1, oracle="oue").law.mean(ALL),
             relative=0.005,
         ),
@@ -195,10 +195,10 @@ def _simulated(setting: StudySetting) -> list[StudyCheck]:
             "flat, grr": flat_histogram(domain=days, epsilon=1, oracle="grr"),
             "B=2": hierarchical_histogram(domain=days, epsilon=1, oracle="oue"),
             "B=4": hierarchical_histogram(domain=days, epsilon=1, branching=4, oracle="oue"),
-            "B=2, optimised": optimal_hierarchical_histogram(
+            "B=2, optimized": optimal_hierarchical_histogram(
                 domain=days, epsilon=1, workload=ALL, oracle="oue"
             ),
-            "optimised": optimal_hierarchical_histogram(domain=days, epsilon=1, workload=ALL),
+            "optimized": optimal_hierarchical_histogram(domain=days, epsilon=1, workload=ALL),
             "Haar": haar_wavelet(domain=days, epsilon=1),
         }
         for name, structure in structures.items():
@@ -225,7 +225,7 @@ def _table(found: dict[tuple[int, float], Columns]) -> StudyTable:
         columns=("D", "epsilon", *names),
         rows=tuple((*cell, *(row.get(name, "") for name in names)) for cell, row in found.items()),
         note="Exact for equally frequent cells. Raw: without a known total or inference. ss: "
-        "subset selection, all others by unary encoding (oue) unless named. Optimised: the best "
+        "subset selection, all others by unary encoding (oue) unless named. Optimized: the best "
         "shares of users for the levels.",
     )
 
@@ -257,7 +257,7 @@ def _figure() -> Figure:
             ),
             line("Haar", [haar_wavelet(domain=d, epsilon=1).law.mean(ALL) for d in every]),
             line(
-                "optimised",
+                "optimized",
                 [
                     optimal_hierarchical_histogram(
                         domain=d, epsilon=1, workload=ALL, oracle="subset_selection"

@@ -21,7 +21,7 @@ from discreet_studies.study import Findings, StudyCheck, StudySetting, StudyTabl
 _CELLS = tuple(stated.CENTRAL_LONG)
 _CENTRAL = ("flat", "as coded", "root", "no root", "inference", "inference, no root")
 _LOCAL = ("flat, as coded", "tree, as coded", "flat, unary", "tree, unary")
-_ARTEFACT = (
+_ARTIFACT = (
     "The thesis finds that the central tree clearly beats flat here. It does because its noise is "
     "too little (E0): with the right noise the plain tree loses, and inference wins."
 )
@@ -157,7 +157,7 @@ def _central_claims(
         return [1 - errors[name] / errors["flat"] for errors in central.values()]
 
     published = Claims(source="Friis 2021, Figure 22; M9")
-    artefact = Claims(source="M9", why=_ARTEFACT)
+    artifact = Claims(source="M9", why=_ARTIFACT)
     coded, right = gains("as coded"), [*gains("root"), *gains("no root")]
     inferred = gains("inference, no root")
     return [
@@ -169,15 +169,15 @@ def _central_claims(
             "E9/as coded wins, most", "as coded the tree beats flat by 12 to 24%: largest gain",
             expected=0.24, got=max(coded),
         ),
-        artefact.at_most(
+        artifact.at_most(
             "E9/plain loses", "with the right noise the plain tree loses everywhere: largest gain",
             expected=0.0, got=max(right),
         ),
-        artefact.at_least(
+        artifact.at_least(
             "E9/inference wins", "inference without root wins by 24 to 32%: least gain",
             expected=0.235, got=min(inferred),
         ),
-        artefact.at_most(
+        artifact.at_most(
             "E9/inference wins, most", "inference without root wins by 24 to 32%: largest gain",
             expected=0.325, got=max(inferred),
         ),

@@ -152,10 +152,10 @@ LOCAL_STRUCTURES = (
     "flat, ss",
     "B=2, raw",
     "B=2",
-    "B=2, optimised",
+    "B=2, optimized",
     "B=4, raw",
     "B=4",
-    "B=4, optimised",
+    "B=4, optimized",
     "Haar",
 )
 LOCAL_VARIANCES: dict[tuple[int, float], tuple[float | None, ...]] = {
@@ -169,7 +169,7 @@ LOCAL_VARIANCES: dict[tuple[int, float], tuple[float | None, ...]] = {
     (1024, 1): (1260, 629, 59448, 629, None, 70.5, 57.9, None, 69.1, 62.9, 71.6),
     (1024, 2): (248, 124, 4339, 124, None, 14.7, 12.2, None, 14.3, 13.2, 26.4),
 }
-OPTIMISED_EXACT = {
+OPTIMIZED_EXACT = {
     (256, "oue"): 36.42,
     (1024, "oue"): 57.74,
     (256, "subset_selection"): 33.66,
@@ -179,10 +179,10 @@ OPTIMISED_EXACT = {
 # Mean squared errors of shares on 256 cells with 100,000 users, by data and epsilon.
 BY_DATA_METHODS = (
     "tree of 4",
-    "optimised",
-    "optimised, monotone",
+    "optimized",
+    "optimized, monotone",
     "tree of 4, not negative",
-    "optimised, cells projected",
+    "optimized, cells projected",
     "wave, smoothed",
     "wave",
     "adaptive",

@@ -1,4 +1,4 @@
-"""How a range is put together from nodes of a tree: two runs of neighbours on each level."""
+"""How a range is put together from nodes of a tree: two runs of neighbors on each level."""
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from discreet.accounting import shuffle as randomisers
+from discreet.accounting import shuffle as randomizers
 from discreet.accounting.guarantee import Guarantee
 from discreet.accounting.shuffle import Parts, closed_form
 from discreet.core.events import PureEvent
@@ -69,7 +69,7 @@ def _amplified(users: int, local: float) -> dict[str, float]:
     return {
         "closed form": closed_form(local, delta=_DELTA, reports=users),
         "clones": _epsilon(local, users),
-        "binary responses": _epsilon(local, users, randomisers.blocks(points=2)),
+        "binary responses": _epsilon(local, users, randomizers.blocks(points=2)),
     }
 
 
@@ -165,7 +165,7 @@ def _as_derived() -> list[StudyCheck]:
             absolute=0.006,
         ),
         claims.number(
-            "E14/derived/local", "local error by unary encoding on optimised levels, epsilon 1",
+            "E14/derived/local", "local error by unary encoding on optimized levels, epsilon 1",
             expected=2405.0, got=math.sqrt(_USERS * alone.law.mean(ALL)), relative=0.003,
         ),
     ]  # fmt: skip
@@ -260,7 +260,7 @@ def _shuffle_table(amplified: dict[tuple[int, float], dict[str, float]]) -> Stud
         title="Epsilon at delta 1e-6 of shuffled reports",
         columns=("reports", "epsilon of a report", *_BOUNDS),
         rows=tuple((*cell, *(by[name] for name in _BOUNDS)) for cell, by in amplified.items()),
-        note="Clones: any reports. Binary responses: reports that are one randomised bit each.",
+        note="Clones: any reports. Binary responses: reports that are one randomized bit each.",
     )
 
 

@@ -1,6 +1,6 @@
 """Exact laws of what clients of the local model send: every report listed, for small domains.
 
-Each law is built from the public description of a randomiser (who may send what, and how much
+Each law is built from the public description of a randomizer (who may send what, and how much
 likelier the own value makes it), not by its sampler nor by the probabilities that it states.
 Reports are the bytes that leave a client, so a law and a sampler can be compared report by report.
 """
@@ -39,35 +39,35 @@ Law: TypeAlias = dict[bytes, float]
 """The probability of each report."""
 
 
-def report_law(randomiser: LocalRandomizer, value: Any) -> Law:
+def report_law(randomizer: LocalRandomizer, value: Any) -> Law:
     """The law of the report of a client with this value (numbers: a bound of their range)."""
-    match randomiser:
+    match randomizer:
         case MemoizedOracle():
-            return copies_law(randomiser, value, 1)
+            return copies_law(randomizer, value, 1)
         case RandomizedResponse() | SubsetSelection() | LocalHashing():
-            return _weighted(randomiser, value)
+            return _weighted(randomizer, value)
         case UnaryEncoding():
-            return _unary(randomiser, value)
+            return _unary(randomizer, value)
         case HaarResponse():
-            return _halves(randomiser, value)
+            return _halves(randomizer, value)
         case PiecewiseMean():
-            return _symbols(randomiser.window, _place(randomiser, value), randomiser.width)
+            return _symbols(randomizer.window, _place(randomizer, value), randomizer.width)
         case SquareWave():
-            return _symbols(randomiser.window, value, randomiser.width)
+            return _symbols(randomizer.window, value, randomizer.width)
         case HybridMean():
-            return _hybrid(randomiser, value)
+            return _hybrid(randomizer, value)
         case MultidimensionalMean():
-            return _several(randomiser, value)
+            return _several(randomizer, value)
         case LevelReports():
-            codes = (value // block for block in randomiser.blocks)
-            return _drawn(randomiser.shares, randomiser.parts, codes, width=randomiser.width)
+            codes = (value // block for block in randomizer.blocks)
+            return _drawn(randomizer.shares, randomizer.parts, codes, width=randomizer.width)
         case PartitionOracle():
-            block = sum(start <= value for start in randomiser.starts) - 1
-            return report_law(randomiser.oracle, block)
+            block = sum(start <= value for start in randomizer.starts) - 1
+            return report_law(randomizer.oracle, block)
         case HybridGrid():
-            return _grid(randomiser, value)
+            return _grid(randomizer, value)
         case _:
-            raise InvalidArgument(f"The reports of {randomiser.kind} are too many to be listed.")
+            raise InvalidArgument(f"The reports of {randomizer.kind} are too many to be listed.")
 
 
 def copies_law(plan: MemoizedOracle, value: Any, reports: int) -> Law:
@@ -81,13 +81,13 @@ def copies_law(plan: MemoizedOracle, value: Any, reports: int) -> Law:
     return law
 
 
-def noisy_pair(randomiser: LocalLaplace | SummationHistogramEncoding) -> exact.OutputPair:
+def noisy_pair(randomizer: LocalLaplace | SummationHistogramEncoding) -> exact.OutputPair:
     """The laws of reports with Laplace noise, on the two bounds or on two categories of two.
 
-    Read between the two centres: beyond both the ratio is constant, so nothing is lost.
+    Read between the two centers: beyond both the ratio is constant, so nothing is lost.
     """
-    one = _moved(listed(randomiser.noise), randomiser.steps)
-    return one if isinstance(randomiser, LocalLaplace) else exact.product(one, one.swapped())
+    one = _moved(listed(randomizer.noise), randomizer.steps)
+    return one if isinstance(randomizer, LocalLaplace) else exact.product(one, one.swapped())
 
 
 def _moved(noise: LatticeDistribution, by: int) -> exact.OutputPair:
@@ -97,22 +97,22 @@ def _moved(noise: LatticeDistribution, by: int) -> exact.OutputPair:
 # ── one of many codes, e^epsilon times likelier if they speak for the own value ────────────────
 
 
-def _weighted(randomiser: LocalRandomizer, value: int) -> Law:
+def _weighted(randomizer: LocalRandomizer, value: int) -> Law:
     """Messages as numbers, and whether each speaks for the value."""
     speaks: Iterator[tuple[int, bool]]
-    match randomiser:
+    match randomizer:
         case RandomizedResponse():
-            speaks = ((code, code == value) for code in range(randomiser.categories))
+            speaks = ((code, code == value) for code in range(randomizer.categories))
         case SubsetSelection():
-            speaks = _subsets(randomiser, value)
+            speaks = _subsets(randomizer, value)
         case LocalHashing():
-            speaks = _hashes(randomiser, value)
+            speaks = _hashes(randomizer, value)
         case _:
-            raise InvalidArgument(f"{randomiser.kind} has no such messages.")
-    likelier = math.exp(randomiser.epsilon)
+            raise InvalidArgument(f"{randomizer.kind} has no such messages.")
+    likelier = math.exp(randomizer.epsilon)
     weights = {code: likelier if own else 1.0 for code, own in speaks}
     total = math.fsum(weights.values())
-    width = randomiser.width
+    width = randomizer.width
     return {code.to_bytes(width, "little"): weight / total for code, weight in weights.items()}
 
 
@@ -186,16 +186,16 @@ def _symbols(window: WindowChannel, index: int, width: int, *, first: int = 0) -
     return {(first + s).to_bytes(width, "little"): w / total for s, w in enumerate(weights)}
 
 
-def _place(randomiser: PiecewiseMean | HybridMean, value: float) -> int:
+def _place(randomizer: PiecewiseMean | HybridMean, value: float) -> int:
     """The grid point of a bound: no coin is thrown there."""
-    if value not in (randomiser.lower, randomiser.upper):
+    if value not in (randomizer.lower, randomizer.upper):
         raise InvalidArgument("value must be a bound of the range: others are rounded at random.")
-    return randomiser.steps if value == randomiser.upper else 0
+    return randomizer.steps if value == randomizer.upper else 0
 
 
-def _hybrid(randomiser: HybridMean, value: float) -> Law:
-    wide, bit, share = randomiser.wide, randomiser.bit, randomiser.share / (1 << 16)
-    width = randomiser.width
+def _hybrid(randomizer: HybridMean, value: float) -> Law:
+    wide, bit, share = randomizer.wide, randomizer.bit, randomizer.share / (1 << 16)
+    width = randomizer.width
     likely = _symbols(wide.window, _place(wide, value), width)
     rare = _symbols(bit.window, _place(bit, value), width, first=wide.window.symbols)
     return {report: share * mass for report, mass in likely.items()} | {
@@ -203,13 +203,13 @@ def _hybrid(randomiser: HybridMean, value: float) -> Law:
     }
 
 
-def _several(randomiser: MultidimensionalMean, values: Sequence[float]) -> Law:
+def _several(randomizer: MultidimensionalMean, values: Sequence[float]) -> Law:
     """Columns in every order, each with the symbol of its place between its bounds."""
     every = [
-        report_law(randomiser.part, float(value == high))
-        for value, (_, _, high) in zip(values, randomiser.columns, strict=True)
+        report_law(randomizer.part, float(value == high))
+        for value, (_, _, high) in zip(values, randomizer.columns, strict=True)
     ]
-    orders = list(itertools.permutations(range(len(every)), randomiser.sampled))
+    orders = list(itertools.permutations(range(len(every)), randomizer.sampled))
     law: Law = {}
     for order in orders:
         for told in itertools.product(*(every[column].items() for column in order)):
@@ -235,16 +235,16 @@ def _drawn(
     return law
 
 
-def _grid(randomiser: HybridGrid, value: Mapping[str, int]) -> Law:
+def _grid(randomizer: HybridGrid, value: Mapping[str, int]) -> Law:
     parts, codes = [], []
-    for group in randomiser.groups:
-        parts.append(randomiser.oracle(group))
+    for group in randomizer.groups:
+        parts.append(randomizer.oracle(group))
         code = 0
         for name in group:
-            edges = randomiser.edges(name, group)
+            edges = randomizer.edges(name, group)
             code = code * (len(edges) - 1) + int(np.sum(edges <= value[name])) - 1
         codes.append(code)
-    return _drawn([1 / len(parts)] * len(parts), parts, codes, width=randomiser.width)
+    return _drawn([1 / len(parts)] * len(parts), parts, codes, width=randomizer.width)
 
 
 # ── memory: a permanent response, and copies of it ─────────────────────────────────────────────
@@ -279,7 +279,7 @@ def _copies(plan: MemoizedOracle, memory: bytes) -> Law:
 def _second(hashes: int, epsilon: float, permanent: float) -> float:
     """Probability of each wrong value in a copy, so that both steps together have epsilon.
 
-    Randomised response over g values at epsilon keeps the difference of two values by
+    Randomized response over g values at epsilon keeps the difference of two values by
     (e^eps - 1) / (e^eps + g - 1), and two in a row keep the product.
     """
 

@@ -152,7 +152,7 @@ def reconstruct(bits: Sequence[int], *, epsilon: float, seed: int) -> float:
 def published_oracle(values: Ints, *, size: int, epsilon: float, seed: int) -> Ints:
     """The oracle called OLH: the truth with probability p, else any value, the truth included.
 
-    There is no hash in it, and p is that of randomised response among *other* values (M3).
+    There is no hash in it, and p is that of randomized response among *other* values (M3).
     """
     rng = np.random.default_rng(seed)
     honest = rng.random(len(values)) < _truth(size, epsilon)

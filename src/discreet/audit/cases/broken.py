@@ -77,12 +77,12 @@ def _noise() -> tuple[AuditCase, ...]:
             mistakes.redrawn,
             1,
             2,
-            # Clamping beyond both centres loses nothing: the ratio is constant there.
+            # Clamping beyond both centers loses nothing: the ratio is constant there.
             laws=lambda: exact.pair(
                 one.shift(1).condition(1, 60).clamp(1, 30),
                 one.shift(2).condition(1, 60).clamp(1, 30),
             ),
-            why="the normalising constant depends on the input",
+            why="the normalizing constant depends on the input",
         ),
         broken_case(
             "same noise twice",

@@ -55,10 +55,10 @@ _SIZES = (2, 16)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditedClient:
-    """A randomiser with the two values that it should tell apart least well."""
+    """A randomizer with the two values that it should tell apart least well."""
 
     name: str
-    randomiser: LocalRandomizer
+    randomizer: LocalRandomizer
     left: Any
     right: Any
 
@@ -68,27 +68,27 @@ def oracles(epsilon: float = EPSILON) -> tuple[AuditedClient, ...]:
     last = {"left": 0, "right": 3}
     few: dict[str, Any] = {"categories": 4, "epsilon": epsilon}
     return (
-        AuditedClient(name="grr", randomiser=grr(categories=5, epsilon=epsilon), **last),
-        AuditedClient(name="sue", randomiser=sue(**few), **last),
-        AuditedClient(name="oue", randomiser=oue(**few), **last),
-        AuditedClient(name="the", randomiser=threshold_histogram_encoding(**few), **last),
+        AuditedClient(name="grr", randomizer=grr(categories=5, epsilon=epsilon), **last),
+        AuditedClient(name="sue", randomizer=sue(**few), **last),
+        AuditedClient(name="oue", randomizer=oue(**few), **last),
+        AuditedClient(name="the", randomizer=threshold_histogram_encoding(**few), **last),
         AuditedClient(
             name="she",
-            randomiser=summation_histogram_encoding(categories=2, epsilon=epsilon, steps=4),
+            randomizer=summation_histogram_encoding(categories=2, epsilon=epsilon, steps=4),
             left=0,
             right=1,
         ),
-        AuditedClient(name="olh", randomiser=olh(**few), **last),
+        AuditedClient(name="olh", randomizer=olh(**few), **last),
         AuditedClient(
             name="olh, 3 of 8 hashes",
-            randomiser=olh(categories=8, epsilon=epsilon, hashes=8, kept=3),
+            randomizer=olh(categories=8, epsilon=epsilon, hashes=8, kept=3),
             **last,
         ),
-        AuditedClient(name="hadamard response", randomiser=hadamard_response(**few), **last),
-        AuditedClient(name="subset selection", randomiser=subset_selection(**few), **last),
+        AuditedClient(name="hadamard response", randomizer=hadamard_response(**few), **last),
+        AuditedClient(name="subset selection", randomizer=subset_selection(**few), **last),
         AuditedClient(
             name="subset selection, as a list",
-            randomiser=subset_selection(categories=16, epsilon=epsilon, chosen=1),
+            randomizer=subset_selection(categories=16, epsilon=epsilon, chosen=1),
             **last,
         ),
     )
@@ -100,14 +100,14 @@ def numbers(epsilon: float = EPSILON) -> tuple[AuditedClient, ...]:
     at = {"left": -1, "right": 1}
     both = multidimensional_mean(columns={"a": (-1, 1), "b": (0, 8)}, epsilon=epsilon, sampled=1)
     return (
-        AuditedClient(name="duchi", randomiser=duchi(**ends), **at),
-        AuditedClient(name="piecewise", randomiser=piecewise_mean(**ends, steps=6), **at),
-        AuditedClient(name="balanced", randomiser=balanced_piecewise(**ends, steps=6), **at),
-        AuditedClient(name="hybrid", randomiser=hybrid_mean(**ends, steps=6), **at),
-        AuditedClient(name="laplace", randomiser=local_laplace(**ends, steps=16), **at),
-        AuditedClient(name="several", randomiser=both, left=(-1, 0), right=(1, 8)),
+        AuditedClient(name="duchi", randomizer=duchi(**ends), **at),
+        AuditedClient(name="piecewise", randomizer=piecewise_mean(**ends, steps=6), **at),
+        AuditedClient(name="balanced", randomizer=balanced_piecewise(**ends, steps=6), **at),
+        AuditedClient(name="hybrid", randomizer=hybrid_mean(**ends, steps=6), **at),
+        AuditedClient(name="laplace", randomizer=local_laplace(**ends, steps=16), **at),
+        AuditedClient(name="several", randomizer=both, left=(-1, 0), right=(1, 8)),
         AuditedClient(
-            name="square wave", randomiser=square_wave(cells=8, epsilon=epsilon), left=0, right=7
+            name="square wave", randomizer=square_wave(cells=8, epsilon=epsilon), left=0, right=7
         ),
     )
 
@@ -123,46 +123,46 @@ def structures(epsilon: float = EPSILON) -> tuple[AuditedClient, ...]:
         epsilon=hierarchical_histogram(**eight).epsilon, domain=integers(0, 7), starts=(0, 2, 3, 6)
     )
     return (
-        AuditedClient(name="flat", randomiser=flat_histogram(**eight, oracle="oue"), **ends),
-        AuditedClient(name="tree", randomiser=hierarchical_histogram(**eight), **ends),
+        AuditedClient(name="flat", randomizer=flat_histogram(**eight, oracle="oue"), **ends),
+        AuditedClient(name="tree", randomizer=hierarchical_histogram(**eight), **ends),
         AuditedClient(
-            name="tree, oue", randomiser=hierarchical_histogram(**eight, oracle="oue"), **ends
+            name="tree, oue", randomizer=hierarchical_histogram(**eight, oracle="oue"), **ends
         ),
-        AuditedClient(name="haar", randomiser=haar_wavelet(**eight), **ends),
-        AuditedClient(name="adaptive, one round", randomiser=split, **ends),
-        AuditedClient(name="grid", randomiser=grid, left={"x": 0, "y": 0}, right={"x": 3, "y": 3}),
+        AuditedClient(name="haar", randomizer=haar_wavelet(**eight), **ends),
+        AuditedClient(name="adaptive, one round", randomizer=split, **ends),
+        AuditedClient(name="grid", randomizer=grid, left={"x": 0, "y": 0}, right={"x": 3, "y": 3}),
         AuditedClient(
             name="heavy hitters",
-            randomiser=heavy_hitters(length=1, epsilon=epsilon, hashes=1, cell_digits=8, first=8),
+            randomizer=heavy_hitters(length=1, epsilon=epsilon, hashes=1, cell_digits=8, first=8),
             left="a",
             right="b",
         ),
     )
 
 
-def memoised(epsilon: float = EPSILON) -> tuple[AuditedClient, ...]:
+def memoized(epsilon: float = EPSILON) -> tuple[AuditedClient, ...]:
     """Clients that are asked again and again."""
     both: dict[str, Any] = {"epsilon": epsilon / 2, "permanent": epsilon}
     at = {"left": 0, "right": 1}
     return (
-        AuditedClient(name="rappor", randomiser=rappor(categories=3, **both), **at),
-        AuditedClient(name="l-osue", randomiser=l_osue(categories=3, **both), **at),
+        AuditedClient(name="rappor", randomizer=rappor(categories=3, **both), **at),
+        AuditedClient(name="l-osue", randomizer=l_osue(categories=3, **both), **at),
         AuditedClient(
-            name="l-olh", randomiser=longitudinal_olh(categories=4, **both, hashes=4), **at
+            name="l-olh", randomizer=longitudinal_olh(categories=4, **both, hashes=4), **at
         ),
     )
 
 
 def clients(epsilon: float = EPSILON) -> tuple[AuditedClient, ...]:
     """All that send one report."""
-    return (*oracles(epsilon), *numbers(epsilon), *memoised(epsilon), *structures(epsilon))
+    return (*oracles(epsilon), *numbers(epsilon), *memoized(epsilon), *structures(epsilon))
 
 
 def cases() -> tuple[AuditCase, ...]:
     """Every client of this library but those of `beside`; several reports where they remember."""
     shown = {case.name for case in beside()}
     one = (case for case in map(client_case, clients()) if case.name not in shown)
-    again = (case for client in memoised() for case in _again(client))
+    again = (case for client in memoized() for case in _again(client))
     return (*one, *again)
 
 
@@ -173,11 +173,11 @@ def beside() -> tuple[AuditCase, ...]:
 
 
 def client_case(client: AuditedClient) -> AuditCase:
-    """One report, at what the randomiser claims for it."""
+    """One report, at what the randomizer claims for it."""
     return AuditCase(
         name=f"local {client.name}",
-        claimed=client.randomiser.guarantee,
-        draw=lambda value, n, seed: _encoded(client.randomiser, value, n, seed),
+        claimed=client.randomizer.guarantee,
+        draw=lambda value, n, seed: _encoded(client.randomizer, value, n, seed),
         left=client.left,
         right=client.right,
         laws=_laws(client),
@@ -186,7 +186,7 @@ def client_case(client: AuditedClient) -> AuditCase:
 
 
 def _laws(client: AuditedClient) -> Callable[[], exact.OutputPair] | None:
-    made = client.randomiser
+    made = client.randomizer
     if isinstance(made, HeavyHitters):
         return None  # hundreds of thousands of reports; its cells are those of olh
     if isinstance(made, LocalLaplace | SummationHistogramEncoding):
@@ -194,7 +194,7 @@ def _laws(client: AuditedClient) -> Callable[[], exact.OutputPair] | None:
     return lambda: exact.pair(report_law(made, client.left), report_law(made, client.right))
 
 
-def _encoded(randomiser: LocalRandomizer, value: Any, n: int, seed: int) -> object:
+def _encoded(randomizer: LocalRandomizer, value: Any, n: int, seed: int) -> object:
     """Reports of n clients with one value, as an observer sees them."""
     many: Any
     if isinstance(value, dict):
@@ -203,14 +203,14 @@ def _encoded(randomiser: LocalRandomizer, value: Any, n: int, seed: int) -> obje
         many = np.tile(value, (n, 1))
     else:
         many = [value] * n if isinstance(value, str) else np.full(n, value)
-    rows = randomiser.randomize(many, rng=seeded_rng(seed))
+    rows = randomizer.randomize(many, rng=seeded_rng(seed))
     # Entries of two bytes are numbers, and an observer reads them so.
-    return rows.view("<i2") if isinstance(randomiser, SummationHistogramEncoding) else rows
+    return rows.view("<i2") if isinstance(randomizer, SummationHistogramEncoding) else rows
 
 
 def _again(client: AuditedClient) -> tuple[AuditCase, ...]:
-    """Two reports of one permanent response, and that response itself: all that can be learnt."""
-    plan = client.randomiser
+    """Two reports of one permanent response, and that response itself: all that can be learned."""
+    plan = client.randomizer
     assert isinstance(plan, MemoizedOracle)  # noqa: S101 - all of these are
     both = (client.left, client.right)
 

@@ -41,7 +41,7 @@ Scores: TypeAlias = tuple[int, ...]
 
 
 def mechanism_cases() -> tuple[AuditCase, ...]:
-    """Every mechanism of the library, on the neighbours that hurt it most."""
+    """Every mechanism of the library, on the neighbors that hurt it most."""
     additive = (*_laplace(), *_gaussian(), *_scalar())
     return (*additive, *_response(), *_selection(), *_threshold(), *partitions.cases())
 
@@ -155,7 +155,7 @@ def integer_laws(mechanism: AdditiveMechanism, shift: int) -> exact.OutputPair:
     if isinstance(noise, DiscreteLaplace):
         k = np.arange(0, shift + 1)
         masses = (noise.pmf(k), noise.pmf(k - shift))
-        # Beyond both centres the ratio is constant: all that lies there may be one outcome.
+        # Beyond both centers the ratio is constant: all that lies there may be one outcome.
         for mass, at in zip(masses, (0, shift), strict=True):
             mass[0] += float(noise.cdf(-1 - at))
             mass[-1] += float(noise.sf(shift - at))
@@ -253,12 +253,12 @@ def _scalar_case(name: str, mechanism: ScalarNoise) -> AuditCase:
 
 def _response_case(mechanism: RandomizedResponse) -> AuditCase:
     def law(value: int) -> dict[int, float]:
-        return outputs.randomised_response(
+        return outputs.randomized_response(
             value, keep=mechanism.keep, categories=mechanism.categories
         )
 
     return AuditCase(
-        name=f"randomised response, {mechanism.categories} categories",
+        name=f"randomized response, {mechanism.categories} categories",
         claimed=mechanism.guarantee,
         draw=lambda value, n, seed: mechanism.release(np.full(n, value), rng=seeded_rng(seed)),
         left=0,

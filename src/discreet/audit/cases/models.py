@@ -40,7 +40,7 @@ _YES: Records = (*_QUIET[:-1], (1.0, 1.0))
 
 
 def cases() -> tuple[AuditCase, ...]:
-    """Each on neighbours that move it far."""
+    """Each on neighbors that move it far."""
     return (*_votes(), *_descents(), *_estimators(), _learned(), *_bridges())
 
 
@@ -96,7 +96,7 @@ def _descents() -> tuple[AuditCase, ...]:
         loss, features=1, public_rows=_ROWS, row_norm=1, epsilon=4, steps=3, relation=one
     )
     last = noisy_descent(loss, features=1, public_rows=_ROWS, row_norm=1, mu=2, steps=3)
-    minimiser = output_perturbation(
+    minimizer = output_perturbation(
         loss, features=1, public_rows=_ROWS, row_norm=1, epsilon=4, relation=one
     )
     return tuple(
@@ -104,7 +104,7 @@ def _descents() -> tuple[AuditCase, ...]:
         for name, made in (
             ("descent with Laplace noise", pure_steps),
             ("descent, the last iterate", last),
-            ("noise on a minimiser", minimiser),
+            ("noise on a minimizer", minimizer),
         )
     )
 

@@ -1,4 +1,4 @@
-"""Personalised mechanisms, audited level by level: nobody loses more than the own level allows.
+"""Personalized mechanisms, audited level by level: nobody loses more than the own level allows.
 
 Each mechanism has one case for each level: two inputs that differ in a person of that level alone,
 and that level's epsilon as the claim. Beside them stand the same mechanisms with the mistakes that
@@ -49,7 +49,7 @@ def cases() -> tuple[AuditCase, ...]:
 
 
 def sound() -> tuple[AuditCase, ...]:
-    """Our mechanisms: for each level the neighbours that it tells apart best."""
+    """Our mechanisms: for each level the neighbors that it tells apart best."""
     by_mechanism = (_stretching(), _sampling(), _counting(), _quantiles(), _partitions())
     return tuple(itertools.chain.from_iterable(by_mechanism))
 
@@ -215,7 +215,7 @@ def _sizes(people: tuple[str, ...], n: int, seed: int) -> NDArray[np.int64]:
     return strict.astype(np.int64)
 
 
-# ── the personalised exponential mechanism ────────────────────────────────────────────────────
+# ── the personalized exponential mechanism ────────────────────────────────────────────────────
 
 
 def _counting() -> list[AuditCase]:

@@ -80,7 +80,7 @@ def published() -> tuple[AuditCase, ...]:
     return (
         broken_case(
             "published tree, noise that cancels",
-            _cancelled(_published),
+            _canceled(_published),
             (1, 1, 1, 0),
             (1, 1, 1, 1),
             laws=lambda: exact.pair(point(0), point(1)),
@@ -145,7 +145,7 @@ def sound() -> tuple[AuditCase, ...]:
         AuditCase(
             name="tree, the same differences",
             claimed=(EPSILON, 0.0),
-            draw=_cancelled(_sound),
+            draw=_canceled(_sound),
             left=(1, 1, 1, 0),
             right=(1, 1, 1, 1),
             samples=500,
@@ -196,7 +196,7 @@ def _sound(leaves: Sequence[int], seed: int) -> ranges.Levels:
     return ranges.sound_tree(leaves, epsilon=EPSILON, seed=seed)
 
 
-def _cancelled(build: ranges.Build) -> Draw:
+def _canceled(build: ranges.Build) -> Draw:
     """The attack's estimate of the last leaf, on a grid that hides the rounding of doubles."""
 
     def draw(leaves: Sequence[int], n: int, seed: int) -> object:

@@ -35,7 +35,7 @@ _ALL_LOW, _ONE_HIGH = (0.0,) * _ROWS, (0.0,) * (_ROWS - 1) + (1.0,)
 
 
 def cases() -> tuple[AuditCase, ...]:
-    """Each on the neighbours that move it most."""
+    """Each on the neighbors that move it most."""
     return (*_within(), *_columns(), *_intervals(), _panel())
 
 

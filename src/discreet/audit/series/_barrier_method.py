@@ -59,14 +59,14 @@ class Barrier:
         many = sum(group.columns.shape[1] for group in self.groups) + len(start)
         tau = many / float(np.trace(start))
         for _ in range(_STAGES):
-            S = self._centre(S, tau)
+            S = self._center(S, tau)
             least = max(least, self.dual(S, tau))
             if least >= (1 - _GAP) * float(np.trace(S)):
                 break
             tau *= 5
         return S, least
 
-    def _centre(self, S: Floats, tau: float) -> Floats:
+    def _center(self, S: Floats, tau: float) -> Floats:
         value = self._value(S, tau)
         for _ in range(_STEPS):
             gradient, hessian = self._derivatives(S, tau)

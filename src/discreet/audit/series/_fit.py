@@ -35,7 +35,7 @@ def fit(panel: ArrayLike, *, order: int = 1, dynamics: Dynamics = "own") -> VAR:
 
     With ``dynamics="own"`` a person depends on their own past, and on others through common
     shocks; with ``"full"`` on everybody's past, which needs more times than people x order. The
-    shocks' correlations are shrunk towards none (Schäfer, Strimmer 2005), so that any number of
+    shocks' correlations are shrunk toward none (Schäfer, Strimmer 2005), so that any number of
     people can be fitted.
 
     The model is computed from private values: publishing it, or anything computed from it, is a

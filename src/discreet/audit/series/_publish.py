@@ -218,7 +218,7 @@ def smooth(
     Theorem: with C the covariance of the releases without noise and ``V = C + S``, the estimates
         ``l + C V^-1 (q - l)`` have errors with covariance ``C - C V^-1 C``. For an unknown level, l
         is ``1'V^-1 q / 1'V^-1 1`` and ``d d' / 1'V^-1 1``, ``d = 1 - C V^-1 1``, is added.
-    Proof: regression in a joint normal law; generalised least squares for the level, whose error
+    Proof: regression in a joint normal law; generalized least squares for the level, whose error
         is independent of the residuals.
     Source: Kalman 1960; Le Ny, Pappas 2014.
     """

@@ -137,7 +137,7 @@ def _node(code: CodeBinary | CodeClip | CodeBin | CodePick | CodeDivide, inner: 
         case CodeBinary(operator):
             return f"CAST({x} {operator} {inner[1]} AS BIGINT)"
         case CodeDivide(_, _, zero):
-            y = inner[1]  # // cuts towards zero: one less where signs differ and a rest is left
+            y = inner[1]  # // cuts toward zero: one less where signs differ and a rest is left
             less = f"CASE WHEN {x} % {y} <> 0 AND ({x} < 0) <> ({y} < 0) THEN 1 ELSE 0 END"
             return f"CASE WHEN {y} = 0 THEN {whole(zero)} ELSE {x} // {y} - {less} END"
         case CodeClip(_, lower, upper):

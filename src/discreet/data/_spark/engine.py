@@ -208,7 +208,7 @@ def _node(
         case CodeBinary(operator):
             return _OPERATIONS[operator](x, inner[1]).cast("bigint")
         case CodeDivide(_, _, zero):
-            # div cuts towards zero: one less where signs differ and a rest is left.
+            # div cuts toward zero: one less where signs differ and a rest is left.
             y = f.when(inner[1] != 0, inner[1])
             less = (x % y != 0) & ((x < 0) != (y < 0))
             return f.coalesce(f.call_function("div", x, y) - less.cast("bigint"), whole(zero))

@@ -1,4 +1,4 @@
-"""Frames of Spark, and files that Spark reads: names and types, from the catalogue or a footer."""
+"""Frames of Spark, and files that Spark reads: names and types, from the catalog or a footer."""
 
 from __future__ import annotations
 

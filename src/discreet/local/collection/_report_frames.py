@@ -40,7 +40,7 @@ ROWS = 1 << 17
 _URL_SAFE = str.maketrans("-_", "+/")
 
 
-def aggregate(frame: object, randomiser: LocalRandomizer, *, column: str = "report") -> Aggregator:
+def aggregate(frame: object, randomizer: LocalRandomizer, *, column: str = "report") -> Aggregator:
     """Count the reports of a frame, a relation, a path or a stream.
 
     Of a Spark frame each partition is counted where it is; nothing but sums comes back.
@@ -51,8 +51,8 @@ def aggregate(frame: object, randomiser: LocalRandomizer, *, column: str = "repo
     if isinstance(source, SparkSource):
         from discreet.local.collection import _spark_reports as spark_reports  # noqa: PLC0415 - PySpark is optional
 
-        return spark_reports.aggregate(source.frame, randomiser, column=column)
-    return sealed("reading the reports", lambda: _counted(source, randomiser, column))
+        return spark_reports.aggregate(source.frame, randomizer, column=column)
+    return sealed("reading the reports", lambda: _counted(source, randomizer, column))
 
 
 def arrow_stream(stream: BinaryIO) -> Any:
@@ -66,8 +66,8 @@ def arrow_stream(stream: BinaryIO) -> Any:
     return sealed("opening the stream", lambda: ipc.open_stream(stream))
 
 
-def _counted(source: Source, randomiser: LocalRandomizer, column: str) -> Aggregator:
-    counted = Aggregator(randomiser)
+def _counted(source: Source, randomizer: LocalRandomizer, column: str) -> Aggregator:
+    counted = Aggregator(randomizer)
     for piece in pieces(source, column):
         add(counted, piece)
     return counted
@@ -75,7 +75,7 @@ def _counted(source: Source, randomiser: LocalRandomizer, column: str) -> Aggreg
 
 def add(counted: Aggregator, piece: Piece) -> None:
     """Count some values of a column."""
-    reports = rows(piece, width=counted.randomiser.width)
+    reports = rows(piece, width=counted.randomizer.width)
     counted.add(reports)
     counted.refused += len(piece) - len(reports)
 

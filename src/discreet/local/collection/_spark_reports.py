@@ -16,22 +16,22 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 
-def aggregate(frame: DataFrame, randomiser: LocalRandomizer, *, column: str) -> Aggregator:
+def aggregate(frame: DataFrame, randomizer: LocalRandomizer, *, column: str) -> Aggregator:
     """Count the reports of a column. Workers need discreet installed, as the driver does."""
     if find_spec("pandas") is None or find_spec("pyarrow") is None:
         raise Unsupported("Spark sums reports through pandas and pyarrow: pip install both.")
-    states = added(frame, [column], add=_counting(randomiser), merge=_merging(randomiser))
-    total = Aggregator(randomiser)
+    states = added(frame, [column], add=_counting(randomizer), merge=_merging(randomizer))
+    total = Aggregator(randomizer)
     for state in states:
-        total.merge(Aggregator.from_bytes(state, randomiser))
+        total.merge(Aggregator.from_bytes(state, randomizer))
     return total
 
 
-def _counting(randomiser: LocalRandomizer) -> Worker:
+def _counting(randomizer: LocalRandomizer) -> Worker:
     """What a worker does with a partition: batches of reports become one sum."""
 
     def count(batches: Iterable[Any]) -> Iterator[Any]:
-        counted = Aggregator(randomiser)
+        counted = Aggregator(randomizer)
         for batch in batches:
             add(counted, batch.column(0))
         yield from _sent(counted)
@@ -39,14 +39,14 @@ def _counting(randomiser: LocalRandomizer) -> Worker:
     return count
 
 
-def _merging(randomiser: LocalRandomizer) -> Worker:
+def _merging(randomizer: LocalRandomizer) -> Worker:
     """What a worker of the second stage does: sums become one sum."""
 
     def merge(batches: Iterable[Any]) -> Iterator[Any]:
-        merged = Aggregator(randomiser)
+        merged = Aggregator(randomizer)
         for batch in batches:
             for state in batch.column(0):
-                merged.merge(Aggregator.from_bytes(state.as_py(), randomiser))
+                merged.merge(Aggregator.from_bytes(state.as_py(), randomizer))
         yield from _sent(merged)
 
     return merge

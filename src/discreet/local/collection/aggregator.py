@@ -28,17 +28,17 @@ class Aggregator:
     The order of reports and of merges does not matter, and a new aggregate is the zero of the sum.
     """
 
-    __slots__ = ("counts", "randomiser", "refused", "reports")
+    __slots__ = ("counts", "randomizer", "refused", "reports")
     __hash__ = None  # type: ignore[assignment]  # it changes
 
-    def __init__(self, randomiser: LocalRandomizer) -> None:
-        if not isinstance(randomiser, LocalRandomizer):
+    def __init__(self, randomizer: LocalRandomizer) -> None:
+        if not isinstance(randomizer, LocalRandomizer):
             raise InvalidArgument(
-                "randomiser must be one, such as discreet.local.oue(categories=9, epsilon=1); got "
-                f"{type(randomiser).__name__}."
+                "randomizer must be one, such as discreet.local.oue(categories=9, epsilon=1); got "
+                f"{type(randomizer).__name__}."
             )
-        self.randomiser = randomiser
-        self.counts = np.zeros(randomiser.size, dtype=np.int64)
+        self.randomizer = randomizer
+        self.counts = np.zeros(randomizer.size, dtype=np.int64)
         self.reports = 0
         self.refused = 0
 
@@ -49,10 +49,10 @@ class Aggregator:
         bytes object, or a list of single reports.
         """
         rows = self._rows(reports)
-        if rows.shape[1] != self.randomiser.width:
+        if rows.shape[1] != self.randomizer.width:
             self.refused += len(rows)
             return self
-        tally = self.randomiser.tally(rows)
+        tally = self.randomizer.tally(rows)
         self.counts += tally.counts
         self.reports += tally.accepted
         self.refused += tally.refused
@@ -60,7 +60,7 @@ class Aggregator:
 
     @classmethod
     def from_frame(
-        cls, frame: object, randomiser: LocalRandomizer, *, column: str = "report"
+        cls, frame: object, randomizer: LocalRandomizer, *, column: str = "report"
     ) -> Aggregator:
         """Count the reports in a column of a frame, a relation, a file or an Arrow stream.
 
@@ -69,10 +69,10 @@ class Aggregator:
         """
         from discreet.local.collection import _report_frames as frames  # noqa: PLC0415 - it builds on this module
 
-        return frames.aggregate(frame, randomiser, column=column)
+        return frames.aggregate(frame, randomizer, column=column)
 
     def _rows(self, reports: Reports | bytes | Sequence[bytes]) -> Reports:
-        width = self.randomiser.width
+        width = self.randomizer.width
         if isinstance(reports, np.ndarray):
             if reports.ndim != 2 or reports.dtype != np.uint8:
                 raise InvalidArgument(
@@ -96,10 +96,10 @@ class Aggregator:
         """Take over the counts of another aggregate of the same collection."""
         if not isinstance(other, Aggregator):
             raise InvalidArgument(f"other must be an aggregate, got {type(other).__name__}.")
-        if self.randomiser != other.randomiser:
+        if self.randomizer != other.randomizer:
             raise InvalidArgument(
                 "Both aggregates must belong to the same collection, got "
-                f"{self.randomiser.fingerprint} and {other.randomiser.fingerprint}."
+                f"{self.randomizer.fingerprint} and {other.randomizer.fingerprint}."
             )
         self.counts += other.counts
         self.reports += other.reports
@@ -108,7 +108,7 @@ class Aggregator:
 
     def empty(self) -> Aggregator:
         """A new aggregate of the same collection, with nothing in it."""
-        return Aggregator(self.randomiser)
+        return Aggregator(self.randomizer)
 
     def copy(self) -> Aggregator:
         """The same counts, held apart."""
@@ -121,25 +121,25 @@ class Aggregator:
         if not isinstance(other, Aggregator):
             return NotImplemented
         return (
-            self.randomiser == other.randomiser
+            self.randomizer == other.randomizer
             and (self.reports, self.refused) == (other.reports, other.refused)
             and np.array_equal(self.counts, other.counts)
         )
 
     def estimate(self) -> Any:
         """What the reports say, with its error."""
-        return self.randomiser.estimate(self.counts, self.reports)
+        return self.randomizer.estimate(self.counts, self.reports)
 
     def to_bytes(self) -> bytes:
         """All of it, to be kept or sent to where it is merged; `from_bytes` reads it."""
-        description = json.dumps(self.randomiser.describe(), sort_keys=True).encode()
+        description = json.dumps(self.randomizer.describe(), sort_keys=True).encode()
         head = _HEAD.pack(self.reports, self.refused, len(description), len(self.counts))
         body = _MAGIC + head + description + self.counts.astype("<i8").tobytes()
         return body + sha256(body).digest()[:_DIGEST]
 
     @classmethod
-    def from_bytes(cls, state: bytes, randomiser: LocalRandomizer | None = None) -> Aggregator:
-        """Read what `to_bytes` wrote; with ``randomiser``, only if it is of that collection."""
+    def from_bytes(cls, state: bytes, randomizer: LocalRandomizer | None = None) -> Aggregator:
+        """Read what `to_bytes` wrote; with ``randomizer``, only if it is of that collection."""
         body, digest = state[:-_DIGEST], state[-_DIGEST:]
         if not body.startswith(_MAGIC):
             raise InvalidArgument("state is no aggregate of this version of the format.")
@@ -154,7 +154,7 @@ class Aggregator:
             written = json.loads(text)
         except (ValueError, RecursionError):
             raise InvalidArgument("state does not hold what it says it holds.") from None
-        found = randomizer_from_json(written) if randomiser is None else randomiser
+        found = randomizer_from_json(written) if randomizer is None else randomizer
         if written != json.loads(json.dumps(found.describe())) or size != found.size:
             raise InvalidArgument(
                 f"state belongs to another collection than {found.fingerprint}, the one asked for."
@@ -165,5 +165,5 @@ class Aggregator:
         return made
 
     def __repr__(self) -> str:
-        kind = self.randomiser.kind
+        kind = self.randomizer.kind
         return f"Aggregate({kind}, reports={self.reports:,}, refused={self.refused:,})"

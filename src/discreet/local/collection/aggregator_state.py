@@ -73,9 +73,9 @@ class AggregatorState:
         except BaseException:
             self._held.close()
             raise
-        randomiser = self.collection.randomiser
+        randomizer = self.collection.randomizer
         self.aggregate = (
-            Aggregator(randomiser) if held is None else Aggregator.from_bytes(held, randomiser)
+            Aggregator(randomizer) if held is None else Aggregator.from_bytes(held, randomizer)
         )
         self._moved: dict[str, tuple[int, str | None]] = {}
 
@@ -252,7 +252,7 @@ def _pipe(
         if ahead.peek(len(_ARROW)).startswith(_ARROW):
             found = frames.arrow_stream(ahead)
             state.aggregate.merge(
-                frames.aggregate(found, state.collection.randomiser, column=column)
+                frames.aggregate(found, state.collection.randomizer, column=column)
             )
         else:
             _stream(state, ahead, clock, progress)
@@ -282,7 +282,7 @@ def _stream(state: AggregatorState, stream: BinaryIO, clock: _Clock, progress: P
 def _rows(head: Header, state: AggregatorState) -> int:
     """Reports to be added at once: as many as there are counts, in bounded memory."""
     most = _LONGEST_CHUNK // head.width
-    return max(1, CHUNK // head.width, min(most, state.collection.randomiser.size))
+    return max(1, CHUNK // head.width, min(most, state.collection.randomizer.size))
 
 
 def _column(state: AggregatorState, path: Path, stream: BinaryIO, column: str) -> None:
@@ -295,7 +295,7 @@ def _column(state: AggregatorState, path: Path, stream: BinaryIO, column: str) -
         raise InvalidArgument(
             f"{path} was counted when it held something else: put new reports into a new file."
         )
-    found = frames.aggregate(path, state.collection.randomiser, column=column)
+    found = frames.aggregate(path, state.collection.randomizer, column=column)
     state.aggregate.merge(found)
     state.move(name, counted=found.reports + found.refused, digest=digest)
 

@@ -33,26 +33,26 @@ VERSION = 1
 class BudgetedClient:
     """A client whose every report is drawn anew, and costs anew."""
 
-    __slots__ = ("budget", "randomiser", "sent")
+    __slots__ = ("budget", "randomizer", "sent")
 
-    def __init__(self, randomiser: LocalRandomizer, *, budget: Number) -> None:
-        self.randomiser = randomiser
+    def __init__(self, randomizer: LocalRandomizer, *, budget: Number) -> None:
+        self.randomizer = randomizer
         self.budget = positive("budget", budget)
         self.sent = 0
 
     @property
     def guarantee(self) -> Guarantee:
         """What all reports so far cost together."""
-        return self.randomiser.guarantee * self.sent
+        return self.randomizer.guarantee * self.sent
 
     def report(self, value: object, *, rng: RandomSource | None = None) -> Reports:
         """One more report, or BudgetExceeded."""
-        cost = _epsilon(self.randomiser.guarantee)
+        cost = _epsilon(self.randomizer.guarantee)
         if (self.sent + 1) * cost > self.budget:
             raise _exceeded(self.budget, f"{self.sent} reports", cost)
         # Drawn first: a value that is refused costs nothing, and nothing was sent.
         one = value if isinstance(value, Mapping) else np.atleast_1d(np.asarray(value))
-        reports = self.randomiser.randomize(cast("ArrayLike", one), rng=rng)
+        reports = self.randomizer.randomize(cast("ArrayLike", one), rng=rng)
         if len(reports) != 1:
             raise InvalidArgument("value must be the value of one client.")
         self.sent += 1
@@ -60,19 +60,19 @@ class BudgetedClient:
 
     def to_json(self) -> str:
         """What must be kept until the next report."""
-        content = {**_head(self.randomiser, self.budget), "sent": self.sent}
+        content = {**_head(self.randomizer, self.budget), "sent": self.sent}
         return json.dumps(content, sort_keys=True)
 
     @classmethod
-    def from_json(cls, text: str, *, randomiser: LocalRandomizer) -> BudgetedClient:
+    def from_json(cls, text: str, *, randomizer: LocalRandomizer) -> BudgetedClient:
         """The client that was saved."""
-        content = _read(text, randomiser, {"sent"})
-        client = cls(randomiser, budget=canonical.read_ratio("budget", content["budget"]))
+        content = _read(text, randomizer, {"sent"})
+        client = cls(randomizer, budget=canonical.read_ratio("budget", content["budget"]))
         client.sent = count("sent", content["sent"], minimum=0)
         return client
 
     def __repr__(self) -> str:
-        return f"FreshClient({self.randomiser!r}, sent={self.sent}, budget={float(self.budget):g})"
+        return f"FreshClient({self.randomizer!r}, sent={self.sent}, budget={float(self.budget):g})"
 
 
 class MemoizedClient:
@@ -81,7 +81,7 @@ class MemoizedClient:
     Theorem: all that it ever sends is budget-DP in the local model, for any two sequences of
     values, if periods begin at times that do not depend on them.
     Proof: permanent responses of different periods are independent given the values; each period
-    costs `Memoised.after` of its reports, and costs of periods add up.
+    costs `Memoized.after` of its reports, and costs of periods add up.
     ``reports`` limits the reports of a period: a few cost less than any number.
     """
 
@@ -170,15 +170,15 @@ def _exceeded(budget: Fraction, so_far: str, cost: Fraction) -> BudgetExceeded:
     )
 
 
-def _head(randomiser: LocalRandomizer, budget: Fraction) -> dict[str, Any]:
+def _head(randomizer: LocalRandomizer, budget: Fraction) -> dict[str, Any]:
     return {
         "version": VERSION,
-        "collection": randomiser.fingerprint,
+        "collection": randomizer.fingerprint,
         "budget": canonical.ratio(budget),
     }
 
 
-def _read(text: str, randomiser: LocalRandomizer, names: set[str]) -> dict[str, Any]:
+def _read(text: str, randomizer: LocalRandomizer, names: set[str]) -> dict[str, Any]:
     try:
         content = json.loads(text)
     except (TypeError, ValueError, RecursionError):
@@ -186,7 +186,7 @@ def _read(text: str, randomiser: LocalRandomizer, names: set[str]) -> dict[str, 
     wanted = {"version", "collection", "budget"} | names
     if not isinstance(content, dict) or content.keys() != wanted or content["version"] != VERSION:
         raise _damaged()
-    if content["collection"] != randomiser.fingerprint:
+    if content["collection"] != randomizer.fingerprint:
         raise InvalidArgument("The saved client belongs to another collection.")
     if not isinstance(content["budget"], str):
         raise _damaged()

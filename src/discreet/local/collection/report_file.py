@@ -76,7 +76,7 @@ class Header:
 def header(collection: CollectionSpec) -> Header:
     """Of a new file, with an identity of its own."""
     return Header(
-        width=collection.randomiser.width,
+        width=collection.randomizer.width,
         identity=secrets.token_hex(16),
         fingerprint=collection.fingerprint,
         description=collection.to_json(),
@@ -156,7 +156,7 @@ class ReportWriter:
         *,
         all_or_none: bool = False,
     ) -> None:
-        self.width = collection.randomiser.width
+        self.width = collection.randomizer.width
         self.written = 0
         self._owned = isinstance(target, str | Path)
         self._mark: Path | None = None
@@ -291,7 +291,7 @@ def _begun(stream: BinaryIO, path: Path, collection: CollectionSpec) -> bool:
         return False
     except NotReports as error:
         raise InvalidArgument(f"{path} {error} Choose another file.") from None
-    if head.description != collection.to_json() or head.width != collection.randomiser.width:
+    if head.description != collection.to_json() or head.width != collection.randomizer.width:
         raise InvalidArgument(
             f"{path} holds reports of another collection ({head.fingerprint}): choose another file."
         )

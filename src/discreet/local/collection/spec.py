@@ -1,4 +1,4 @@
-"""One collection as everyone who takes part must know it: how to randomise, and what codes mean."""
+"""One collection as everyone who takes part must know it: how to randomize, and what codes mean."""
 
 from __future__ import annotations
 
@@ -24,22 +24,22 @@ _LABELS = "labels"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CollectionSpec:
-    """A randomiser, with the names of its categories if they have any. All of it is public."""
+    """A randomizer, with the names of its categories if they have any. All of it is public."""
 
-    randomiser: LocalRandomizer
+    randomizer: LocalRandomizer
     labels: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        if not isinstance(self.randomiser, LocalRandomizer):
+        if not isinstance(self.randomizer, LocalRandomizer):
             raise InvalidArgument(
-                "randomiser must be one, such as discreet.local.oue(categories=4, epsilon=1), got "
-                f"{type(self.randomiser).__name__}."
+                "randomizer must be one, such as discreet.local.oue(categories=4, epsilon=1), got "
+                f"{type(self.randomizer).__name__}."
             )
         if not check.listed("labels", self.labels):
             return
-        many = getattr(self.randomiser, "categories", None)
+        many = getattr(self.randomizer, "categories", None)
         if many is None:
-            raise InvalidArgument(f"labels are for categories; {self.randomiser.kind} has none.")
+            raise InvalidArgument(f"labels are for categories; {self.randomizer.kind} has none.")
         if not all(isinstance(label, str) for label in self.labels):
             raise InvalidArgument("labels must be texts.")
         if len(self.labels) != many or len(set(self.labels)) != many:
@@ -47,7 +47,7 @@ class CollectionSpec:
 
     def describe(self) -> dict[str, Any]:
         """As JSON holds it."""
-        described = self.randomiser.describe()
+        described = self.randomizer.describe()
         return {**described, _LABELS: list(self.labels)} if self.labels else described
 
     def to_json(self) -> str:
@@ -66,7 +66,7 @@ class CollectionSpec:
         labels = described.pop(_LABELS, [])
         if not isinstance(labels, list):
             raise InvalidArgument("labels must be a list of texts.")
-        return CollectionSpec(randomiser=randomizer_from_json(described), labels=tuple(labels))
+        return CollectionSpec(randomizer=randomizer_from_json(described), labels=tuple(labels))
 
     @property
     def fingerprint(self) -> str:
@@ -75,8 +75,8 @@ class CollectionSpec:
 
     @property
     def _textual(self) -> bool:
-        domain = getattr(self.randomiser, "domain", None)
-        return isinstance(self.randomiser, HeavyHitters) or isinstance(
+        domain = getattr(self.randomizer, "domain", None)
+        return isinstance(self.randomizer, HeavyHitters) or isinstance(
             domain, DateDomain | OrdinalDomain
         )
 

@@ -1,7 +1,7 @@
 """The piecewise client with better levels: what a symbol stands for is the server's choice.
 
 Many levels make the estimate unbiased. With a window as wide as the grid, each client in effect
-draws a threshold and tells, by randomised response, on which side of it the number lies; evenly
+draws a threshold and tells, by randomized response, on which side of it the number lies; evenly
 spaced levels are the piecewise mechanism, two levels are Duchi's, and the best lie in between.
 """
 
@@ -69,7 +69,7 @@ def balanced_piecewise(
 
 
 def _tried(epsilon: Fraction, steps: int | None) -> list[WindowChannel]:
-    """Windows that go into the grid a whole number of times, about as often as evenly levelled.
+    """Windows that go into the grid a whole number of times, about as often as evenly leveled.
 
     There, or a little below, the variance has its dips: all classes of symbols have about equally
     many members.
@@ -107,7 +107,7 @@ def levels(window: WindowChannel, shares: Floats) -> Floats:
 
 @lru_cache(maxsize=512)
 def _levels(window: WindowChannel) -> Floats:
-    """The best levels found against shares that move towards where the variance is large.
+    """The best levels found against shares that move toward where the variance is large.
 
     Multiplicative weights for the game of levels against shares. Whatever it finds is unbiased,
     and its variance is computed, not assumed.

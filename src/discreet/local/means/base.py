@@ -1,7 +1,7 @@
-"""The mean of bounded numbers in the local model: what all its randomisers share.
+"""The mean of bounded numbers in the local model: what all its randomizers share.
 
 A number is placed on a public grid of ``steps`` steps between declared bounds, by rounding to one
-of its two neighbours at random so that its mean stays; then one symbol of a finite alphabet is
+of its two neighbors at random so that its mean stays; then one symbol of a finite alphabet is
 drawn with exact weights that depend on the grid point alone. Each symbol stands for a level, and
 the mean of the levels is an unbiased estimate. A server keeps a histogram of the symbols.
 """
@@ -83,7 +83,7 @@ class MeanEstimate:
 
 
 class BoundedMeanRandomizer(LocalRandomizer):
-    """A randomiser of numbers in [lower, upper]. Places count from 0 (lower) to 1 (upper)."""
+    """A randomizer of numbers in [lower, upper]. Places count from 0 (lower) to 1 (upper)."""
 
     lower: Fraction
     upper: Fraction

@@ -76,7 +76,7 @@ def hybrid_mean(
 ) -> HybridMean:
     """A window or Duchi's bit, by a coin: the best published for a mean at any epsilon.
 
-    The window's variance grows towards the bounds and the bit's falls; the coin evens them out.
+    The window's variance grows toward the bounds and the bit's falls; the coin evens them out.
     By default a report is one byte, and window and coin have the least variance at worst.
 
     Theorem: each report is epsilon-DP in the local model; the estimate is unbiased.

@@ -27,14 +27,14 @@ from discreet.noise.random_source import RandomSource, source_of
 from discreet.noise.uniform import below
 
 # ── Best ─────────────────────────────────────────────────────────────────────────────────────────
-# The randomiser for a mean that has the least error.
+# The randomizer for a mean that has the least error.
 
 
 _EQUAL = 1.005  # a standard deviation that is less by half a percent is not worth more symbols
 
 
 def best_mean_randomizer(*, epsilon: Number, lower: Number, upper: Number) -> BoundedMeanRandomizer:
-    """The randomiser of least variance at worst: one bit for small epsilon, else `balanced`.
+    """The randomizer of least variance at worst: one bit for small epsilon, else `balanced`.
 
     Both send one byte. `piecewise`, `hybrid` and `local_laplace` are there to compare: they have
     no less variance than `balanced` at any epsilon that was tried.
@@ -66,7 +66,7 @@ class MultidimensionalMean(LocalRandomizer):
     columns: tuple[tuple[str, Fraction, Fraction], ...]
     sampled: int
     part: BoundedMeanRandomizer
-    """What randomises one place, at epsilon / sampled."""
+    """What randomizes one place, at epsilon / sampled."""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -125,7 +125,7 @@ class MultidimensionalMean(LocalRandomizer):
         """The unbiased mean of every column.
 
         Theorem: given how many clients told a column, its mean is unbiased, with the variance of
-            the randomiser plus that of a sample without replacement; `Mean.guaranteed` holds.
+            the randomizer plus that of a sample without replacement; `Mean.guaranteed` holds.
         Proof: those who tell a column are a uniformly random set of the clients. For exponential
             moments the set is no worse than drawing clients with replacement (Hoeffding 1963,
             theorem 4, for the logarithms of the clients' own moments), and then levels are
@@ -218,12 +218,12 @@ def described(
     sampled: int,
     part: Mapping[str, Any],
 ) -> MultidimensionalMean:
-    """The randomiser that `Several.parameters` describes, part and all."""
+    """The randomizer that `Several.parameters` describes, part and all."""
     made = multidimensional_mean(columns=columns, epsilon=epsilon, sampled=sampled)
     ratio = canonical.ratio(epsilon / made.sampled)
     told = rebuild({"version": VERSION, "epsilon": ratio, "lower": 0, "upper": 1, **part})
     if not isinstance(told, BoundedMeanRandomizer):
-        raise InvalidArgument("part must describe a randomiser of one bounded number.")
+        raise InvalidArgument("part must describe a randomizer of one bounded number.")
     return replace(made, part=told)
 
 

@@ -85,7 +85,7 @@ def duchi(*, epsilon: Number, lower: Number, upper: Number) -> Duchi:
     Theorem: each report is epsilon-DP in the local model, and the estimate is unbiased with
         variance (c^2 - x^2) / n, c = (e^eps + 1) / (e^eps - 1), on bounds -1 and 1.
     Proof: a number is rounded to one of its bounds so that its mean stays, and the bound goes
-        through randomised response, whose levels -c and c undo the shrinking by 1 / c.
+        through randomized response, whose levels -c and c undo the shrinking by 1 / c.
     Source: Duchi, Jordan, Wainwright 2018, in the form of Wang et al. 2019.
     Needs: lower < upper; numbers outside count as the nearer bound.
     """

@@ -1,4 +1,4 @@
-"""Frequency oracles: randomisers from whose reports the share of every category is estimated.
+"""Frequency oracles: randomizers from whose reports the share of every category is estimated.
 
 Each report supports some categories. The client's own is supported with probability ``keep``, any
 other with probability ``other``, so the supports of n reports, less n * other, divided by
@@ -229,7 +229,7 @@ def _scaled(positive: Floats) -> Floats:
 
 
 class FrequencyOracle(LocalRandomizer):
-    """A randomiser of one of ``categories`` codes with constant probabilities of support."""
+    """A randomizer of one of ``categories`` codes with constant probabilities of support."""
 
     categories: int
 
@@ -262,7 +262,7 @@ class FrequencyOracle(LocalRandomizer):
     def range_variance(self, length: ArrayLike, share: ArrayLike) -> Floats:
         """Variance times n of the estimated share of ``length`` categories, holding ``share``.
 
-        Conditional on the data: only the randomisation is random. This is the law of independent
+        Conditional on the data: only the randomization is random. This is the law of independent
         supports (F48); oracles whose supports exclude each other have their own.
         """
         p, q = self.keep, self.other

@@ -2,7 +2,7 @@
 
 Categories are points of the space of m binary digits, m the smallest that holds them. A client
 draws b independent linear forms on it (rows of m digits), which hash its category to one of
-g = 2^b values, puts subset selection on the hash (a set of ``kept`` values, mostly one: randomised
+g = 2^b values, puts subset selection on the hash (a set of ``kept`` values, mostly one: randomized
 response), and sends forms and set. The report supports the points that hash into the set: a flat,
 or a union of parallel ones.
 
@@ -212,7 +212,7 @@ def olh(
 
 
 def hadamard_response(*, categories: int, epsilon: Number) -> LocalHashing:
-    """Hadamard randomised response: one random sign of the category, kept or flipped.
+    """Hadamard randomized response: one random sign of the category, kept or flipped.
 
     Theorem: epsilon-DP in the local model, exactly; the estimates are those of the sign's
     coefficient, scaled by c = (e^epsilon + 1) / (e^epsilon - 1) and transformed back.

@@ -1,4 +1,4 @@
-"""Randomised response: the oldest mechanism, and the building block of the local model."""
+"""Randomized response: the oldest mechanism, and the building block of the local model."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class RandomizedResponse(FrequencyOracle):
         return self.categories
 
     def release(self, value: ArrayLike, *, rng: RandomSource | None = None) -> Released:
-        """Randomised categories in the shape of ``value``, coded 0 .. categories - 1.
+        """Randomized categories in the shape of ``value``, coded 0 .. categories - 1.
 
         The coin is exact: a lie has the real probability (k - 1) / (e^epsilon + k - 1), not a
         double's.
@@ -120,15 +120,15 @@ class RandomizedResponse(FrequencyOracle):
         part, light = f"{self.categories} categories", self.categories - 1
         check = coin_check(part, self._lie, epsilon=self.epsilon, light=light, heavy=1)
         return Certificate(
-            mechanism="randomised_response", guarantee=self.guarantee, checks=(check,)
+            mechanism="randomized_response", guarantee=self.guarantee, checks=(check,)
         ).demand()
 
     def __repr__(self) -> str:
-        return f"randomised_response({self.guarantee!r}, categories={self.categories})"
+        return f"randomized_response({self.guarantee!r}, categories={self.categories})"
 
 
 def randomized_response(*, categories: int, epsilon: Number) -> RandomizedResponse:
-    """Randomised response over ``categories`` codes; two make Warner's original.
+    """Randomized response over ``categories`` codes; two make Warner's original.
 
     Theorem: each report is epsilon-DP in the local model, and no report of this kind is better.
     Proof: a report has probability keep or other under any two inputs; keep / other = e^epsilon.

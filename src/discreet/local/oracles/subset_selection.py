@@ -45,7 +45,7 @@ from discreet.noise.uniform import below, bernoulli_real
 
 
 class BlockOracle(FrequencyOracle):
-    """A randomiser whose report is a block, e^epsilon times likelier if it holds the own point.
+    """A randomizer whose report is a block, e^epsilon times likelier if it holds the own point.
 
     Theorem: a report is epsilon-DP in the local model, exactly. Its supports have means ``keep``
     and ``other``, and the error of every sum of estimates is that of ``range_variance``.
@@ -281,7 +281,7 @@ def subset_selection(
         )
     loss = positive("epsilon", epsilon)
     if chosen is None:
-        # The ideal size is seldom whole: the law decides between its neighbours.
+        # The ideal size is seldom whole: the law decides between its neighbors.
         ideal = math.floor(size / (math.exp(min(float(loss), 700.0)) + 1))
         sizes = [k for k in (ideal, ideal + 1) if 1 <= k < size]
         options = [SubsetSelection(categories=size, epsilon=loss, chosen=k) for k in sizes]

@@ -1,7 +1,7 @@
 """Unary encodings: a report is one bit a category, each flipped by itself.
 
 The bit of the client's own category is one with probability ``keep``, every other bit with
-probability ``other``, all independent. Both are whole numbers of 2**-32, rounded towards privacy
+probability ``other``, all independent. Both are whole numbers of 2**-32, rounded toward privacy
 (``keep`` down, ``other`` up), so that integers decide every bit, what is spent is known as a ratio
 of integers, and the estimate is unbiased for the coins that are really thrown.
 """
@@ -80,7 +80,7 @@ class UnaryEncoding(FrequencyOracle):
         return Fraction(p * (ONE - q), q * (ONE - p))
 
     @property
-    def realised(self) -> float:
+    def realized(self) -> float:
         """The epsilon of the coins as thrown, rounded up: at most the stated one."""
         # A ratio near one is a double only to 2**-53, which is much of a small logarithm.
         return min(math.log(self.ratio) * (1 + 2.0**-50) + 2.0**-52, round_up(self.epsilon))
@@ -199,7 +199,7 @@ def sue(*, categories: int, epsilon: Number) -> SymmetricUnary:
 
 
 def oue(*, categories: int, epsilon: Number) -> OptimizedUnary:
-    """Optimised unary encoding: keep 1/2, other 1 / (e^epsilon + 1).
+    """Optimized unary encoding: keep 1/2, other 1 / (e^epsilon + 1).
 
     Theorem: each report is epsilon-DP in the local model; n Var = 4 e^eps / (e^eps - 1)^2 + share.
     Proof: `Unary.ratio` with keep = 1/2 is (1 - other) / other; other is rounded up.
@@ -214,7 +214,7 @@ def threshold_histogram_encoding(
 ) -> ThresholdHistogramEncoding:
     """Thresholded histogram encoding: which entries of one-hot plus Laplace noise pass.
 
-    Theorem: each report is epsilon-DP in the local model. What is really spent (`realised`) is
+    Theorem: each report is epsilon-DP in the local model. What is really spent (`realized`) is
     less, so `oue` with that epsilon is better: this is here for comparison.
     Proof: noise of scale 2/epsilon on a vector of L1 sensitivity 2, then post-processing. The bits
     are drawn directly: keep = 1 - e^(eps (t - 1) / 2) / 2 and other = e^(-eps t / 2) / 2.

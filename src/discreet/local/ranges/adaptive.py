@@ -37,7 +37,7 @@ class CollectedLevel(Protocol):
     """What a round needs of an aggregate."""
 
     @property
-    def randomiser(self) -> LocalRandomizer: ...
+    def randomizer(self) -> LocalRandomizer: ...
     @property
     def counts(self) -> Ints: ...
     @property
@@ -61,7 +61,7 @@ class PartitionOracle(LocalRandomizer):
 
     @property
     def oracle(self) -> FrequencyOracle:
-        """What randomises the blocks."""
+        """What randomizes the blocks."""
         return best_oracle(len(self.starts), epsilon=self.epsilon)
 
     @property
@@ -183,7 +183,7 @@ class AdaptiveHierarchy:
         return self.round >= self.rounds
 
     @property
-    def randomiser(self) -> PartitionOracle:
+    def randomizer(self) -> PartitionOracle:
         """What the clients of this round do."""
         starts = tuple(leaf.start for leaf in self.tree.leaves)
         return PartitionOracle(
@@ -192,11 +192,11 @@ class AdaptiveHierarchy:
 
     def learn(self, aggregate: CollectedLevel) -> AdaptiveHierarchy:
         """The state after this round's reports: blocks that stand out are split."""
-        asked = self.randomiser
+        asked = self.randomizer
         if self.finished:
             raise InvalidArgument("All rounds are over: ask estimate() for the result.")
-        if aggregate.randomiser != asked:
-            raise InvalidArgument("aggregate must hold reports of this round's randomiser.")
+        if aggregate.randomizer != asked:
+            raise InvalidArgument("aggregate must hold reports of this round's randomizer.")
         if aggregate.reports == 0:
             raise InvalidArgument("aggregate holds no reports: collect this round first.")
         found = asked.estimate(aggregate.counts, aggregate.reports)

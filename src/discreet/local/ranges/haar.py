@@ -46,7 +46,7 @@ class HaarResponse(LocalRandomizer):
     Theorem: a report is epsilon-DP in the local model, exactly; ``c s H[v]``, for the sign s and
         the row v of the Hadamard matrix that it names, is an unbiased estimate of the signed
         one-hot vector of its client, with second moments ``c^2 I``, ``c = 1 / tanh(eps / 2)``.
-    Proof: the row is uniform whatever the value; the sign is a binary randomised response with odds
+    Proof: the row is uniform whatever the value; the sign is a binary randomized response with odds
         ``e^eps``, whose mean is 1/c times the true sign ``s_x H[v, x]``. Rows of H are orthogonal.
     Source: Nguyen et al. 2016; Kulkarni, Cormode, Srivastava 2018; F46, F51.
 
@@ -180,7 +180,7 @@ class LocalHaar(LevelReports):
     @property
     def name(self) -> str:
         """In a few words."""
-        equal = "equal" if len(set(self.shares)) == 1 else "optimised"
+        equal = "equal" if len(set(self.shares)) == 1 else "optimized"
         return f"Haar wavelet, {equal} levels"
 
 

@@ -37,9 +37,9 @@ from discreet.ranges.domain import BinnedDomain, Domain, declared, read
 # ── Layered ──────────────────────────────────────────────────────────────────────────────────────
 # Reports about one of several levels: what trees and wavelets have in common.
 #
-# A client draws its level inside the randomiser, with public probabilities that do not depend on its
+# A client draws its level inside the randomizer, with public probabilities that do not depend on its
 # value, and reports the block of that level that holds its value. The whole message, level and all,
-# is one report of one randomiser: it costs epsilon once, and amplifies by shuffling among all
+# is one report of one randomizer: it costs epsilon once, and amplifies by shuffling among all
 # clients, not only among those of its level.
 
 
@@ -49,11 +49,11 @@ _FINEST = 1 << 32
 
 
 class LevelReports(LocalRandomizer):
-    """A randomiser that draws a level and reports a block of it.
+    """A randomizer that draws a level and reports a block of it.
 
-    Theorem: if every level's randomiser is epsilon-DP in the local model, so is the whole report.
+    Theorem: if every level's randomizer is epsilon-DP in the local model, so is the whole report.
     Proof: the level has the same law for every value, and given the level the report is that of its
-        randomiser: ``P(l, y | x) = p_l P_l(y | x) <= e^eps p_l P_l(y | x')``.
+        randomizer: ``P(l, y | x) = p_l P_l(y | x) <= e^eps p_l P_l(y | x')``.
     Source: Kulkarni, Cormode, Srivastava 2018; F16. docs/theory/local-ranges.md.
 
     A report is the level in one byte (none if there is one level), then the level's report, then
@@ -71,7 +71,7 @@ class LevelReports(LocalRandomizer):
     @property
     @abstractmethod
     def parts(self) -> Sequence[LocalRandomizer]:
-        """What randomises the codes of each level, at the full epsilon."""
+        """What randomizes the codes of each level, at the full epsilon."""
 
     @property
     @abstractmethod
@@ -262,7 +262,7 @@ class LocalHierarchicalHistogram(LevelReports):
         by = "/".join(kinds)
         if len(self.sizes) == 1:
             return f"flat, {by}"
-        equal = "equal" if len(set(self.shares)) == 1 else "optimised"
+        equal = "equal" if len(set(self.shares)) == 1 else "optimized"
         shown = [*self.sizes[:3], "..", self.sizes[-1]] if len(self.sizes) > _NAMED else self.sizes
         listed = "/".join(map(str, shown))
         return f"blocks {listed}, {equal} levels, {by}"

@@ -1,6 +1,6 @@
 """Ranges over several attributes in the local model: hybrid grids (HDG).
 
-A client draws one attribute or one pair of attributes inside the randomiser and reports which
+A client draws one attribute or one pair of attributes inside the randomizer and reports which
 block of a public grid over it holds its values: a fine grid for one attribute, a coarse one for a
 pair. The server makes the grids agree with each other and answers ranges over any attributes.
 """
@@ -68,7 +68,7 @@ class HybridGrid(LocalRandomizer):
         return tuple(len(self.edges(name, group)) - 1 for name in group)
 
     def oracle(self, group: Group) -> FrequencyOracle:
-        """What randomises the blocks of a group's grid."""
+        """What randomizes the blocks of a group's grid."""
         return best_oracle(math.prod(self.shape(group)), epsilon=self.epsilon)
 
     @property

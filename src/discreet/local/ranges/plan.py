@@ -28,7 +28,7 @@ from discreet.ranges.strategies.base import rounded_shares
 from discreet.ranges.table_query import Asked, workload_of
 from discreet.ranges.workload import Workload, energies
 
-# ── Optimise ─────────────────────────────────────────────────────────────────────────────────────
+# ── Optimize ─────────────────────────────────────────────────────────────────────────────────────
 # The best levels of a local tree for a workload, and how many clients each should get (F50).
 
 
@@ -119,9 +119,9 @@ _ORACLES = ("subset_selection", "oue")
 
 @dataclass(frozen=True, kw_only=True)
 class LocalCandidate:
-    """A randomiser with its error over the workload, for equally frequent cells."""
+    """A randomizer with its error over the workload, for equally frequent cells."""
 
-    randomiser: LocalHierarchicalHistogram | LocalHaar
+    randomizer: LocalHierarchicalHistogram | LocalHaar
     mean: float
     """Mean variance of an estimated share over the workload, times the number of reports."""
     largest: float
@@ -131,12 +131,12 @@ class LocalCandidate:
     @property
     def name(self) -> str:
         """Structure, levels and oracles in a few words."""
-        return self.randomiser.name
+        return self.randomizer.name
 
     @property
     def bits(self) -> int:
         """Length of a report."""
-        return 8 * self.randomiser.width
+        return 8 * self.randomizer.width
 
     @property
     def rmse(self) -> float:
@@ -145,7 +145,7 @@ class LocalCandidate:
 
     def by_length(self, lengths: Ints) -> Floats:
         """Root mean squared error in clients over all ranges of each length."""
-        return np.sqrt(self.expected_clients * self.randomiser.law.by_length(np.asarray(lengths)))
+        return np.sqrt(self.expected_clients * self.randomizer.law.by_length(np.asarray(lengths)))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -160,8 +160,8 @@ class LocalPlan:
 
     @property
     def best(self) -> LocalHierarchicalHistogram | LocalHaar:
-        """The randomiser to use."""
-        return self.chosen.randomiser
+        """The randomizer to use."""
+        return self.chosen.randomizer
 
     @property
     def chosen(self) -> LocalCandidate:
@@ -219,14 +219,14 @@ def plan_collection(
         check.count("max_report_bits", max_report_bits)
     workload = workload_of(workload, declared(domain))
     a, b = tried_ranges(workload, domain.size)
-    made = dict.fromkeys(_randomisers(domain, workload, exact, max_report_bits))
+    made = dict.fromkeys(_randomizers(domain, workload, exact, max_report_bits))
     if not made:
         raise InvalidArgument(
             f"max_report_bits must be more than {max_report_bits}: no report is as short as that."
         )
     found = [
         LocalCandidate(
-            randomiser=one,
+            randomizer=one,
             mean=one.law.mean(workload),
             largest=float(one.law.uniform(a, b).max()),
             expected_clients=expected_clients,
@@ -243,7 +243,7 @@ def plan_collection(
     )
 
 
-def _randomisers(
+def _randomizers(
     domain: Domain, workload: Workload, epsilon: Fraction, max_report_bits: int | None
 ) -> Iterator[LocalHierarchicalHistogram | LocalHaar]:
     yield from _trees(domain, workload, epsilon, max_report_bits)

@@ -1,4 +1,4 @@
-"""What reports say about the ranges of a domain: the artefact of a collection, without reports."""
+"""What reports say about the ranges of a domain: the artifact of a collection, without reports."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ class LocalRanges(RangeAnswers):
         return NonnegativeRelease(domain=self.domain, cells=cells, pinned=total)
 
     def to_json(self) -> str:
-        """The whole artefact as text; ``from_json`` reads it back."""
+        """The whole artifact as text; ``from_json`` reads it back."""
         levels = [
             {
                 "block": level.block,
@@ -134,7 +134,7 @@ class LocalRanges(RangeAnswers):
 
     @classmethod
     def from_json(cls, text: str) -> LocalRanges:
-        """The artefact of a text."""
+        """The artifact of a text."""
         with canonical.reading("a release of local ranges"):
             content = json.loads(text)
             if content["discreet_local_ranges"] != VERSION:

@@ -19,9 +19,9 @@ from discreet.noise.laplace import LARGEST_SCALE
 # ── Bounded pair ─────────────────────────────────────────────────────────────────────────────────
 # How far apart two bounded Laplace laws are, and the smallest scale that keeps a promise.
 #
-# Outputs are 0..span, and ``P(k) = r^|k - q| / Z(q)`` with ``r = exp(-1 / scale)``: around a centre q
-# near an edge the noise that would leave is spread over the rest. The normaliser Z depends on the
-# private centre, so noise of the usual scale does not keep the usual promise.
+# Outputs are 0..span, and ``P(k) = r^|k - q| / Z(q)`` with ``r = exp(-1 / scale)``: around a center q
+# near an edge the noise that would leave is spread over the rest. The normalizer Z depends on the
+# private center, so noise of the usual scale does not keep the usual promise.
 
 
 # A delta below the first, or beside an epsilon above the second, is worth nothing here.
@@ -29,7 +29,7 @@ _SMALLEST_DELTA = Fraction(1, 1 << 36)
 _LARGEST_EPSILON = 64
 
 _PRECISION = 160
-# Intervals of centres that are held at a time: more of them count as "not shown".
+# Intervals of centers that are held at a time: more of them count as "not shown".
 _MOST_CELLS = 1 << 15
 _NODES = 256
 _HALVINGS = 48
@@ -37,7 +37,7 @@ _HALVINGS = 48
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BoundedOutputs:
-    """Outputs 0..span of a statistic that moves by at most ``shift`` between neighbours."""
+    """Outputs 0..span of a statistic that moves by at most ``shift`` between neighbors."""
 
     span: int
     shift: int
@@ -64,8 +64,8 @@ class BoundedOutputs:
 
     def divergence(self, q: ArrayLike, scale: float, epsilon: float) -> Floats:
         """The divergence at epsilon of the law around q from that around q + shift."""
-        centre = floats(q)
-        return self._excess(centre, self._ratio(centre, scale), scale, epsilon)
+        center = floats(q)
+        return self._excess(center, self._ratio(center, scale), scale, epsilon)
 
     def _excess(self, q: Floats, ratio: Floats, t: float, epsilon: float) -> Floats:
         """The same with any ``ratio`` in place of the logarithm of Z(q + shift) / Z(q).
@@ -81,35 +81,35 @@ class BoundedOutputs:
         own = left - np.expm1(-(top + 1) / t)
         its = left + r * np.expm1(np.minimum((top + 1) / t, 700.0))
         less = np.exp(np.minimum(epsilon - ratio - self.shift / t, 0.0)) * its
-        found = np.maximum(own - less, 0.0) / self._normaliser(q, t)
+        found = np.maximum(own - less, 0.0) / self._normalizer(q, t)
         return np.where(above > 0, found, 0.0)
 
     def _ratio(self, q: Floats, t: float) -> Floats:
-        return np.log(self._normaliser(q + self.shift, t) / self._normaliser(q, t))
+        return np.log(self._normalizer(q + self.shift, t) / self._normalizer(q, t))
 
-    def _normaliser(self, q: Floats, t: float) -> Floats:
+    def _normalizer(self, q: Floats, t: float) -> Floats:
         """``Z(q) (1 - r)``, as a sum of two positive numbers."""
         return -np.expm1(-(self.span - q + 1) / t) - math.exp(-1 / t) * np.expm1(-q / t)
 
     def bound(self, low: Floats, high: Floats, scale: float, epsilon: float) -> Floats:
-        """At least the divergence of every centre from ``low`` to ``high``.
+        """At least the divergence of every center from ``low`` to ``high``.
 
-        Proof: log Z is concave, so the ratio falls in the centre and is at most that at ``low``:
+        Proof: log Z is concave, so the ratio falls in the center and is at most that at ``low``:
             the excess is at most the expectation of a function that falls in j, the distance from
-            the centre. The larger the centre, the farther its distances reach down and the less
+            the center. The larger the center, the farther its distances reach down and the less
             up, so that expectation grows with it: it is largest at ``high``.
         """
         return self._excess(high, self._ratio(low, scale), scale, epsilon)
 
     def keeps(self, scale: Fraction, epsilon: Fraction, delta: Fraction) -> bool:
-        """Whether a scale is shown to be (epsilon, delta)-DP: all centres, by branch and bound.
+        """Whether a scale is shown to be (epsilon, delta)-DP: all centers, by branch and bound.
 
-        Theorem: if True, the divergence of any two centres at most ``shift`` apart, in both
+        Theorem: if True, the divergence of any two centers at most ``shift`` apart, in both
             orders, is at most delta.
-        Proof: laws of larger centres are larger in the sense of likelihood ratios. So for a fixed
-            set {k <= t} the mass falls in the centre, and the divergence of (q, q') with q < q'
-            falls in q and grows in q': the worst shift is the largest. Intervals of centres whose
-            `bound` is above delta are halved; an interval of one centre is exact. The other order
+        Proof: laws of larger centers are larger in the sense of likelihood ratios. So for a fixed
+            set {k <= t} the mass falls in the center, and the divergence of (q, q') with q < q'
+            falls in q and grows in q': the worst shift is the largest. Intervals of centers whose
+            `bound` is above delta are halved; an interval of one center is exact. The other order
             is the reflection of this one. Doubles are off by less than `_margin`: all masses are
             sums of positive terms, good to 2**-48, with exponents up to epsilon.
         Source: B54, where the worst shift was a scan.
@@ -122,12 +122,12 @@ class BoundedOutputs:
             middle = np.floor((low + high) / 2)
             if len(low) > _MOST_CELLS or np.any(self.divergence(middle, t, eps) > target):
                 return False
-            # An interval of one centre that is still open is settled by the line above.
+            # An interval of one center that is still open is settled by the line above.
             low, high = np.concatenate((low, middle + 1)), np.concatenate((middle, high))
         return True
 
     def worst(self, scale: float, epsilon: float) -> tuple[float, int]:
-        """The largest divergence that a search finds, and the centre: a forecast, not a proof."""
+        """The largest divergence that a search finds, and the center: a forecast, not a proof."""
         last = self.span - self.shift
         reach = min(last, math.ceil(60 * scale) + 1)
         nodes = np.unique(
@@ -145,7 +145,7 @@ class BoundedOutputs:
     def calibrate(self, epsilon: Fraction, delta: Fraction) -> Fraction:
         """The smallest scale that is shown to keep (epsilon, delta), to about a millionth."""
         if self.shift == self.span and delta == 0:
-            return self.span / epsilon  # then both normalisers are alike
+            return self.span / epsilon  # then both normalizers are alike
         if delta == 0:
             return _smallest(
                 lambda scale: self.keeps_pure(Fraction(scale), epsilon), self.shift / epsilon
@@ -197,11 +197,11 @@ _NODES_bounded_check = 24
 
 
 def worst_divergence(outputs: BoundedOutputs, scale: Fraction, epsilon: float) -> tuple[float, str]:
-    """The largest divergence of two centres, both orders, and how it was found."""
+    """The largest divergence of two centers, both orders, and how it was found."""
     if outputs.span < _LARGEST_TABLE:
-        return _all_pairs(outputs, scale, epsilon), "sum over the outputs, all pairs of centres"
+        return _all_pairs(outputs, scale, epsilon), "sum over the outputs, all pairs of centers"
     found = _some_pairs(outputs, scale, epsilon)
-    return found, "tails of the laws, centres near both edges and the worst one"
+    return found, "tails of the laws, centers near both edges and the worst one"
 
 
 def table(span: int, scale: Fraction) -> Floats:
@@ -227,13 +227,13 @@ def _all_pairs(outputs: BoundedOutputs, scale: Fraction, epsilon: float) -> floa
 
 
 def _some_pairs(outputs: BoundedOutputs, scale: Fraction, epsilon: float) -> float:
-    """Centres near both edges and where the search found the worst, shifts whole and halved."""
+    """Centers near both edges and where the search found the worst, shifts whole and halved."""
     last = outputs.span - outputs.shift
     suspect = outputs.worst(float(scale), epsilon)[1]
     spread = np.rint(np.geomspace(1, last + 1, _NODES_bounded_check)).astype(np.int64) - 1
-    centres = np.unique(np.clip(np.append(np.append(spread, last - spread), suspect), 0, last))
+    centers = np.unique(np.clip(np.append(np.append(spread, last - spread), suspect), 0, last))
     worst = 0.0
-    for q in centres.tolist():
+    for q in centers.tolist():
         for shift in (outputs.shift, max(1, outputs.shift // 2)):
             for one, other in ((q, q + shift), (q + shift, q)):
                 worst = max(worst, _half_line(outputs.span, scale, (one, other), epsilon))
@@ -241,10 +241,10 @@ def _some_pairs(outputs: BoundedOutputs, scale: Fraction, epsilon: float) -> flo
 
 
 def _half_line(span: int, scale: Fraction, pair: tuple[int, int], epsilon: float) -> float:
-    """The excess of the worst half-line, among those that end between the two centres."""
+    """The excess of the worst half-line, among those that end between the two centers."""
     laws = [BoundedDiscreteLaplace(scale, lower=-q, upper=span - q) for q in pair]
     low, high = min(pair), max(pair)
-    # The loss is monotone between the centres: find where it passes epsilon, and look around it.
+    # The loss is monotone between the centers: find where it passes epsilon, and look around it.
     falling = pair[0] < pair[1]
     first, last = low - 1, high
     while last - first > 1:

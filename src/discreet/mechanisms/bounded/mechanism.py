@@ -79,7 +79,7 @@ class BoundedLaplaceMechanism(Mechanism):
         low, high = -1, span
         while high - low > 1:
             middle = (low + high) // 2
-            reached = min(_edge(middle, span, rate), _centre(middle, span, rate))
+            reached = min(_edge(middle, span, rate), _center(middle, span, rate))
             low, high = (low, middle) if reached >= inside else (middle, high)
         # A real truth is first rounded to the grid.
         width = (high + (self.column.exponent != 0)) * self.column.step
@@ -102,7 +102,7 @@ class BoundedLaplaceMechanism(Mechanism):
         return int(self.column.sorted(np.reshape(np.asarray(value), 1))[0])
 
     def certify(self) -> Certificate:
-        """Recompute the divergence from the laws of pairs of centres, both orders."""
+        """Recompute the divergence from the laws of pairs of centers, both orders."""
         epsilon, delta = map(float, self.target)
         found, route = worst_divergence(self.outputs, self.scale, epsilon)
         check = CertificateCheck(
@@ -174,7 +174,7 @@ def clamp_output(
 
     Theorem: the guarantee of ``mechanism``; errors never grow.
     Proof: post-processing. The truth lies between the bounds (or is first set to them, which
-        moves neighbours apart by no more than before), and clamping to an interval that holds it
+        moves neighbors apart by no more than before), and clamping to an interval that holds it
         takes no number farther away.
     Source: B44, B54.
     Needs: bounds that are public.
@@ -214,9 +214,9 @@ def bounded_laplace(
     it is up to twice as leaky. Clamping is free and most often better (`advise_bounded`).
 
     Theorem: (epsilon, delta)-DP under ``relation``.
-    Proof: at delta 0 the worst pair of centres is known, and its loss is compared with epsilon in
-        whole numbers (`Outputs.keeps_pure`). Otherwise all centres are covered by branch and
-        bound (`Outputs.keeps`). The truth is rounded to a public grid, which moves neighbours to
+    Proof: at delta 0 the worst pair of centers is known, and its loss is compared with epsilon in
+        whole numbers (`Outputs.keeps_pure`). Otherwise all centers are covered by branch and
+        bound (`Outputs.keeps`). The truth is rounded to a public grid, which moves neighbors to
         at most ``ceil(sensitivity / step)`` steps, and draws are exact.
     Source: Holohan, Antonatos, Braghin, Mac Aonghusa 2020; B44, B54.
     Needs: public bounds; one number. A delta below 2**-36, or beside an epsilon above 64, is not
@@ -275,7 +275,7 @@ def _edge(w: int, span: int, rate: float) -> float:
     return float(np.expm1(-rate * (w + 1)) / np.expm1(-rate * (span + 1)))
 
 
-def _centre(w: int, span: int, rate: float) -> float:
+def _center(w: int, span: int, rate: float) -> float:
     """Mass of errors up to w in the middle, where it is smallest if w reaches no bound."""
     half = span / 2
     if w > half:

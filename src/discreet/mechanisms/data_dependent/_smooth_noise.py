@@ -1,13 +1,13 @@
 """Noise whose scale follows the data: how much of it a smooth bound needs, and exact draws.
 
-Two neighbours get noise of one shape p, of scales s and s' with ``|log(s / s')| <= beta``, around
-centres that are at most ``min(s, s') / multiplier`` apart. A family gives the smallest multiplier
+Two neighbors get noise of one shape p, of scales s and s' with ``|log(s / s')| <= beta``, around
+centers that are at most ``min(s, s') / multiplier`` apart. A family gives the smallest multiplier
 for which any two such laws keep (epsilon, delta). The noise is continuous and the exact sum is
 rounded to a public grid: post-processing, so the continuous laws decide.
 
 Shapes are symmetric and unimodal. Then (i) the divergence of two such laws grows with the distance
-of their centres, since it is ``1 - int |{p > t} cap {e^eps q > t}| dt`` and the sets are intervals
-around the centres; so only the largest distance counts. (ii) On a cell ``r <= s/s' <= eta r`` of
+of their centers, since it is ``1 - int |{p > t} cap {e^eps q > t}| dt`` and the sets are intervals
+around the centers; so only the largest distance counts. (ii) On a cell ``r <= s/s' <= eta r`` of
 ratios the wider density is at most eta times that at the upper end, and at least 1/eta of that at
 the lower end: the divergences at the ends, at ``epsilon - log eta``, bound those inside.
 """

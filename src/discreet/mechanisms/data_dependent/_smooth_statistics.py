@@ -1,8 +1,8 @@
 """Statistics whose sensitivity depends on the data, with smooth bounds on it.
 
-Data are whole numbers of steps of a public grid between public bounds, sorted; neighbours differ in
+Data are whole numbers of steps of a public grid between public bounds, sorted; neighbors differ in
 one of ``rows`` values. A function S of the data is a beta-smooth bound if it is at least the local
-sensitivity and changes by a factor of at most e^beta between neighbours.
+sensitivity and changes by a factor of at most e^beta between neighbors.
 """
 
 from __future__ import annotations
@@ -174,7 +174,7 @@ class SmoothVariance:
         Proof: without the replaced value the mean is m, and the variance changes by ``|(b - m)^2 -
             (a - m)^2| / rows`` when a becomes b, at most the squared distance from m to the farther
             bound: U_0 bounds the local sensitivity. U_k is the largest U_0 within k changes, so
-            ``U_k(x) <= U_(k+1)(y)`` for neighbours x and y. The mean is smallest when the k largest
+            ``U_k(x) <= U_(k+1)(y)`` for neighbors x and y. The mean is smallest when the k largest
             values become the lower bound and the next one is left out; likewise upwards.
         Source: Nissim, Raskhodnikova, Smith 2007 (the construction). B34.
         """

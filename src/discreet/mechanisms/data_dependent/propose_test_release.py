@@ -155,7 +155,7 @@ def propose_test_release(  # noqa: PLR0913 - each has a default and a name
 
     Theorem: (epsilon, delta)-DP if one of ``public_rows`` rows is replaced.
     Proof: the distance to data whose local sensitivity passes the bound changes by at most 1
-        between neighbours, so the test is (test * epsilon)-DP. If the statistic of two neighbours
+        between neighbors, so the test is (test * epsilon)-DP. If the statistic of two neighbors
         differs by at most the bound, the answer is ((1 - test) epsilon)-DP, and the two compose. If
         it differs by more, both are at distance 0: what they release is None but with the same
         probability, at most delta by the choice of the threshold.

@@ -154,10 +154,10 @@ def sample_and_aggregate(
     More groups mean less noise, and fewer rows for an estimate.
 
     Theorem: epsilon-DP under ``relation``.
-    Proof: groups are drawn without a look at the rows. Given them, neighbours differ in one group
+    Proof: groups are drawn without a look at the rows. Given them, neighbors differ in one group
         (an added row leaves the groups of the others as they are, in law), so in one estimate,
         which is set between the bounds: the sum of the estimates moves by at most ``upper -
-        lower``, and the estimates are neighbours for the quantile of a fixed number of values. A
+        lower``, and the estimates are neighbors for the quantile of a fixed number of values. A
         mixture over the groups keeps what each of them keeps. Empty groups, failures and NaN count
         as a public ``default``, the middle of the bounds if not given.
     Source: Nissim, Raskhodnikova, Smith 2007; Smith 2011. B43.

@@ -43,7 +43,7 @@ from discreet.noise.distribution import Floats, Ints
 from discreet.noise.random_source import RandomSource, source_of
 
 # ── Smooth check ─────────────────────────────────────────────────────────────────────────────────
-# Divergences of pairs of laws of different scale and centre, by integrating their densities.
+# Divergences of pairs of laws of different scale and center, by integrating their densities.
 #
 # A route that the calibration does not use: it finds where the ratio of two densities passes
 # e^epsilon on a fine grid, and integrates there.
@@ -60,7 +60,7 @@ _GAUSS = np.polynomial.legendre.leggauss(20)
 
 
 def worst_divergence(family: NoiseFamily) -> float:
-    """The largest divergence over ratios of scales and distances of centres, both directions."""
+    """The largest divergence over ratios of scales and distances of centers, both directions."""
     epsilon = float(family.epsilon)
     ratios = np.exp(family.beta * np.array([0.0, 0.25, 0.5, 0.75, 0.9, 1.0]))
     shifts = np.array([0.0, 0.5, 1.0]) / float(family.multiplier)
@@ -79,7 +79,7 @@ def worst_divergence(family: NoiseFamily) -> float:
 def divergence(
     log_density: LogDensity, p: tuple[float, float], q: tuple[float, float], epsilon: float
 ) -> float:
-    """The hockey-stick divergence of one shape at two (centre, scale), at ``epsilon``."""
+    """The hockey-stick divergence of one shape at two (center, scale), at ``epsilon``."""
 
     def log_p(x: Floats) -> Floats:
         return log_density((x - p[0]) / p[1]) - math.log(p[1])
@@ -155,7 +155,7 @@ class SmoothSensitivity(Mechanism):
 
     @property
     def smoothness(self) -> float:
-        """By what factor, as a logarithm, the noise may differ between neighbours."""
+        """By what factor, as a logarithm, the noise may differ between neighbors."""
         return self.family.beta
 
     @property
@@ -198,10 +198,10 @@ class SmoothSensitivity(Mechanism):
         """A smooth bound on the local sensitivity of what is released, in steps: private.
 
         Theorem: it is at least the local sensitivity of the rounded statistic, and between
-            neighbours it changes by a factor of at most ``e^smoothness``.
+            neighbors it changes by a factor of at most ``e^smoothness``.
         Proof: let S be the statistic's smooth bound for a smoothness lower by s = 2**-36, and T
             what doubles make of it, between (1 - r) S and (1 + r) S with r = 2**-40. Raised by
-            2**-38, T is at least S; its ratio between neighbours is at most ``e^(-s) (1 + r) /
+            2**-38, T is at least S; its ratio between neighbors is at most ``e^(-s) (1 + r) /
             (1 - r) < 1`` times e^smoothness. Rounding the statistic down to a step adds at most
             one step to the local sensitivity; adding a constant to a smooth bound, and taking the
             larger of it and a constant, leaves it smooth.
@@ -262,7 +262,7 @@ def smooth_sensitivity(  # noqa: PLR0913 - each has a default and a name
     two-sided Lomax noise of an ``order`` (or "cauchy"), with one it is "laplace" or "gaussian".
 
     Theorem: (epsilon, delta)-DP if one of ``public_rows`` rows is replaced; epsilon-DP without delta.
-    Proof: neighbours' centres differ by at most the smaller of the two smooth bounds and their
+    Proof: neighbors' centers differ by at most the smaller of the two smooth bounds and their
         scales by a factor of at most e^smoothness (`Smooth.bound`); the family's multiplier keeps
         (epsilon, delta) for any such pair. Rounding to the grid and clipping is post-processing.
     Source: Nissim, Raskhodnikova, Smith 2007; Bun, Steinke 2019; B29-B34, B47.

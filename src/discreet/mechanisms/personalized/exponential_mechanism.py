@@ -1,4 +1,4 @@
-"""The personalised exponential mechanism: an answer is as likely as it is cheap to reach (M34).
+"""The personalized exponential mechanism: an answer is as likely as it is cheap to reach (M34).
 
 The distance from the data to an answer is the smallest sum of budgets of people whose values would
 have to change for the answer to be true. An answer r has probability proportional to

@@ -70,9 +70,9 @@ def utility_based(
     runs: int,
     smallest: int = 1,
 ) -> BudgetRuns:
-    """Runs that minimise a sum of losses, each a function of a run's size and budget.
+    """Runs that minimize a sum of losses, each a function of a run's size and budget.
 
-    ``loss(sizes, epsilons)``, vectorised. No structure is assumed: every last cut is tried, so it
+    ``loss(sizes, epsilons)``, vectorized. No structure is assumed: every last cut is tried, so it
     takes O(n^2) evaluations for each run; give it levels, not a million people.
     """
     sorted_, order = _sorted(budgets)

@@ -1,6 +1,6 @@
 """Stretching: the stricter a person, the less the person's value can move (M32).
 
-In a sum a strict value weighs less; for a quantile it is pulled towards a public anchor.
+In a sum a strict value weighs less; for a quantile it is pulled toward a public anchor.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ class StretchedSum(_Stretched):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StretchedQuantile(_Stretched):
-    """A quantile of whole numbers, pulled towards an anchor; made by `stretched_quantile`.
+    """A quantile of whole numbers, pulled toward an anchor; made by `stretched_quantile`.
 
     Theorem: the release keeps each level's epsilon under replace-one.
     Proof: a value x of price p is used as ``anchor + p/P (x - anchor)``, P the largest price, which
@@ -146,7 +146,7 @@ def stretched_quantile(
 ) -> StretchedQuantile:
     """A quantile in which each person is protected with the epsilon of the own level.
 
-    Values of strict people are pulled towards ``anchor``, a public guess of the answer between the
+    Values of strict people are pulled toward ``anchor``, a public guess of the answer between the
     bounds (by default their middle). ``quantile=0`` is the minimum, 1 the maximum.
 
     >>> from discreet.accounting.guarantee import pure

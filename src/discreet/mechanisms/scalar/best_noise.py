@@ -103,12 +103,12 @@ def best_additive_noise(
     The losses are mean squared error, mean absolute error, and the error that 95 of 100 releases
     do not exceed. The choice depends on public numbers only, so it costs nothing.
 
-    Theorem: (epsilon, delta)-DP under ``relation``; no noise of the catalogue (Laplace with its
+    Theorem: (epsilon, delta)-DP under ``relation``; no noise of the catalog (Laplace with its
         credit of delta, Gaussian, staircase, truncated Laplace, grafted) has a smaller loss.
     Proof: each candidate is certified from its exact law; the losses are those of the same laws.
     Source: B39c, B49.
     Needs: one number (for vectors, `gaussian` or `laplace`); delta of a truncated or grafted law
-        is in part an event that tells neighbours apart: keep it far below one over the people.
+        is in part an event that tells neighbors apart: keep it far below one over the people.
     """
     one_of("loss", loss, LOSSES)
     lattice(domain)
@@ -118,7 +118,7 @@ def best_additive_noise(
         sensitivity=sensitivity, epsilon=eps, delta=dlt, loss=loss, domain=where, relation=relation
     )
     made, refused = [], []
-    for name, make in task.catalogue.items():
+    for name, make in task.catalog.items():
         try:
             mechanism = make()
         except (Unsupported, InvalidArgument) as error:
@@ -128,7 +128,7 @@ def best_additive_noise(
     if not made:
         raise Unsupported(f"No noise keeps this promise; {refused[0][0]}: {refused[0][1]}")
     best = min(one.loss for one in made)
-    # Laws that are alike to a millionth count as equal: then the order of the catalogue decides.
+    # Laws that are alike to a millionth count as equal: then the order of the catalog decides.
     first = next(one for one in made if one.loss <= best * (1 + _WORTH))
     rest = sorted((one for one in made if one is not first), key=lambda one: one.loss)
     return BestAdditiveNoise(candidates=(first, *rest), loss=loss, refused=tuple(refused))
@@ -136,7 +136,7 @@ def best_additive_noise(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Task:
-    """What is asked, as every noise of the catalogue takes it."""
+    """What is asked, as every noise of the catalog takes it."""
 
     sensitivity: Number
     epsilon: Fraction
@@ -199,7 +199,7 @@ class _Task:
             raise Unsupported("needs a delta above zero")
 
     @property
-    def catalogue(self) -> dict[str, Callable[[], AdditiveMechanism | ScalarNoise]]:
+    def catalog(self) -> dict[str, Callable[[], AdditiveMechanism | ScalarNoise]]:
         """Every noise of the house, the more usual ones first."""
         return {
             "laplace": self.laplace,

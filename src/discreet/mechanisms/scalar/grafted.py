@@ -50,7 +50,7 @@ class _Shape:
     """In units of the sensitivity."""
 
     def weights(self, cells: int) -> Floats:
-        """Unnormalised weights of cells 0, 1, ..., of which ``cells`` make the sensitivity."""
+        """Unnormalized weights of cells 0, 1, ..., of which ``cells`` make the sensitivity."""
         # Beyond the core the exponent is slope (t^2 + a^2) / (2 a): it equals _DEEPEST + its spread
         a = self.core
         reach = math.sqrt(max(2 * a * (_DEEPEST + 4) / self.slope - a * a, a * a))
@@ -148,7 +148,7 @@ def _fit(slope: float, cells: int, epsilon: float, delta: float) -> _Shape | Non
 
 
 def _law(shape: _Shape, cells: int, width: int) -> PiecewiseConstant:
-    """The shape in whole numbers; what rounding leaves goes to the centre."""
+    """The shape in whole numbers; what rounding leaves goes to the center."""
     half = shape.weights(cells)
     share = half / (2 * half.sum() - half[0])
     whole = [int(weight * TOTAL) for weight in share[1:]]

@@ -61,9 +61,9 @@ def truncated_laplace(
     """Laplace noise that never exceeds a bound: for counts that must not be off by much.
 
     Theorem: (epsilon, delta)-DP under ``relation``; delta is the probability of an output that
-        one of two neighbours cannot produce.
+        one of two neighbors cannot produce.
     Proof: inside both supports the ratio is at most exp(shift / scale) = e^epsilon; outside, the
-        neighbour has mass zero, and the bound is the smallest whose outside mass, summed exactly,
+        neighbor has mass zero, and the bound is the smallest whose outside mass, summed exactly,
         is at most delta.
     Source: Geng, Ding, Guo, Kumar 2020. B49.
     Needs: 2**-100 <= delta <= 1/2; a scalar. Its delta is a distinguishing event: keep it
@@ -90,7 +90,7 @@ def truncated_laplace(
 
 
 def _keeps(width: Fraction, shift: int, bound: int, epsilon: Fraction, delta: Fraction) -> bool:
-    """Whether the mass out of the neighbour's reach is at most delta (rounded against us)."""
+    """Whether the mass out of the neighbor's reach is at most delta (rounded against us)."""
     law = BoundedDiscreteLaplace(width, lower=-bound, upper=bound)
     _, high = law.at_least(bound - shift + 1, 128)
     # Within both supports the ratio never exceeds e^(shift/width) = e^epsilon.

@@ -116,7 +116,7 @@ def make_private(  # noqa: PLR0913 - each has a default and a name
     input and keep the same promise. With ``seconds`` every answer takes just this long, if the
     function lets other threads run. With an ``account`` every answer is charged to it.
 
-    Theorem: every answer is (epsilon, delta)-DP for neighbours under ``metric``, for any function.
+    Theorem: every answer is (epsilon, delta)-DP for neighbors under ``metric``, for any function.
     Proof: `LearnedMechanism`. Nothing private is read here.
     Source: Aoutouf 2021, corrected (A30-A37, A42, A43, A50).
     Needs: public inputs that are public; see ``does_not_protect`` of the result.

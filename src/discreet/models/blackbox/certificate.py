@@ -30,7 +30,7 @@ _ADVERSARIES = (1e300, -1e300, np.inf, -np.inf, np.nan, 0.0)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RangeCertificate:
-    """The largest ``high(D) - low(D')`` of neighbours (and of D itself), against the claim.
+    """The largest ``high(D) - low(D')`` of neighbors (and of D itself), against the claim.
 
     ``proof`` is true if every pair there is was checked, false if pairs were drawn.
     """
@@ -55,7 +55,7 @@ class RangeCertificate:
         return self
 
     def __str__(self) -> str:
-        how = "all pairs of neighbours" if self.proof else f"{self.pairs} drawn pairs"
+        how = "all pairs of neighbors" if self.proof else f"{self.pairs} drawn pairs"
         if self.empty is not None:
             return f"NOT CERTIFIED: the range of {self.empty} is empty."
         verdict = "certified" if self.holds else "NOT CERTIFIED"
@@ -68,11 +68,11 @@ def certify_table(
 ) -> RangeCertificate:
     """Check a table of ranges, one axis for each position, exactly (A44 i).
 
-    Neighbours differ in one position: by anything (``replace``) or by one cell (``step``). Doubles
+    Neighbors differ in one position: by anything (``replace``) or by one cell (``step``). Doubles
     are taken as the rationals they are.
 
     >>> print(certify_table([0, 0], [3, 4], width=4))
-    certified: changes by at most 4 of 4 (all pairs of neighbours).
+    certified: changes by at most 4 of 4 (all pairs of neighbors).
     """
     bottom, top = _exact(low), _exact(high)
     if bottom.dtype != top.dtype:
@@ -148,7 +148,7 @@ def _beside(low: NDArray[Any], high: NDArray[Any], axis: int) -> tuple[Any, Pair
 def certify_all(
     ranges: OutputRanges, metric: Metric, values: Sequence[float], *, positions: int
 ) -> RangeCertificate:
-    """Check every input with these values, one attribute, and all its neighbours (A44 ii).
+    """Check every input with these values, one attribute, and all its neighbors (A44 ii).
 
     A proof for a domain of these values; with the odd ones among them, for what stands for them.
     """
@@ -159,7 +159,7 @@ def certify_all(
     worst, witness, pairs = -(1 << 62), None, 0
     labels = np.array(list(itertools.product(range(len(values)), repeat=positions)))
     for at, label in enumerate(labels):
-        near = _neighbours(metric, labels, label, inputs, inputs[at])
+        near = _neighbors(metric, labels, label, inputs, inputs[at])
         gaps = high[at] - low[near]
         pairs += len(gaps)
         if gaps.max() > worst:
@@ -176,7 +176,7 @@ def certify_all(
     )
 
 
-def _neighbours(
+def _neighbors(
     metric: Metric, labels: NDArray[Any], label: NDArray[Any], inputs: Floats, one: Floats
 ) -> NDArray[np.intp]:
     if isinstance(metric, UnitCount):
@@ -190,7 +190,7 @@ def _neighbours(
 def certify_drawn(
     ranges: OutputRanges, metric: Metric, examples: ArrayLike, *, pairs: int = 2000, seed: int = 0
 ) -> RangeCertificate:
-    """Try drawn neighbours, odd inputs and hostile functions: evidence, not proof (A44 ii).
+    """Try drawn neighbors, odd inputs and hostile functions: evidence, not proof (A44 ii).
 
     ``examples`` are public inputs; pairs are made from them by mixing, by odd values and by new
     ones, and clipped with functions that return odd values on purpose.
@@ -221,7 +221,7 @@ def certify_drawn(
 
 
 def _changed(metric: Metric, one: Floats, public: Floats, rng: np.random.Generator) -> Floats:
-    """A neighbour of each input: what the metric allows, changed as much as possible."""
+    """A neighbor of each input: what the metric allows, changed as much as possible."""
     many, n, d = one.shape
     rows = np.arange(many)
     if isinstance(metric, UnitCount):
@@ -245,7 +245,7 @@ def _changed(metric: Metric, one: Floats, public: Floats, rng: np.random.Generat
 def loss_at_worst(*, width: int, scale: Number) -> Fraction:
     """The largest log-ratio of two outputs with discrete Laplace noise, exactly (A44 iv).
 
-    The masses are proportional to ``exp(-|k| / scale)``: two centres ``width`` steps apart have
+    The masses are proportional to ``exp(-|k| / scale)``: two centers ``width`` steps apart have
     ratios up to ``exp(width / scale)``, attained at every output beyond one of them.
     """
     return Fraction(count("width", width, minimum=0)) / positive("scale", scale)

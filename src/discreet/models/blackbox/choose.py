@@ -21,7 +21,7 @@ from discreet.mechanisms.scalar._base import mean_absolute
 from discreet.models._model_inputs import Floats
 from discreet.models.blackbox.examples import NoisyValuePosterior, constant_error, noise_nodes
 from discreet.models.blackbox.interval_fit import IntervalClip
-from discreet.models.blackbox.lipschitz_fit import TubeClip, fit_centres
+from discreet.models.blackbox.lipschitz_fit import TubeClip, fit_centers
 from discreet.models.blackbox.mechanism import law_of, make_noise
 from discreet.models.blackbox.metrics import ONE, Adjacency, Metric, UnitCount
 from discreet.models.blackbox.output_ranges import (
@@ -101,15 +101,15 @@ def _distances(metric: Metric, held: bytes, shape: tuple[int, ...]) -> Floats:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Learned:
-    """Centres on public anchors, and ranges around their extension.
+    """Centers on public anchors, and ranges around their extension.
 
-    Where a neighbour changes a record, a range is what all other records allow (A35); for finer
-    neighbours it is a tube around the extension (A37).
+    Where a neighbor changes a record, a range is what all other records allow (A35); for finer
+    neighbors it is a tube around the extension (A37).
     """
 
     metric: Metric
     slope: int
-    """How far centres may differ at distance one, in steps; at most the width."""
+    """How far centers may differ at distance one, in steps; at most the width."""
     width: int
     step: Fraction
     describes: str
@@ -122,18 +122,18 @@ class Learned:
         return f"{kind}, {self.describes}, slope {self.slope / self.width:.3g} of the width"
 
     def build(self, inputs: Floats, said: Floats) -> OutputRanges:
-        """Centres of least loss outside the tube, then the ranges."""
-        centres = fit_centres(
+        """Centers of least loss outside the tube, then the ranges."""
+        centers = fit_centers(
             to_steps(said, self.step),
             _distances(self.metric, inputs.tobytes(), inputs.shape),
             self.slope,
             loss="tube",
             tube=(self.width - self.slope) / 2,
-        ).centres
+        ).centers
         kind = LeaveOneOutRange if self.metric.record_like else TubeClip
         return kind(
             anchors=inputs,
-            centres=np.rint(centres).astype(np.int64),
+            centers=np.rint(centers).astype(np.int64),
             slope=self.slope,
             width=self.width,
             metric=self.metric,
@@ -193,7 +193,7 @@ class Trees:
             terms.append(
                 TreeClip(
                     boxes=boxes,
-                    centres=to_steps((values - self.origin) / many, self.step),
+                    centers=to_steps((values - self.origin) / many, self.step),
                     slope=self.slope * (at + 1) // many - self.slope * at // many,
                     width=self.width * (at + 1) // many - self.width * at // many,
                     step=self.step,
@@ -327,7 +327,7 @@ class Score:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SelectionTask:
-    """Public inputs and outputs, neighbours, and the budget of one answer."""
+    """Public inputs and outputs, neighbors, and the budget of one answer."""
 
     inputs: Floats
     said: Floats
@@ -375,7 +375,7 @@ def choose(task: SelectionTask, *, extra: Iterable[RangeMethod] = ()) -> list[Sc
 
 
 def _climb(known: dict[RangeMethod, Score], judged: Callable[[RangeMethod], None]) -> None:
-    """From the best one, go on while a neighbouring setting is better."""
+    """From the best one, go on while a neighboring setting is better."""
     for _ in range(6):
         top = _best(known.values(), 1)[0]
         for other in _around(top.candidate):

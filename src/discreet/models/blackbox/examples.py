@@ -138,7 +138,7 @@ def _nearest(given: Floats, places: Floats, metric: Metric) -> Ints:
 
 
 def _means(counts: Floats, sums: Floats, *, half: Fraction) -> Floats:
-    """Means by anchor, drawn towards the mean of all as if it were so many more examples."""
+    """Means by anchor, drawn toward the mean of all as if it were so many more examples."""
     doubt = math.sqrt(2) / float(half)  # standard deviation of the noise of a count
     overall = sums.sum() / max(float(counts.sum()), doubt)
     weights = np.maximum(counts, 0)

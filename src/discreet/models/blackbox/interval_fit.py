@@ -50,7 +50,7 @@ def fit_intervals(y: ArrayLike, distances: ArrayLike, width: float) -> IntervalF
         a pair weighs ``max(0, y_i - y_j - width * max(1, d_ij))``.
     Proof: the dual is a flow from upper ends that are too low to lower ends that are too high. A
         detour over a third sample costs ``width`` times two distances, each at least one, whose sum
-        is no less than that of the direct way. See the centres, which have one end only. A33, A32.
+        is no less than that of the direct way. See the centers, which have one end only. A33, A32.
 
     >>> fit_intervals([0, 10], [[0, 1], [1, 0]], 4).loss
     6.0
@@ -119,7 +119,7 @@ def _ends(
 def _highest(
     y: Floats, toll: Floats, pairs: tuple[Indices, Indices], area: Indices
 ) -> tuple[Floats, Floats]:
-    """The highest ranges that the assignment allows: shortest paths, as for the centres."""
+    """The highest ranges that the assignment allows: shortest paths, as for the centers."""
     above, below = pairs
     back = toll[above, below]
     high, low = np.full(len(y), np.inf), y.copy()
@@ -142,7 +142,7 @@ def _highest(
 class IntervalClip(MetricRanges):
     """Fitted ranges at public anchors, carried over to every area without listing areas.
 
-    Theorem: clipping changes by at most ``width`` steps between neighbours.
+    Theorem: clipping changes by at most ``width`` steps between neighbors.
     Proof: the ends at the anchors keep ``high_j - low_k <= width max(1, d_jk)`` and low <= high:
         the constructor checks all pairs in integers and refuses otherwise. Any other area gets
         the floored middle between the least ``low_a + width max(1, d)`` and the greatest ``high_a
@@ -197,7 +197,7 @@ class IntervalClip(MetricRanges):
 
     @property
     def hull(self) -> tuple[int, int]:
-        # Middles lie between the lowest low and the highest high, and so does every line's centre.
+        # Middles lie between the lowest low and the highest high, and so does every line's center.
         low, high = int(self.low.min()), int(self.high.max())
         return (2 * low - self.width) // 2, (2 * high + self.width) // 2
 
@@ -216,7 +216,7 @@ class IntervalClip(MetricRanges):
         return np.concatenate(lows), np.concatenate(highs)
 
     def _doubled(self, rest: Ints, line: _Line) -> Ints:
-        """Twice the centre of a line, from the distances ``rest`` to the anchors without it."""
+        """Twice the center of a line, from the distances ``rest`` to the anchors without it."""
         near = self.width * np.maximum(rest, 1)[:, line.order]
         far = self.width * (rest + 1)
         low, high = self.low[line.order], self.high[line.order]

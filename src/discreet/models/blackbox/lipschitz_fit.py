@@ -1,4 +1,4 @@
-"""Centres at the anchors, fitted exactly: the best surrogate of bounded slope, with a proof.
+"""Centers at the anchors, fitted exactly: the best surrogate of bounded slope, with a proof.
 
 All inputs here are public. Privacy never depends on what these functions return (A31); the proof
 of optimality is the gap to a dual solution.
@@ -87,13 +87,13 @@ _MOST_ENTRIES = 1 << 12
 
 
 class Extension:
-    """McShane-Whitney extension of centres at anchors to all inputs; no area is ever listed.
+    """McShane-Whitney extension of centers at anchors to all inputs; no area is ever listed.
 
     ``upper(D) = min(z_k + slope d(D, k))`` and ``lower(D) = max(z_k - slope d(D, k))``, and their
     middle.
 
     Theorem: all three change by at most ``slope * d(D, D')`` between any two inputs, for any
-        centres; they meet the centres if ``z_j - z_k <= slope d(j, k)`` for all anchors. Hence
+        centers; they meet the centers if ``z_j - z_k <= slope d(j, k)`` for all anchors. Hence
         fitting only the anchors loses nothing against fitting every area there is.
     Proof: each term changes by at most slope d(D, D') by the triangle inequality, and so do
         minimum, maximum and mean. Floors of integers over an integer keep whole differences. A31.
@@ -101,10 +101,10 @@ class Extension:
     """
 
     def __init__(
-        self, *, anchors: ArrayLike, centres: ArrayLike, slope: int, metric: Metric
+        self, *, anchors: ArrayLike, centers: ArrayLike, slope: int, metric: Metric
     ) -> None:
-        self.centres = whole_steps("centres", centres)
-        self.anchors = anchored(metric, anchors, len(self.centres))
+        self.centers = whole_steps("centers", centers)
+        self.anchors = anchored(metric, anchors, len(self.centers))
         self.slope, _ = slope_and_width(slope, slope)
         self.metric = metric
         if math.prod(self.anchors.shape[1:]) > _MOST_ENTRIES:
@@ -112,13 +112,13 @@ class Extension:
         self._coordinates = fixed(metric.coordinates(self.anchors))
         # Distances beyond this cannot matter and are cut off, which keeps them a metric.
         self._farthest = (LARGEST_FINE >> 2) // max(1, self.slope)
-        fits(self.centres, 1, self.slope, farthest=ONE)
+        fits(self.centers, 1, self.slope, farthest=ONE)
 
     def ends(self, inputs: ArrayLike) -> tuple[Ints, Ints]:
         """The largest and the smallest extension, in fine units of 2**-20 steps."""
         whole = same_shape(inputs, self.anchors.shape[1:])
         uppers, lowers = [np.zeros(0, dtype=np.int64)], [np.zeros(0, dtype=np.int64)]
-        z = self.centres << FINE
+        z = self.centers << FINE
         for few in chunks(whole, self._coordinates.size):
             parts = self.metric.between(self.metric.coordinates(few), self._coordinates)
             rise = np.minimum(self.metric.total(parts), self._farthest) * self.slope
@@ -142,14 +142,14 @@ class TubeClip(MetricRanges):
     Theorem: clipping changes by at most ``width`` steps between inputs at distance at most one.
         With ``slope == width`` the range is a single point, the surrogate itself: then inputs at
         whole distance d differ by at most ``d * width``, which is privacy in proportion to the
-        distance. A wider range has no such proportion: then only neighbours are protected.
+        distance. A wider range has no such proportion: then only neighbors are protected.
     Proof: the ends are the floors of (T -+ (width - slope)) / 2, and T moves by at most 2 slope
-        between neighbours: (T + width - slope) - (T' - width + slope) <= 2 width.
+        between neighbors: (T + width - slope) - (T' - width + slope) <= 2 width.
     Source: Aoutouf 2021; Chatzikokolakis, Andrés, Bordenabe, Palamidessi 2013 (metric privacy).
     Needs: the triangle inequality, which the metrics of this package have.
 
     >>> from discreet.models.learned.metrics import UnitCount
-    >>> cars = TubeClip(anchors=[[5, 7]], centres=[60], slope=1, width=1, metric=UnitCount())
+    >>> cars = TubeClip(anchors=[[5, 7]], centers=[60], slope=1, width=1, metric=UnitCount())
     >>> cars.ranges([[5, 9]])
     (array([60]), array([60]))
     """
@@ -158,7 +158,7 @@ class TubeClip(MetricRanges):
         self,
         *,
         anchors: ArrayLike,
-        centres: ArrayLike,
+        centers: ArrayLike,
         slope: int,
         width: int,
         metric: Metric,
@@ -166,9 +166,9 @@ class TubeClip(MetricRanges):
     ) -> None:
         slope, self.width = slope_and_width(slope, width)
         self.metric = metric
-        self.surrogate = Extension(anchors=anchors, centres=centres, slope=slope, metric=metric)
+        self.surrogate = Extension(anchors=anchors, centers=centers, slope=slope, metric=metric)
         self.step: Fraction = power_of_two(step)
-        fits(self.surrogate.centres, 1, self.width, farthest=ONE)
+        fits(self.surrogate.centers, 1, self.width, farthest=ONE)
 
     @property
     def proportional(self) -> bool:
@@ -177,8 +177,8 @@ class TubeClip(MetricRanges):
 
     @property
     def hull(self) -> tuple[int, int]:
-        centres, spread = self.surrogate.centres, self.width - self.surrogate.slope
-        return (2 * int(centres.min()) - spread) // 2, (2 * int(centres.max()) + spread) // 2
+        centers, spread = self.surrogate.centers, self.width - self.surrogate.slope
+        return (2 * int(centers.min()) - spread) // 2, (2 * int(centers.max()) + spread) // 2
 
     def ranges(self, inputs: ArrayLike) -> tuple[Ints, Ints]:
         doubled = self.surrogate.doubled(inputs)[:, None]
@@ -198,17 +198,17 @@ _TIGHT = 1e-11
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CenterFit:
-    """Centres that change by at most ``slope`` per unit of distance, and how good they are.
+    """Centers that change by at most ``slope`` per unit of distance, and how good they are.
 
-    ``loss`` is their total loss, and no centres whatever have a loss below ``loss - gap``.
+    ``loss`` is their total loss, and no centers whatever have a loss below ``loss - gap``.
     """
 
-    centres: Floats
+    centers: Floats
     loss: float
     gap: float
 
 
-def fit_centres(
+def fit_centers(
     y: ArrayLike,
     distances: ArrayLike,
     slope: float,
@@ -217,16 +217,16 @@ def fit_centres(
     tube: float = 0.0,
     weights: ArrayLike | None = None,
 ) -> CenterFit:
-    """The centres z nearest to ``y`` with ``z_j - z_k <= slope * distances[j, k]``.
+    """The centers z nearest to ``y`` with ``z_j - z_k <= slope * distances[j, k]``.
 
     ``loss`` sums ``absolute`` or ``squared`` deviations, takes the ``largest``, or sums what
     deviates by more than ``tube``. Whole ``weights`` repeat a sample. If y and slope times
-    distances are whole, so are the centres of the sums of absolute deviations (A30).
+    distances are whole, so are the centers of the sums of absolute deviations (A30).
 
-    Source: Aoutouf 2021, corrected: one linear or quadratic programme over the anchors instead of
+    Source: Aoutouf 2021, corrected: one linear or quadratic program over the anchors instead of
         a search over all areas (A30-A32).
 
-    >>> fit_centres([0, 10], [[0, 1], [1, 0]], 4).centres
+    >>> fit_centers([0, 10], [[0, 1], [1, 0]], 4).centers
     array([3., 7.])
     """
     values, apart = checked(y, distances)
@@ -261,13 +261,13 @@ def checked(y: ArrayLike, distances: ArrayLike) -> tuple[Floats, Floats]:
 def _weighted(
     y: Floats, apart: Floats, slope: float, *, loss: Loss, tube: float, weights: NDArray[np.generic]
 ) -> CenterFit:
-    """A sample of weight w is w samples at one place, which get one centre."""
+    """A sample of weight w is w samples at one place, which get one center."""
     if weights.shape != y.shape or weights.dtype.kind not in "iu" or int(weights.min()) < 1:
         raise InvalidArgument("weights must be a whole number, one or above, for each sample.")
     many = np.repeat(np.arange(len(y)), weights.astype(np.intp))
-    fit = fit_centres(y[many], apart[np.ix_(many, many)], slope, loss=loss, tube=tube)
+    fit = fit_centers(y[many], apart[np.ix_(many, many)], slope, loss=loss, tube=tube)
     first = np.searchsorted(many, np.arange(len(y)))
-    return CenterFit(centres=fit.centres[first], loss=fit.loss, gap=fit.gap)
+    return CenterFit(centers=fit.centers[first], loss=fit.loss, gap=fit.gap)
 
 
 def _largest(y: Floats, rise: Floats) -> CenterFit:
@@ -276,9 +276,9 @@ def _largest(y: Floats, rise: Floats) -> CenterFit:
     radius = max(0.0, float(excess.max()) / 2)
     upper = (y + radius + rise).min(axis=1)
     lower = (y - radius - rise).max(axis=1)
-    centres = (upper + lower) / 2
-    found = float(np.abs(centres - y).max())
-    return CenterFit(centres=centres, loss=found, gap=found - radius)
+    centers = (upper + lower) / 2
+    found = float(np.abs(centers - y).max())
+    return CenterFit(centers=centers, loss=found, gap=found - radius)
 
 
 def _absolute(y: Floats, rise: Floats, tube: float) -> CenterFit:
@@ -286,16 +286,16 @@ def _absolute(y: Floats, rise: Floats, tube: float) -> CenterFit:
 
     Theorem: the least loss is the largest weight of an assignment of samples i to samples j, where
         a pair weighs ``max(0, y_i - y_j - 2 tube - rise_ij)``.
-    Proof: the dual of the linear programme is a flow from samples that are pulled down to samples
+    Proof: the dual of the linear program is a flow from samples that are pulled down to samples
         that are pulled up, at most one unit each, at cost rise_ij; by the triangle inequality no
         flow gains by passing through a third sample, so it is an assignment. Where it is tight it
-        fixes the centres up to difference constraints, which shortest paths solve.
+        fixes the centers up to difference constraints, which shortest paths solve.
     """
     fit = _assigned(y, rise, tube)
     if fit.gap <= _ROUNDING * (abs(fit.loss) + len(y) * float(np.ptp(y)) * 1e-3 + 1e-300):
         return fit
     # Distances without the triangle inequality: replace them by those along shortest paths, which
-    # allow the same centres.
+    # allow the same centers.
     return _assigned(y, closed(rise), tube)
 
 
@@ -319,11 +319,11 @@ def _assigned(y: Floats, rise: Floats, tube: float) -> CenterFit:
     pairs = (high, low)
     greatest = _tightened(ceiling, rise, pairs)
     least = -_tightened(-floor, rise.T, (low, high))
-    centres = (greatest + least) / 2  # the middle of all best solutions
-    found = float(np.maximum(np.abs(y - centres) - tube, 0).sum())
-    excess = float(np.maximum(centres[:, None] - centres[None, :] - rise, 0).max())
+    centers = (greatest + least) / 2  # the middle of all best solutions
+    found = float(np.maximum(np.abs(y - centers) - tube, 0).sum())
+    excess = float(np.maximum(centers[:, None] - centers[None, :] - rise, 0).max())
     # What is not within the slope is no solution: the gap says so.
-    return CenterFit(centres=centres, loss=found, gap=found - gain + len(y) * excess)
+    return CenterFit(centers=centers, loss=found, gap=found - gain + len(y) * excess)
 
 
 def assignment(y: Floats, toll: Floats) -> tuple[Indices, Indices, float]:
@@ -376,9 +376,9 @@ def _squared(y: Floats, rise: Floats) -> CenterFit:
         z = y - flow
         bound = 2 * float(flow @ y - flow @ flow / 2 - force @ rise[pairs[:, 0], pairs[:, 1]])
         binding = {(int(a), int(b)) for (a, b), push in zip(pairs, force, strict=True) if push > 0}
-    centres = ((z + rise).min(axis=1) + (z - rise).max(axis=1)) / 2
-    found = float(((y - centres) ** 2).sum())
-    return CenterFit(centres=centres, loss=found, gap=found - bound)
+    centers = ((z + rise).min(axis=1) + (z - rise).max(axis=1)) / 2
+    found = float(((y - centers) ** 2).sum())
+    return CenterFit(centers=centers, loss=found, gap=found - bound)
 
 
 def _forces(y: Floats, rise: Floats, pairs: Indices) -> Floats:

@@ -102,7 +102,7 @@ class InputShape:
         return found.reshape(self.attributes)
 
     def clean(self, rows: Floats) -> Floats:
-        """Finite numbers of the domain. Every entry by itself, so neighbours stay neighbours."""
+        """Finite numbers of the domain. Every entry by itself, so neighbors stay neighbors."""
         rows = np.where(np.isfinite(rows), rows, self.stand_in)
         return np.clip(rows, self.lower, self.upper)
 
@@ -312,9 +312,9 @@ class BlackBoxRelease:
 class BlackBoxMechanism(Mechanism):
     """A function behind ranges that were learned from public data. Made by `wrap`.
 
-    Theorem: a release keeps ``guarantee`` for every function, also a randomised or hostile one,
-        between inputs that are neighbours in the words of ``protects``.
-    Proof: the ranges are public functions of the input, and those of neighbours lie within
+    Theorem: a release keeps ``guarantee`` for every function, also a randomized or hostile one,
+        between inputs that are neighbors in the words of ``protects``.
+    Proof: the ranges are public functions of the input, and those of neighbors lie within
         ``width`` steps of each other's ends, so clipped answers differ by at most ``width`` steps;
         the noise is calibrated to that, and what follows reads nothing private. The answer is
         rounded to steps before it is clipped, and ranges are whole numbers: nothing is left to
@@ -355,7 +355,7 @@ class BlackBoxMechanism(Mechanism):
 
     @property
     def sensitivity(self) -> float:
-        """How far clipped answers of neighbours may lie apart."""
+        """How far clipped answers of neighbors may lie apart."""
         return float(self.model.width * self.step)
 
     @property
@@ -425,9 +425,9 @@ class BlackBoxMechanism(Mechanism):
         return replace(self, account=account, label=self.label if label is None else label)
 
     def certify(self) -> Certificate:
-        """Recompute the noise's guarantee from its exact law, and try neighbours of all kinds.
+        """Recompute the noise's guarantee from its exact law, and try neighbors of all kinds.
 
-        The ranges are proved; here inputs are drawn at random, what a neighbour may change is
+        The ranges are proved; here inputs are drawn at random, what a neighbor may change is
         replaced by others and by absurd values, hostile answers are clipped, and all of it is
         compared in whole numbers.
         """
@@ -436,11 +436,11 @@ class BlackBoxMechanism(Mechanism):
         parts = () if self.noise is None else self.noise.certify().checks
         found = certify_drawn(self.model, self.adjacency.plain, self._examples(), pairs=_PAIRS)
         ranges = CertificateCheck(
-            part=f"ranges of neighbours, {found.largest} of {self.model.width} steps at most",
+            part=f"ranges of neighbors, {found.largest} of {self.model.width} steps at most",
             epsilon=parts[-1].epsilon if parts else 0.0,
             claimed=0.0,
             exact=0.0 if found.holds else 1.0,
-            route=f"whole numbers, hostile answers, {found.pairs} drawn neighbours",
+            route=f"whole numbers, hostile answers, {found.pairs} drawn neighbors",
         )
         made_for = steps_of(self.noise)
         fits = CertificateCheck(

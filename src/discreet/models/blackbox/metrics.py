@@ -1,4 +1,4 @@
-"""Who is a neighbour of whom, as people name it, and the distances that fit."""
+"""Who is a neighbor of whom, as people name it, and the distances that fit."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def leaves_in(cuts: tuple[Any, ...]) -> list[tuple[float, ...]]:
 
 
 # ── Metrics ──────────────────────────────────────────────────────────────────────────────────────
-# Which two inputs are neighbours, and how far any two are apart, in whole numbers.
+# Which two inputs are neighbors, and how far any two are apart, in whole numbers.
 #
 # Every entry of an input is turned into an integer by itself, and distances are sums of integers: a
 # position that is left out leaves no trace, not even in the last bit. The unit is 2**-20.
@@ -106,11 +106,11 @@ class Metric(ABC):
     @property
     @abstractmethod
     def relation_words(self) -> str:
-        """What a neighbour is, for people."""
+        """What a neighbor is, for people."""
 
     @property
     def record_like(self) -> bool:
-        """Whether leaving out what one neighbour may change moves a distance by at most one."""
+        """Whether leaving out what one neighbor may change moves a distance by at most one."""
         return True
 
     @property
@@ -145,7 +145,7 @@ class Metric(ABC):
         return summed
 
     def left_out(self, parts: Ints) -> Ints:
-        """Distances without what one neighbour may change: (queries, anchors, neighbourhoods).
+        """Distances without what one neighbor may change: (queries, anchors, neighborhoods).
 
         Whole numbers, so that subtracting a part leaves exactly what was there before it.
         """
@@ -167,7 +167,7 @@ class Metric(ABC):
 
 @dataclass(frozen=True, kw_only=True)
 class _Positions(Metric):
-    """Metrics whose neighbours differ in one position: a record, or one attribute of one record."""
+    """Metrics whose neighbors differ in one position: a record, or one attribute of one record."""
 
     level: Level = "record"
 
@@ -286,7 +286,7 @@ class Truncated(_Positions):
 
     ``width`` is one number, one for each attribute, or one for each attribute of each position.
     Several attributes of a record are combined by their ``largest`` or their ``sum``, before the
-    distance is cut off at one. Below the Hamming distance everywhere: neighbours are the same.
+    distance is cut off at one. Below the Hamming distance everywhere: neighbors are the same.
     """
 
     width: Nested
@@ -361,7 +361,7 @@ class WindowGroups(Metric):
     with parts zero or one that is the number of windows.
 
     Theorem: a metric; changing any ``length`` consecutive positions moves it by at most one.
-    Proof: covers add up, so the triangle inequality of the parts passes on. A neighbour's window
+    Proof: covers add up, so the triangle inequality of the parts passes on. A neighbor's window
         at height one covers all it changed. From left to right, raising the window that *starts*
         at the first position not yet covered is best, because it reaches furthest: so the greedy
         sum below is the smallest total. Windows that reach beyond the end shift back for free.
@@ -430,7 +430,7 @@ class Adjacency:
     """One record, one attribute of one record, one event of a count, or a run of records.
 
     A distance that was given is used as it is; otherwise public data choose one that fits. It must
-    be one whose neighbours are known: nothing here could tell what any other distance hides.
+    be one whose neighbors are known: nothing here could tell what any other distance hides.
     """
 
     level: AdjacencyLevel = "record"
@@ -463,7 +463,7 @@ class Adjacency:
         if not isinstance(metric, Records | Truncated):
             raise InvalidArgument(
                 f"metric must be Records, Cells, Truncated, UnitCount or WindowGroups, or derived "
-                f"from one: who is a neighbour under {type(metric).__name__} is not known here."
+                f"from one: who is a neighbor under {type(metric).__name__} is not known here."
             )
         return cls(level=metric.level, given=metric)
 

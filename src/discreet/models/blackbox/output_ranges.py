@@ -28,9 +28,9 @@ _BEYOND = 2.0**62
 class OutputRanges(ABC):
     """``[low(D), high(D)]`` in steps, for every input D.
 
-    Theorem: what ``clip`` returns changes by at most ``width`` steps between neighbours, for every
+    Theorem: what ``clip`` returns changes by at most ``width`` steps between neighbors, for every
         function, whatever it returns, random or not.
-    Proof: ``low <= high`` always, and ``high(D) - low(D') <= width`` for all neighbours D, D' and
+    Proof: ``low <= high`` always, and ``high(D) - low(D') <= width`` for all neighbors D, D' and
         for D' = D: each kind of ranges proves this. Values are made whole *before* they are
         clipped, so their own rounding does not matter (A43).
     """
@@ -52,14 +52,14 @@ class OutputRanges(ABC):
     @property
     @abstractmethod
     def relation_words(self) -> str:
-        """Which two inputs are neighbours, for people."""
+        """Which two inputs are neighbors, for people."""
 
     def clip(self, values: ArrayLike, inputs: ArrayLike) -> Ints:
         """Values in whole steps, inside the range of their inputs; what is no number goes midway.
 
         >>> from discreet.models.learned.loo import LooClip
         >>> from discreet.models.learned.metrics import Records
-        >>> clip = LooClip(anchors=[[0], [1]], centres=[0, 8], slope=4, width=4, metric=Records())
+        >>> clip = LooClip(anchors=[[0], [1]], centers=[0, 8], slope=4, width=4, metric=Records())
         >>> clip.clip([100.0, float("nan")], [[0], [0]])
         array([6, 4])
         """
@@ -67,7 +67,7 @@ class OutputRanges(ABC):
 
 
 class MetricRanges(OutputRanges):
-    """Ranges whose neighbours are those of a metric."""
+    """Ranges whose neighbors are those of a metric."""
 
     metric: Metric
 
@@ -134,12 +134,12 @@ def fixed(array: Ints) -> Ints:
 
 
 def anchored(metric: Metric, anchors: ArrayLike, many: int) -> Floats:
-    """Public inputs, finite, one for each centre."""
+    """Public inputs, finite, one for each center."""
     if not isinstance(metric, Metric):
         raise InvalidArgument(f"metric must be a Metric, got {type(metric).__name__}.")
     found = tuples("anchors", anchors).copy()
     if len(found) != many or not np.isfinite(found).all() or 0 in found.shape:
-        raise InvalidArgument(f"anchors must be {many} finite inputs, one for each centre.")
+        raise InvalidArgument(f"anchors must be {many} finite inputs, one for each center.")
     found.setflags(write=False)
     return found
 
@@ -152,11 +152,11 @@ def slope_and_width(slope: int, width: int) -> tuple[int, int]:
     return slope, width
 
 
-def fits(centres: Ints, slope: int, width: int, *, farthest: int) -> None:
+def fits(centers: Ints, slope: int, width: int, *, farthest: int) -> None:
     """Refuse numbers whose sums would not fit into 64 bits."""
-    largest = max(abs(int(centres.max())), abs(int(centres.min())))
+    largest = max(abs(int(centers.max())), abs(int(centers.min())))
     if 2 * ((largest + width) << FINE) + 2 * slope * farthest > LARGEST_FINE:
-        raise InvalidArgument("centres, slope and width have too many steps: use a larger step.")
+        raise InvalidArgument("centers, slope and width have too many steps: use a larger step.")
 
 
 def chunks(inputs: Floats, cells: int) -> list[NDArray[np.float64]]:
@@ -182,7 +182,7 @@ _MOST_STEPS = 1 << 52
 
 
 class ConstantRange(OutputRanges):
-    """The same range everywhere, whatever a neighbour is (A42, lambda = 0).
+    """The same range everywhere, whatever a neighbor is (A42, lambda = 0).
 
     Theorem: clipped answers differ by at most ``width``. Proof: they lie in one interval.
     """
@@ -234,25 +234,25 @@ _TRIED = 16
 class LeaveOneOutRange(MetricRanges):
     """Ranges around a public surrogate that never look at the record that may change.
 
-    ``anchors`` are public inputs (K, positions, attributes), ``centres`` what the function should
+    ``anchors`` are public inputs (K, positions, attributes), ``centers`` what the function should
     be near there, in whole steps; between anchors the surrogate changes by at most ``slope`` steps
     per unit of distance. ``width`` is the sensitivity. Both are in steps of ``step``.
 
     Theorem: for every function g, clipping g(D) into the range of D changes by at most ``width``
-        steps between neighbours of ``metric``, whatever the centres are, fitted well or badly.
-    Proof: for a neighbourhood b (a record, an attribute, a window) let e_k be the distance of D to
+        steps between neighbors of ``metric``, whatever the centers are, fitted well or badly.
+    Proof: for a neighborhood b (a record, an attribute, a window) let e_k be the distance of D to
         anchor k without b, and lo = min(z_k + slope e_k), hi = max(z_k - slope e_k), T = lo + hi.
         The full distance lies in [e_k, e_k + 1], so the surrogate's two ends lie in [lo, lo +
         slope] and [hi - slope, hi], and their sum within ``slope`` of T: the T of all b differ by
         at most 2 slope <= 2 width, so ``max T - width <= min T + width`` and, floored alike at
-        both ends, low <= high. Neighbours that differ in b share T_b, and both lie in the floors of
+        both ends, low <= high. Neighbors that differ in b share T_b, and both lie in the floors of
         (T_b -+ width) / 2, which are ``width`` steps apart. Everything is a sum of integers. A35.
     Source: Aoutouf 2021 (clipping to learned ranges); McShane 1934, Whitney 1934 (extension).
     Needs: slope <= width; parts of distances in [0, 1] (held there by force, so any metric will
-        do, symmetric or not); public anchors, centres, slope, width and metric.
+        do, symmetric or not); public anchors, centers, slope, width and metric.
 
     >>> from discreet.models.learned.metrics import Records
-    >>> clip = LooClip(anchors=[[0, 0]], centres=[10], slope=2, width=4, metric=Records())
+    >>> clip = LooClip(anchors=[[0, 0]], centers=[10], slope=2, width=4, metric=Records())
     >>> clip.ranges([[0, 0], [1, 0]])
     (array([8, 8]), array([12, 12]))
     """
@@ -261,14 +261,14 @@ class LeaveOneOutRange(MetricRanges):
         self,
         *,
         anchors: ArrayLike,
-        centres: ArrayLike,
+        centers: ArrayLike,
         slope: int,
         width: int,
         metric: Metric,
         step: Number = 1,
     ) -> None:
-        self.centres = whole_steps("centres", centres)
-        self.anchors = anchored(metric, anchors, len(self.centres))
+        self.centers = whole_steps("centers", centers)
+        self.anchors = anchored(metric, anchors, len(self.centers))
         self._accept(metric, metric.coordinates(self.anchors), self.anchors[:_TRIED])
         self._steps(slope, width, step)
 
@@ -289,31 +289,31 @@ class LeaveOneOutRange(MetricRanges):
     def _steps(self, slope: int, width: int, step: Number) -> None:
         self.slope, self.width = slope_and_width(slope, width)
         self.step: Fraction = power_of_two(step)
-        fits(self.centres, self.slope, self.width, farthest=self.positions * ONE)
+        fits(self.centers, self.slope, self.width, farthest=self.positions * ONE)
 
     @property
     def hull(self) -> tuple[int, int]:
         # With k attaining lo, hi >= z_k - slope e_k, so T >= 2 z_k; likewise T <= 2 max z.
-        low, high = int(self.centres.min()), int(self.centres.max())
+        low, high = int(self.centers.min()), int(self.centers.max())
         return (2 * low - self.width) // 2, (2 * high + self.width) // 2
 
     def ranges(self, inputs: ArrayLike) -> tuple[Ints, Ints]:
         whole = same_shape(inputs, self.shape)
         if len(whole) == 0:
             return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
-        ends = [self._few(few) for few in chunks(whole, len(self.centres) * self.positions)]
+        ends = [self._few(few) for few in chunks(whole, len(self.centers) * self.positions)]
         return (
             np.concatenate([low for low, _ in ends]),
             np.concatenate([high for _, high in ends]),
         )
 
     def doubled(self, inputs: ArrayLike) -> Ints:
-        """Twice the centres of the intervals, one for each neighbourhood, in fine units: (Q, B)."""
+        """Twice the centers of the intervals, one for each neighborhood, in fine units: (Q, B)."""
         parts = self.metric.between(self.metric.coordinates(inputs), self._coordinates)
         np.clip(parts, 0, ONE, out=parts)
         rise = self.metric.left_out(parts)
         rise *= self.slope
-        z = (self.centres << FINE)[:, None]
+        z = (self.centers << FINE)[:, None]
         lowest: Ints = (z + rise).min(axis=1)
         highest: Ints = np.subtract(z, rise, out=rise).max(axis=1)
         return lowest + highest

@@ -52,14 +52,14 @@ class AdditiveClip(MetricRanges):
 
     What a record contributes is read off lines between ``knots``, one function for each attribute
     of each position, with whole ``heights`` in units of 2**-20 steps; the sum over its attributes
-    is held between zero and ``slope`` steps (a share of it, if neighbours may replace a run of
-    records). ``metric`` says who is a neighbour; its distances are not used.
+    is held between zero and ``slope`` steps (a share of it, if neighbors may replace a run of
+    records). ``metric`` says who is a neighbor; its distances are not used.
 
-    Theorem: clipping changes by at most ``width`` steps between neighbours, whatever knots, heights
+    Theorem: clipping changes by at most ``width`` steps between neighbors, whatever knots, heights
         and offset are.
     Proof: let c_i in [0, m] be the contributions and T_b twice the sum of those outside a
-        neighbourhood b of r records, plus r m. Twice the whole sum is within r m <= slope of T_b,
-        so all T_b are within 2 slope <= 2 width of each other, and neighbours that differ in b
+        neighborhood b of r records, plus r m. Twice the whole sum is within r m <= slope of T_b,
+        so all T_b are within 2 slope <= 2 width of each other, and neighbors that differ in b
         share T_b. The rest is the proof of LooClip. Contributions depend on their own record only,
         and everything after them is a sum of integers.
     Source: sums of clipped scores as in private averages; leaving one out as in A35.
@@ -165,9 +165,9 @@ class AdditiveClip(MetricRanges):
 
 
 def run_of(metric: Metric) -> int:
-    """How many records in a row a neighbour may replace."""
+    """How many records in a row a neighbor may replace."""
     if not metric.record_like:
-        raise Unsupported("Sums of contributions need neighbours that replace whole entries.")
+        raise Unsupported("Sums of contributions need neighbors that replace whole entries.")
     return metric.length if isinstance(metric, WindowGroups) else 1
 
 
@@ -228,7 +228,7 @@ def _bases(public: Floats, knots: list[Floats], *, shared: bool) -> list[Floats]
 
 
 class CountTube(MetricRanges):
-    """A tube around a sum of curves, one for each count, where one event is a neighbour.
+    """A tube around a sum of curves, one for each count, where one event is a neighbor.
 
     A curve is a chain of lines between whole ``knots``; ``rises`` are their slopes per event, whole
     numbers of 2**-20 steps, at most ``slope`` steps either way. Beyond the knots it is flat.
@@ -237,7 +237,7 @@ class CountTube(MetricRanges):
         ``slope == width``, by at most ``d * width`` between inputs d events apart.
     Proof: counts are whole, so one event moves one curve by one of its rises, at most ``slope``
         steps, exactly. The rest is the proof of TubeClip. A37.
-    Source: Aoutouf 2021, chapter 7, with the neighbours that it names: one car.
+    Source: Aoutouf 2021, chapter 7, with the neighbors that it names: one car.
     """
 
     def __init__(
@@ -465,7 +465,7 @@ def _single_below(cut: float) -> float:
 class TreeClip(LeaveOneOutRange):
     """Ranges around a tree, exact: no training data, no fit.
 
-    ``centres`` are the values of its leaves in whole steps. The middle of its two ``envelopes`` is
+    ``centers`` are the values of its leaves in whole steps. The middle of its two ``envelopes`` is
     the best function of its slope: no other has a smaller largest error, which is
     ``largest_error``.
 
@@ -479,16 +479,16 @@ class TreeClip(LeaveOneOutRange):
         self,
         *,
         boxes: TreeLeaves,
-        centres: ArrayLike,
+        centers: ArrayLike,
         slope: int,
         width: int,
         step: Number = 1,
         missing: float = 0.0,
     ) -> None:
         self.boxes = boxes
-        self.centres = whole_steps("centres", centres)
-        if len(self.centres) != len(boxes.low):
-            raise InvalidArgument(f"centres must be {len(boxes.low)}, one for each box.")
+        self.centers = whole_steps("centers", centers)
+        if len(self.centers) != len(boxes.low):
+            raise InvalidArgument(f"centers must be {len(boxes.low)}, one for each box.")
         example = np.zeros((1, *boxes.low.shape[1:]))
         self._accept(_InBoxes(missing=missing), boxes.ends(), example)
         self._steps(slope, width, step)
@@ -499,7 +499,7 @@ class TreeClip(LeaveOneOutRange):
     ) -> TreeClip:
         """The ranges of a fitted tree of scikit-learn; its values are rounded down to steps."""
         boxes, values = leaves_of(tree, shape)
-        return cls(boxes=boxes, centres=_down(values, step), slope=slope, width=width, step=step)
+        return cls(boxes=boxes, centers=_down(values, step), slope=slope, width=width, step=step)
 
     def envelopes(self, inputs: ArrayLike) -> tuple[Ints, Ints]:
         """``min(v + slope k)`` and ``max(v - slope k)``, k the records outside the leaf of v.
@@ -511,12 +511,12 @@ class TreeClip(LeaveOneOutRange):
         rise = self.slope * (
             self.metric.total(self.metric.between(found, self._coordinates)) >> FINE
         )
-        return (self.centres + rise).min(axis=1), (self.centres - rise).max(axis=1)
+        return (self.centers + rise).min(axis=1), (self.centers - rise).max(axis=1)
 
     @property
     def largest_error(self) -> Fraction:
         """How far the middle of the envelopes is from the tree at worst, in steps: the least."""
-        excess = self.centres[:, None] - self.centres - self.slope * self.boxes.apart()
+        excess = self.centers[:, None] - self.centers - self.slope * self.boxes.apart()
         return Fraction(max(0, int(excess.max())), 2)
 
 
@@ -524,7 +524,7 @@ class SumClip(OutputRanges):
     """The ranges of a sum: the sums of the ranges of its terms.
 
     Theorem: clipping the sum changes by at most the sum of the widths.
-    Proof: ``high - low'`` adds up, term by term, for the same pair of neighbours.
+    Proof: ``high - low'`` adds up, term by term, for the same pair of neighbors.
     """
 
     def __init__(self, terms: Sequence[OutputRanges]) -> None:
@@ -549,10 +549,10 @@ class SumClip(OutputRanges):
         terms = []
         for tree, part_slope, part_width in zip(trees, slopes, widths, strict=True):
             boxes, values = leaves_of(tree, shape)
-            centres = _down(values / len(trees), step)
+            centers = _down(values / len(trees), step)
             terms.append(
                 TreeClip(
-                    boxes=boxes, centres=centres, slope=part_slope, width=part_width, step=step
+                    boxes=boxes, centers=centers, slope=part_slope, width=part_width, step=step
                 )
             )
         return cls(terms)

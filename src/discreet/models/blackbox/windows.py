@@ -36,7 +36,7 @@ class WindowPlan:
         of w at once is charged once for each window met. Behind one that hides single records the
         two streams are joined by a chain of streams, each reading replaced in turn, and epsilons
         along it add up over the windows that hold the reading: epsilon w ceil(n / stride). That is
-        one bounded loss, not a composition: neighbours of neighbours shift the same noise further,
+        one bounded loss, not a composition: neighbors of neighbors shift the same noise further,
         and no delta makes up for it. So it is stated as pure, and a delta is refused.
     Source: Dwork, Roth 2014, 3.5; Kellaris et al. 2014 (w-event). A46.
     Needs: one answer for each window; another horizon, model or a retry is another plan.

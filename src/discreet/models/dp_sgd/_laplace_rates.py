@@ -24,7 +24,7 @@ from discreet.core.errors import InvalidArgument, Unsupported
 
 
 Floats: TypeAlias = NDArray[np.float64]
-Verdict: TypeAlias = Literal["converges", "converges to a neighbourhood", "stalls", "diverges"]
+Verdict: TypeAlias = Literal["converges", "converges to a neighborhood", "stalls", "diverges"]
 
 
 def positives(name: str, values: ArrayLike) -> Floats:
@@ -101,7 +101,7 @@ class PowerSchedule:
         A constant rate leaves the variance of single gradients: the bound ends above zero.
         """
         if self.noise_vanishes:
-            return "converges" if self.decay > 0 else "converges to a neighbourhood"
+            return "converges" if self.decay > 0 else "converges to a neighborhood"
         return "stalls" if 2 * self.growth + self.decay == 2 else "diverges"
 
 
@@ -151,9 +151,9 @@ def measured_exponents(schedule: PowerSchedule, *, steps: int, factor: int = 10)
 
 
 def best_laplace_scales(rates: ArrayLike, *, sensitivity: float, epsilon: float) -> Floats:
-    """Laplace scales that minimise the noise term for one epsilon over the whole run (C41).
+    """Laplace scales that minimize the noise term for one epsilon over the whole run (C41).
 
-    Theorem: ``gamma_t = (D/eps) eta_t**(-2/3) sum_j eta_j**(2/3)`` minimises
+    Theorem: ``gamma_t = (D/eps) eta_t**(-2/3) sum_j eta_j**(2/3)`` minimizes
         ``sum eta_t^2 gamma_t^2`` under ``sum D/gamma_t = eps``.
     Proof: both are convex in the epsilons ``e_t = D/gamma_t``; Lagrange: ``eta_t^2 / e_t^3`` is the
         same for all t.
@@ -166,9 +166,9 @@ def best_laplace_scales(rates: ArrayLike, *, sensitivity: float, epsilon: float)
 
 
 def best_gaussian_sigmas(rates: ArrayLike, *, sensitivity: float, rho: float) -> Floats:
-    """Gaussian sigmas that minimise the noise term for one rho over the whole run (C41).
+    """Gaussian sigmas that minimize the noise term for one rho over the whole run (C41).
 
-    Theorem: ``sigma_t^2 = (D^2 / (2 rho)) sum_j eta_j / eta_t`` minimises ``sum eta_t^2 sigma_t^2``
+    Theorem: ``sigma_t^2 = (D^2 / (2 rho)) sum_j eta_j / eta_t`` minimizes ``sum eta_t^2 sigma_t^2``
         under ``sum D^2 / (2 sigma_t^2) = rho``; the minimum is ``(D sum eta)^2 / (2 rho)``.
     Proof: Cauchy and Schwarz on ``sum eta_t sigma_t / sigma_t``.
     Needs: ``sensitivity`` in L2 and at one theta, both records; no amplification by sampling.
@@ -182,7 +182,7 @@ def best_gaussian_sigmas(rates: ArrayLike, *, sensitivity: float, rho: float) ->
 def best_steps(
     *, distance: float, epsilon: float, dimension: int, rate: float, diameter: float
 ) -> float:
-    """The number of steps that minimises the bound at a constant rate and a constant promise.
+    """The number of steps that minimizes the bound at a constant rate and a constant promise.
 
     ``N = (3 R^2 eps^2 / (4 p eta^2 D^2))**(1/3)``: beyond it, every step makes the bound worse
     (C39). The noise term is ``2 p (D/eps)^2 eta N^2 / 3`` to the first order.
@@ -245,7 +245,7 @@ class GradientBound:
         return self.same_theta
 
     def drift(self, rates: ArrayLike) -> float:
-        """The L1 distance of two runs on neighbouring data, for each unit of summed rates.
+        """The L1 distance of two runs on neighboring data, for each unit of summed rates.
 
         Theorem: with the same noise and the same draws, the means of iterate t on two data sets
             are at most ``drift * S_t`` apart, in L1.

@@ -1,4 +1,4 @@
-"""Output perturbation: the minimiser of a strongly convex loss, with noise at the end (C42)."""
+"""Output perturbation: the minimizer of a strongly convex loss, with noise at the end (C42)."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ def with_replacement_sensitivity(rates: ArrayLike, *, lipschitz: float) -> float
     return 2 * float(positive("lipschitz", lipschitz)) * float(positives("rates", rates).sum())
 
 
-def minimiser_sensitivity(
+def minimizer_sensitivity(
     *,
     lipschitz: float,
     strong_convexity: float,
@@ -137,12 +137,12 @@ def minimiser_sensitivity(
     relation: NeighboringRelation = NeighboringRelation.REPLACE_ONE,
     tolerance: float = 0.0,
 ) -> float:
-    """How far one record moves the minimiser of ``sum of losses / rows + l2/2 ||theta||^2``, in L2.
+    """How far one record moves the minimizer of ``sum of losses / rows + l2/2 ||theta||^2``, in L2.
 
     Theorem: ``2 G / (m n)`` for a replaced record, ``G / (m n)`` for one added or removed, if the
         sum is divided by a public constant n; a gradient of length ``tolerance`` in the place of
         zero adds ``2 tolerance / m``.
-    Proof: with F m-strongly convex, ``m ||a - b|| <= ||F'(a) - F'(b)||``. At the two minimisers
+    Proof: with F m-strongly convex, ``m ||a - b|| <= ||F'(a) - F'(b)||``. At the two minimizers
         the gradients of one objective differ by that of the records that are not shared.
     Source: Chaudhuri, Monteleoni, Sarwate 2011; Wu et al. 2017. C42.
     """
@@ -165,14 +165,14 @@ def minimiser_sensitivity(
 
 # The solver stops at this part of what one record can do to the gradient.
 _TOLERANCE = 2.0**-10
-# The minimiser is looked for within this many G/m of zero: it lies there if there are at most so
+# The minimizer is looked for within this many G/m of zero: it lies there if there are at most so
 # many times more records than declared.
 _ROOM = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutputPerturbation(Mechanism):
-    """The minimiser with noise. Made by `output_perturbation`."""
+    """The minimizer with noise. Made by `output_perturbation`."""
 
     objective: Loss
     features: int
@@ -216,7 +216,7 @@ class OutputPerturbation(Mechanism):
 
     @property
     def radius(self) -> float:
-        """The minimiser is looked for within this distance of zero."""
+        """The minimizer is looked for within this distance of zero."""
         return _ROOM * self.objective.lipschitz(self.row_norm) / self.objective.strong_convexity()
 
     @property
@@ -237,14 +237,14 @@ def output_perturbation(  # noqa: PLR0913 - four ways to say how much, each name
     mu: Number | None = None,
     relation: NeighboringRelation = NeighboringRelation.ADD_REMOVE,
 ) -> OutputPerturbation:
-    """Noise on the minimiser of ``sum of losses / rows + l2/2 ||theta||^2``.
+    """Noise on the minimizer of ``sum of losses / rows + l2/2 ||theta||^2``.
 
     Pure ``epsilon`` takes Laplace noise, ``epsilon`` with ``delta``, ``rho`` or ``mu`` Gaussian.
     Rows longer than ``row_norm`` are shrunk to it. ``public_rows`` is a public number: under replace-one
     the number of records, under add/remove roughly that.
 
     Theorem: as asked, under ``relation``, for all data.
-    Proof: `minimiser_sensitivity`; what the solver leaves and what rounding adds (`gradient_error`)
+    Proof: `minimizer_sensitivity`; what the solver leaves and what rounding adds (`gradient_error`)
         is in the sensitivity; L1 is at most sqrt(p) L2. Constraining parameters to a ball changes
         nothing: a projected step has the same constants. See theory/sgd-convergence.
     Source: Chaudhuri, Monteleoni, Sarwate 2011; Wu et al. 2017. C42.
@@ -258,7 +258,7 @@ def output_perturbation(  # noqa: PLR0913 - four ways to say how much, each name
     share = 1.0 if relation is NeighboringRelation.REPLACE_ONE else largest_share(divisor, width)
     # Points ahead of the present one are at most three times as far away (`_accelerated`).
     error = gradient_error(objective, row_norm=length, radius=3 * _ROOM * g / m, share=share)
-    sensitivity = minimiser_sensitivity(
+    sensitivity = minimizer_sensitivity(
         lipschitz=g,
         strong_convexity=m,
         rows=divisor,
@@ -297,8 +297,8 @@ def bounded(objective: Loss, row_norm: float) -> tuple[float, float]:
     g, m = longest_gradient(objective, row_norm), objective.strong_convexity()
     if not m > 0:
         raise InvalidArgument(
-            "l2 must be positive and the intercept penalised (intercept=False, a column of ones): "
-            "without strong convexity one record can move the minimiser without bound."
+            "l2 must be positive and the intercept penalized (intercept=False, a column of ones): "
+            "without strong convexity one record can move the minimizer without bound."
         )
     return g, m
 
@@ -366,7 +366,7 @@ def read_records(
 
 
 def _solved(plan: OutputPerturbation, x: Floats_perturbed, y: Floats_perturbed) -> Floats_perturbed:
-    """Parameters within ``tolerance / m`` of the minimiser over the ball: private."""
+    """Parameters within ``tolerance / m`` of the minimizer over the ball: private."""
     objective, radius = plan.objective, plan.radius
 
     def slope(theta: Floats_perturbed) -> Floats_perturbed:
@@ -407,7 +407,7 @@ def _accelerated(
     """Nesterov's projected descent: slower, but sure to arrive.
 
     Proof: the projected step T is Lipschitz with 1 - m/L, so that ``L ||z - T z|| <= tolerance``
-        puts z and T z within ``tolerance / m`` of its fixed point, the minimiser over the ball.
+        puts z and T z within ``tolerance / m`` of its fixed point, the minimizer over the ball.
     """
     objective = plan.objective
     m = objective.strong_convexity()
@@ -421,4 +421,4 @@ def _accelerated(
         if top * _length(ahead - there) <= plan.tolerance:
             return there
         here, ahead = there, there + momentum * (there - here)
-    raise NotCertified("The minimiser was not found to the needed precision: take a larger l2.")
+    raise NotCertified("The minimizer was not found to the needed precision: take a larger l2.")

@@ -1,6 +1,6 @@
 """How far a noisy run ends from the minimum: the bound on the average of its iterates (C38, C40).
 
-The constants of a problem (distance, variance, minimiser) are computed from the data. A bound made
+The constants of a problem (distance, variance, minimizer) are computed from the data. A bound made
 of them is for planning on public or made-up data, and is never published about private data.
 """
 
@@ -19,7 +19,7 @@ from discreet.models.dp_sgd._laplace_rates import Floats, positives, sums
 from discreet.models.dp_sgd.losses import Loss, Squared
 
 # ── Reference ────────────────────────────────────────────────────────────────────────────────────
-# Runs without privacy: the minimiser to compare with, and simulations of noisy runs (C33, C35).
+# Runs without privacy: the minimizer to compare with, and simulations of noisy runs (C33, C35).
 #
 # Nothing here may be published about private data: there is no guarantee, the stopping rules look at
 # the data, and the noise is that of a plain seeded generator in double precision (C45).
@@ -57,10 +57,10 @@ def gradient_descent(
     return theta
 
 
-def minimiser(objective: Loss, x: Floats, y: Floats) -> Floats:
-    """The minimiser of the mean loss, as well as doubles allow. Not private."""
+def minimizer(objective: Loss, x: Floats, y: Floats) -> Floats:
+    """The minimizer of the mean loss, as well as doubles allow. Not private."""
     if isinstance(objective, Squared):
-        return objective.minimiser(x, y)
+        return objective.minimizer(x, y)
     # Doubles cannot do better than this; the limits are never reached on a convex loss.
     options = {"maxiter": 10_000, "maxfun": 50_000, "ftol": 0.0, "gtol": 1e-11, "maxcor": 30}
     solve: Any = optimize.minimize  # its stubs know fewer arrays than it does
@@ -160,9 +160,9 @@ class ConvergenceProblem:
     smoothness: float
     """L: the gradient of *every* record is L-Lipschitz."""
     variance: float
-    """Mean squared norm of the records' gradients at the minimiser."""
+    """Mean squared norm of the records' gradients at the minimizer."""
     distance: float
-    """From the start to the minimiser."""
+    """From the start to the minimizer."""
 
     def __post_init__(self) -> None:
         count("dimension", self.dimension)
@@ -180,7 +180,7 @@ def problem(
     objective: Loss, x: Floats, y: Floats, *, start: Floats | None = None
 ) -> ConvergenceProblem:
     """The constants of an objective on these records. Not private."""
-    best = minimiser(objective, x, y)
+    best = minimizer(objective, x, y)
     slopes = objective.gradient(best, x, y)
     origin = np.zeros_like(best) if start is None else start
     return ConvergenceProblem(

@@ -121,7 +121,7 @@ class _Regressor(RegressorMixin, GradientDescentEstimator):
     def predict(self, X: object) -> Floats:
         """The predicted target of each row."""
         margins = self._margins(X)
-        return self.target_centre_ + self.target_half_ * margins
+        return self.target_center_ + self.target_half_ * margins
 
     @abstractmethod
     def _full(self) -> float:
@@ -131,11 +131,11 @@ class _Regressor(RegressorMixin, GradientDescentEstimator):
         if y is None:
             raise InvalidArgument("requires y to be passed, but the target y is None.")
         given = self._one_column(shaped("y", y))
-        self.target_centre_, self.target_half_ = self._target_scale()
+        self.target_center_, self.target_half_ = self._target_scale()
         return given
 
     def _target_scale(self) -> tuple[float, float]:
-        """Centre and half width of the declared bounds."""
+        """Center and half width of the declared bounds."""
         if self.target_bounds is None:
             raise InvalidArgument(
                 "target_bounds must be declared: (lower, upper) of y. They are never taken from "
@@ -146,7 +146,7 @@ class _Regressor(RegressorMixin, GradientDescentEstimator):
 
     def _whole_targets(self, y: NDArray[Any]) -> Floats:
         # Clipped before it is divided: a warning of an overflow would tell that a target is huge.
-        away = doubles("y", y) - self.target_centre_
+        away = doubles("y", y) - self.target_center_
         scaled: Floats = np.clip(away, -self.target_half_, self.target_half_) / self.target_half_
         return scaled
 
@@ -168,7 +168,7 @@ class _Regressor(RegressorMixin, GradientDescentEstimator):
         super()._keep(theta, mapped, plan, rows)
         slopes, starts = mapped.in_units(theta * self.target_half_)
         self.coef_ = slopes[0]
-        self.intercept_ = float(starts[0]) + self.target_centre_
+        self.intercept_ = float(starts[0]) + self.target_center_
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

@@ -5,7 +5,7 @@ through the margins ``z = x . theta`` (one a record; for several classes one a c
 gradient of a record is its *slope*, the derivative in the margins, times its row. All constants
 follow from a bound on the slope, a bound on the curvature and a bound on the norm of a row.
 
-Everything is vectorised over records. Parameters are one flat vector; for several classes it holds
+Everything is vectorized over records. Parameters are one flat vector; for several classes it holds
 one block of ``features`` numbers a class.
 """
 
@@ -29,7 +29,7 @@ Norm: TypeAlias = Literal["l1", "l2"]
 
 @dataclass(frozen=True, kw_only=True)
 class Loss(ABC):
-    """Loss of a record plus ``l2/2 ||theta||^2``; with ``intercept`` column 0 goes unpenalised."""
+    """Loss of a record plus ``l2/2 ||theta||^2``; with ``intercept`` column 0 goes unpenalized."""
 
     l2: float = 0.0
     intercept: bool = False
@@ -75,12 +75,12 @@ class Loss(ABC):
         return x @ theta.reshape(self.outputs, -1).T
 
     def penalty(self, theta: Floats) -> float:
-        """``l2/2 ||theta||^2`` over what is penalised."""
-        return self.l2 / 2 * float(np.sum(self._penalised(theta) ** 2))
+        """``l2/2 ||theta||^2`` over what is penalized."""
+        return self.l2 / 2 * float(np.sum(self._penalized(theta) ** 2))
 
     def penalty_gradient(self, theta: Floats) -> Floats:
         """The gradient of the penalty; it involves no record."""
-        return self.l2 * self._penalised(theta)
+        return self.l2 * self._penalized(theta)
 
     def loss(self, theta: Floats, x: Floats, y: Floats) -> Floats:
         """Loss of each record, penalty included: float[n]."""
@@ -121,7 +121,7 @@ class Loss(ABC):
         """
         return self.slope_bound(norm) * float(positive("row_norm", row_norm))
 
-    def _penalised(self, theta: Floats) -> Floats:
+    def _penalized(self, theta: Floats) -> Floats:
         if not self.intercept:
             return theta
         kept = theta.copy()
@@ -213,7 +213,7 @@ class Huber(Loss):
 class Squared(Loss):
     """``weight r^2 / 2``: ridge regression. Its gradient has no bound: clip it, or take Huber.
 
-    The mean of y is the minimiser for x = 1; with ``weight=2`` the loss is ``(y - theta)^2``.
+    The mean of y is the minimizer for x = 1; with ``weight=2`` the loss is ``(y - theta)^2``.
     """
 
     weight: float = 1.0
@@ -235,7 +235,7 @@ class Squared(Loss):
     def slopes(self, margins: Floats, targets: Floats) -> Floats:
         return self.weight * (margins - targets)
 
-    def minimiser(self, x: Floats, y: Floats) -> Floats:
+    def minimizer(self, x: Floats, y: Floats) -> Floats:
         """The closed form (C34). Not private."""
         gram = self.weight * (x.T @ x) / len(x)
         free = self.l2 * np.ones(x.shape[1])

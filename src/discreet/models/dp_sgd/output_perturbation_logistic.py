@@ -43,11 +43,11 @@ class OutputPerturbationLogisticRegression(ClassifierMixin, MappedEstimator):
     """Logistic regression whose privacy rests on strong convexity, or on Laplace noise.
 
     ``method``: "laplace steps" is full-batch descent under pure ``epsilon``; "output" adds noise
-    to the minimiser (Laplace for a pure ``epsilon``, Gaussian with a ``delta``); "last iterate" is
+    to the minimizer (Laplace for a pure ``epsilon``, Gaussian with a ``delta``); "last iterate" is
     full-batch descent with Gaussian noise of which only the end is published (a ``delta`` and
     replace-one needed). ``bounds`` and ``classes`` are declared; ``classes="public"`` says that the
     labels found in y are no secret. ``public_rows`` is a public number: under replace-one that of X, under
-    add/remove roughly that. ``l2`` penalises the intercept, too; None chooses it from public
+    add/remove roughly that. ``l2`` penalizes the intercept, too; None chooses it from public
     numbers.
     """
 

@@ -49,7 +49,7 @@ class PersonalizedGradientDescent:
     Proof: coins are drawn for each record with the rate of its level; its contribution is at most
         ``clips[l]`` times the clipping norm long (whole numbers, rounded down). Given the
         parameters so far, a step is that mechanism; then `train.descend`.
-    Source: Boenisch et al. 2023 (individualised DP-SGD); Muehl 2021.
+    Source: Boenisch et al. 2023 (individualized DP-SGD); Muehl 2021.
     """
 
     run: TrainingRun

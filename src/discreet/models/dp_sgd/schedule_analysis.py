@@ -53,7 +53,7 @@ class SchedulePoint:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScheduleAnalysis:
-    """A schedule against the number of steps. Made by `analyse`."""
+    """A schedule against the number of steps. Made by `analyze`."""
 
     schedule: PowerSchedule
     budget: Budget
@@ -156,7 +156,7 @@ def _plan(
     width = float(positive("sensitivity", sensitivity))
     records = None if rows is None else count("rows", rows)
     if (epsilon is None) == (rho is None):
-        raise InvalidArgument("analyse takes either epsilon or rho.")
+        raise InvalidArgument("analyze takes either epsilon or rho.")
     if budget == "iterate":
         if epsilon is None:
             raise InvalidArgument(
@@ -222,7 +222,7 @@ def undrawn_epsilons(epsilons: Floats, *, rows: int, batch: int = 1) -> Floats:
 
 
 def _best(points: Iterable[SchedulePoint], point: Callable[[int], SchedulePoint]) -> SchedulePoint:
-    """The smallest bound: on the grid first, then between the neighbours of what was found."""
+    """The smallest bound: on the grid first, then between the neighbors of what was found."""
     known = {item.steps: item for item in points}
     while True:
         numbers = sorted(known)

@@ -38,7 +38,7 @@ from discreet.noise.random_source import RandomSource
 #
 # Everything is a function of one row alone, bit by bit: elementwise operations of IEEE 754, and sums
 # of whole numbers below 2**53, which are exact in every order. So what a record contributes later
-# cannot depend on where it stands, nor on its neighbours in memory.
+# cannot depend on where it stands, nor on its neighbors in memory.
 
 
 FEATURE_BITS = 13
@@ -55,7 +55,7 @@ class FeatureMap:
 
     lower: Floats
     upper: Floats
-    centre: Floats
+    center: Floats
     scale: Floats
     intercept: bool
     row_norm: float
@@ -88,7 +88,7 @@ class FeatureMap:
         return cls(
             lower=lower,
             upper=upper,
-            centre=np.where(kept, 0.0, lower / 2 + upper / 2),
+            center=np.where(kept, 0.0, lower / 2 + upper / 2),
             scale=scale,
             intercept=intercept,
             row_norm=float(positive("row_norm", row_norm)),
@@ -108,7 +108,7 @@ class FeatureMap:
         for start in range(0, len(x), _CHUNK):
             scaled = np.clip(x[start : start + _CHUNK], self.lower, self.upper)
             rows = np.full((len(scaled), self.width), 2.0**FEATURE_BITS)
-            scaled -= self.centre
+            scaled -= self.center
             scaled /= self.scale
             scaled *= 2.0**FEATURE_BITS
             np.rint(scaled, out=rows[:, self.intercept :])
@@ -136,7 +136,7 @@ class FeatureMap:
         blocks = theta.reshape(-1, self.width)
         slopes = blocks[:, self.intercept :] / self.scale
         starts = blocks[:, 0] if self.intercept else np.zeros(len(blocks))
-        return slopes, starts - slopes @ self.centre
+        return slopes, starts - slopes @ self.center
 
 
 def squared_norms(rows: Floats) -> Floats:
@@ -178,7 +178,7 @@ _MOST_CELLS = 1 << 33
 def clipped_rows(
     x: Floats_rounding, row_norm: float, *, norm: Norm = "l2", bits: int = ROW_BITS
 ) -> Floats_rounding:
-    """Rows shrunk to the declared length, each by itself, on a public grid (towards zero)."""
+    """Rows shrunk to the declared length, each by itself, on a public grid (toward zero)."""
     if x.size > _MOST_CELLS:
         raise OutOfDomain("X is too large for a fit in memory: at most 2**33 numbers.")
     exponent = bits - math.frexp(row_norm)[1]
@@ -294,7 +294,7 @@ def gradient_error(objective: Loss, *, row_norm: float, radius: float, share: fl
 # whole, and short enough that the product is at most ``sensitivity`` long. Sums of such products are
 # exact in any order, and the bound on one record's share holds in integers, not up to rounding.
 #
-# Margins come as exact numbers on a grid. Exponentials are looked up in tables, because a vectorised
+# Margins come as exact numbers on a grid. Exponentials are looked up in tables, because a vectorized
 # exponential may round the same number differently at different places of an array; then a record
 # could change what others contribute.
 

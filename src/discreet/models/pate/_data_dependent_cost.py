@@ -79,7 +79,7 @@ def answer_cost(
 ) -> Floats:
     """The Rényi cost of an answer, in both directions, to owners who move ``share`` votes.
 
-    Theorem: D_a(M(D) || M(D')) and D_a(M(D') || M(D)) are at most this for all neighbours D'.
+    Theorem: D_a(M(D) || M(D')) and D_a(M(D') || M(D)) are at most this for all neighbors D'.
     Proof: Theorem 6 of Papernot et al. 2018 at D with the plurality of D and its errors; and at
         D' with the same class, whose errors there are at most `error_after`. Its two Rényi costs
         are those of discrete Gaussian noise, equal to the continuous ones.

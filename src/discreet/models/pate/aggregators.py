@@ -140,7 +140,7 @@ def laplace_log_error(votes: ArrayLike, *, gamma: float) -> Floats:
 def gaussian_cost(log_error: ArrayLike, *, sigma: float, orders: ArrayLike) -> Floats:
     """The data-dependent Rényi cost of GNMax at each order, one row for each query (M12).
 
-    Theorem: for the actual data D and any neighbour D', D_a(M(D) || M(D')) is at most this. Not so
+    Theorem: for the actual data D and any neighbor D', D_a(M(D) || M(D')) is at most this. Not so
         in the other direction: that one is governed by the errors on D' (trap T3).
     Source: Papernot et al. 2018, Theorem 6 with the orders of Proposition 10.
     """
@@ -284,7 +284,7 @@ def log_error(counts: ArrayLike, *, scale: Number) -> Floats:
 def answer_cost(log_error: ArrayLike, *, scale: float, share: float, orders: ArrayLike) -> Floats:
     """The data-dependent Rényi cost of an answer, in both directions: a diagnosis (M9).
 
-    Theorem and proof: the published bound at the votes, and at a neighbour with the same class,
+    Theorem and proof: the published bound at the votes, and at a neighbor with the same class,
     whose errors there are at most ``e^(2 share / scale)`` times as likely (pure privacy).
     """
     if share == 0:

@@ -102,7 +102,7 @@ class TeacherAssignment:
         return [np.array(rows, dtype=np.intp) for rows in found]
 
     def _teachers(self, owner: str, level: int) -> tuple[int, ...]:
-        """Distinct teachers of an owner: neighbours on a ring, from a place that a hash chooses."""
+        """Distinct teachers of an owner: neighbors on a ring, from a place that a hash chooses."""
         first, end = self.blocks[level]
         # Also names that are no valid text: an error would quote them.
         text = owner.encode(errors="surrogatepass")

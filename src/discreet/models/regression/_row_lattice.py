@@ -1,7 +1,7 @@
 """From rows to whole steps: public constants, a projection, and rounding that keeps the norm.
 
 Every function here acts on one row at a time, by constants that are public or privately released:
-neighbouring tables stay neighbours. All arithmetic is elementwise, in a fixed order, so that every
+neighboring tables stay neighbors. All arithmetic is elementwise, in a fixed order, so that every
 engine and every chunking gives the same integers.
 """
 
@@ -25,7 +25,7 @@ from discreet.models._model_inputs import Floats
 
 
 STEPS = 1 << 14
-"""Steps between the centre and the edge of the ball of features."""
+"""Steps between the center and the edge of the ball of features."""
 LARGEST_TOTAL = 1 << 61
 
 
@@ -131,12 +131,12 @@ _ONE_THREAD = 1 << 17
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class RowMap:
-    """How a row is clipped, centred, scaled, projected and rounded (K16, K17, K35).
+    """How a row is clipped, centerd, scaled, projected and rounded (K16, K17, K35).
 
-    Features become ``z = (x - centre) / scale`` after clipping to ``[lower, upper]``, then
+    Features become ``z = (x - center) / scale`` after clipping to ``[lower, upper]``, then
     ``z / radius``: projected to the unit ball ("ball"; and "box", where the radius holds the whole
     box), or divided by their norm ("row"); "weighted" multiplies a long row with its intercept and
-    targets by the same factor, which keeps the model linear. Targets become ``(y - target_centre) /
+    targets by the same factor, which keeps the model linear. Targets become ``(y - target_center) /
     target_half``, clipped to -1 and 1.
     """
 
@@ -144,10 +144,10 @@ class RowMap:
     mapping: Mapping
     lower: Floats
     upper: Floats
-    centre: Floats
+    center: Floats
     scale: Floats
     radius: float
-    target_centre: Floats
+    target_center: Floats
     target_half: Floats
 
     def __post_init__(self) -> None:
@@ -159,10 +159,10 @@ class RowMap:
             per_unit = self.lattice.steps / (self.scale * self.radius)
             per_target = self.lattice.target_steps / self.target_half
         factors = np.concatenate((per_unit, per_target))
-        centres = np.concatenate((self.centre, self.target_centre))
-        if not (np.isfinite(factors).all() and (factors > 0).all() and np.isfinite(centres).all()):
+        centers = np.concatenate((self.center, self.target_center))
+        if not (np.isfinite(factors).all() and (factors > 0).all() and np.isfinite(centers).all()):
             raise InvalidArgument(
-                "centre must be finite, and scale times radius positive: use other units."
+                "center must be finite, and scale times radius positive: use other units."
             )
 
     @property
@@ -191,7 +191,7 @@ class RowMap:
         Theorem: ``|u|^2 <= steps^2`` and ``|v_i| <= target_steps``, in exact integers.
         Proof: rounding moves a row by at most ``sqrt(d)/2`` steps, which the radius leaves room
             for; whatever the rounding of doubles did, rows that are still too long, by the exact
-            sum of their squares, are cut towards zero until they are not. Targets are clipped.
+            sum of their squares, are cut toward zero until they are not. Targets are clipped.
         Source: K36.
         """
         grid = self.lattice
@@ -212,7 +212,7 @@ class RowMap:
             long = np.einsum("ij,ij->i", u, u) > grid.steps**2
         v = out[:, grid.columns :]
         with np.errstate(over="ignore"):
-            np.subtract(y, self.target_centre, out=v)
+            np.subtract(y, self.target_center, out=v)
             v *= grid.target_steps / self.target_half
         np.clip(v, -grid.target_steps, grid.target_steps, out=v)
         v *= weight[:, None]
@@ -222,7 +222,7 @@ class RowMap:
     def _scaled(self, x: Floats, steps: float) -> Floats:
         z = np.clip(x, self.lower, self.upper)
         with np.errstate(over="ignore"):  # beyond the largest double is far away
-            z -= self.centre
+            z -= self.center
             z *= steps / (self.scale * self.radius)
         return np.clip(z, -_FAR, _FAR, out=z)
 
@@ -239,24 +239,24 @@ class RowMap:
     def coefficients(self, theta: Floats) -> tuple[Floats, Floats]:
         """Slopes (outputs x features) and intercepts in original units (K21).
 
-        Theorem: ``slopes @ x + intercepts`` equals ``target_centre + target_half * design(x) @
+        Theorem: ``slopes @ x + intercepts`` equals ``target_center + target_half * design(x) @
             theta`` for every x within the bounds and the ball.
-        Proof: there the map is affine: ``design(x)`` is ``(a, (x - centre) / (scale radius))``.
+        Proof: there the map is affine: ``design(x)`` is ``(a, (x - center) / (scale radius))``.
         """
         first = self.lattice.columns - self.lattice.features
         slopes = theta[first:].T * self.target_half[:, None] / (self.scale * self.radius)
         constant = self.lattice.intercept / self.lattice.steps
         level = constant * theta[0] if first else np.zeros(self.lattice.outputs)
-        return slopes, self.target_centre + self.target_half * level - slopes @ self.centre
+        return slopes, self.target_center + self.target_half * level - slopes @ self.center
 
     def predictions(self, design: Floats, theta: Floats) -> Floats:
         """Predicted targets in original units."""
-        return self.target_centre + self.target_half * (design @ theta)
+        return self.target_center + self.target_half * (design @ theta)
 
 
-def box_radius(lower: Floats, upper: Floats, centre: Floats, scale: Floats) -> float:
+def box_radius(lower: Floats, upper: Floats, center: Floats, scale: Floats) -> float:
     """The radius that holds all rows between the bounds."""
-    reach = np.maximum(np.abs(lower - centre), np.abs(upper - centre)) / scale
+    reach = np.maximum(np.abs(lower - center), np.abs(upper - center)) / scale
     return math.sqrt(float(np.square(reach).sum())) * (1 + 2.0**-40)
 
 

@@ -26,7 +26,7 @@ from discreet.noise.random_source import RandomSource
 from discreet.query.budget import BudgetChange
 
 # ── Quantiles ────────────────────────────────────────────────────────────────────────────────────
-# Centres and radii by private choice: the exponential mechanism on counts of a public grid.
+# Centers and radii by private choice: the exponential mechanism on counts of a public grid.
 #
 # A candidate is the likelier, the fewer rows would have to change for it to be the quantile. The
 # error is a few ranks, however wide the declared bounds are; a mean would pay for their width.
@@ -119,7 +119,7 @@ def radius(
 
 
 # ── Scaling ──────────────────────────────────────────────────────────────────────────────────────
-# Centres and scales of columns: declared, taken from bounds, or found with a share of the budget.
+# Centers and scales of columns: declared, taken from bounds, or found with a share of the budget.
 #
 # Nothing here looks at exact statistics of private data: see `as_published` for what happens then.
 
@@ -147,33 +147,33 @@ _EDGE = 0.5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ColumnScaling:
-    """Declared centres and scales, ``z = (x - centre) / scale``: from a code book, an old survey.
+    """Declared centers and scales, ``z = (x - center) / scale``: from a code book, an old survey.
 
     One number for all columns, or one for each. They must not come from the private rows.
     """
 
-    centre: float | tuple[float, ...] = 0.0
+    center: float | tuple[float, ...] = 0.0
     scale: float | tuple[float, ...] = 1.0
 
     def arrays(self, columns: int) -> tuple[Floats, Floats]:
-        """One centre and one scale for each column."""
-        centre = np.asarray(self.centre, dtype=np.float64)
+        """One center and one scale for each column."""
+        center = np.asarray(self.center, dtype=np.float64)
         scale = np.asarray(self.scale, dtype=np.float64)
-        for name, given in (("centre", centre), ("scale", scale)):
+        for name, given in (("center", center), ("scale", scale)):
             if given.shape not in ((), (columns,)):
                 raise InvalidArgument(f"{name} must be one number, or {columns} of them.")
-        if not ((np.abs(centre) < LARGEST) & (scale > 1 / LARGEST) & (scale < LARGEST)).all():
+        if not ((np.abs(center) < LARGEST) & (scale > 1 / LARGEST) & (scale < LARGEST)).all():
             raise InvalidArgument(
-                f"centre and scale must be below {LARGEST:g}, and scale above {1 / LARGEST:g}."
+                f"center and scale must be below {LARGEST:g}, and scale above {1 / LARGEST:g}."
             )
-        return np.broadcast_to(centre, columns).copy(), np.broadcast_to(scale, columns).copy()
+        return np.broadcast_to(center, columns).copy(), np.broadcast_to(scale, columns).copy()
 
 
 def midpoints(bounds: Bounds, *, columns: int) -> ColumnScaling:
     """The scaling to -1 and 1 between declared bounds."""
     lower, upper = bounds_of("bounds", bounds, columns=columns)
-    centre, scale = (lower + upper) / 2, (upper - lower) / 2
-    return ColumnScaling(centre=tuple(centre.tolist()), scale=tuple(scale.tolist()))
+    center, scale = (lower + upper) / 2, (upper - lower) / 2
+    return ColumnScaling(center=tuple(center.tolist()), scale=tuple(scale.tolist()))
 
 
 def histogram_moves(
@@ -196,9 +196,9 @@ def histogram_moves(
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class PrivateScaling:
-    """Privately found centres and spreads of all columns; those of the bounds if not ``seen``."""
+    """Privately found centers and spreads of all columns; those of the bounds if not ``seen``."""
 
-    centre: Floats
+    center: Floats
     scale: Floats
     seen: Flags
 
@@ -211,7 +211,7 @@ def private_scaling(
     noises: tuple[AdditiveMechanism, ...],
     rng: RandomSource,
 ) -> PrivateScaling:
-    """Centre and spread of each column, from noisy histograms that zoom in on its rows (K34).
+    """Center and spread of each column, from noisy histograms that zoom in on its rows (K34).
 
     Theorem: as private as the composition of ``noises``; the windows of a round are functions of
         the noisy counts of the round before.
@@ -305,8 +305,8 @@ def _zoomed(
 def _spread(
     noisy: Floats, low: Floats, high: Floats, stds: Floats, doubts: Floats
 ) -> PrivateScaling:
-    """Centre and spread of the rows that are surely seen, else of the window."""
-    centre, scale = (low + high) / 2, (high - low) / math.sqrt(12)
+    """Center and spread of the rows that are surely seen, else of the window."""
+    center, scale = (low + high) / 2, (high - low) / math.sqrt(12)
     seen = np.zeros(len(low), dtype=bool)
     for column, (counts, std) in enumerate(zip(noisy, stds, strict=True)):
         box = _box(counts, std=std, doubt=doubts[column])
@@ -323,9 +323,9 @@ def _spread(
         mean = float(weight @ middle)
         variance = float(weight @ np.square(middle - mean)) + 1 / 12
         width = (high[column] - low[column]) / BINS
-        centre[column] = low[column] + mean * width
+        center[column] = low[column] + mean * width
         scale[column] = math.sqrt(variance) * width
-    return PrivateScaling(centre=centre, scale=scale, seen=seen)
+    return PrivateScaling(center=center, scale=scale, seen=seen)
 
 
 # ── Mapping ──────────────────────────────────────────────────────────────────────────────────────
@@ -335,9 +335,9 @@ HowScaled: TypeAlias = Literal["bounds", "private"] | ColumnScaling
 
 # Radius of the ball, in roots of the number of features (K35).
 RADIUS = 0.75
-# Targets are clipped so many deviations from their centre, features twice as many.
+# Targets are clipped so many deviations from their center, features twice as many.
 _CLIP = 3.0
-# A box around known or found centres reaches so many deviations.
+# A box around known or found centers reaches so many deviations.
 _BOX = 2.0
 
 
@@ -411,7 +411,7 @@ def row_map(
     lower, upper = declared.lower, declared.upper
     target = declared.target_lower, declared.target_upper
     if isinstance(declared.scaling, ColumnScaling):
-        centre, scale = declared.scaling.arrays(d)
+        center, scale = declared.scaling.arrays(d)
     elif declared.scaling == "private":
         found = private_scaling(
             rows,
@@ -420,17 +420,17 @@ def row_map(
             noises=plan.scaling,
             rng=rng,
         )
-        centre, scale = found.centre[:d], found.scale[:d]
-        lower, upper = _around(lower, upper, centre, 2 * _CLIP * scale, np.ones(d, dtype=bool))
-        target = _around(*target, found.centre[d:], _CLIP * found.scale[d:], found.seen[d:])
+        center, scale = found.center[:d], found.scale[:d]
+        lower, upper = _around(lower, upper, center, 2 * _CLIP * scale, np.ones(d, dtype=bool))
+        target = _around(*target, found.center[d:], _CLIP * found.scale[d:], found.seen[d:])
     else:
-        centre, scale = (lower + upper) / 2, (upper - lower) / 2
+        center, scale = (lower + upper) / 2, (upper - lower) / 2
     if declared.mapping == "box":
         if declared.scaling != "bounds":
             # Two-sided clipping to tight bounds (K25): noise is then that of the bounds.
             clip = _BOX if declared.radius is None else float(declared.radius)
-            lower, upper = _around(lower, upper, centre, clip * scale, np.ones(d, dtype=bool))
-        reach = box_radius(lower, upper, centre, scale)
+            lower, upper = _around(lower, upper, center, clip * scale, np.ones(d, dtype=bool))
+        reach = box_radius(lower, upper, center, scale)
     else:
         reach = math.sqrt(d) * (RADIUS if declared.radius is None else float(declared.radius))
     return RowMap(
@@ -438,18 +438,18 @@ def row_map(
         mapping=declared.mapping,
         lower=lower,
         upper=upper,
-        centre=centre,
+        center=center,
         scale=scale,
         radius=reach,
-        target_centre=(target[0] + target[1]) / 2,
+        target_center=(target[0] + target[1]) / 2,
         target_half=(target[1] - target[0]) / 2,
     )
 
 
 def _around(
-    lower: Floats, upper: Floats, centre: Floats, reach: Floats, seen: Flags
+    lower: Floats, upper: Floats, center: Floats, reach: Floats, seen: Flags
 ) -> tuple[Floats, Floats]:
-    """The bounds, drawn in to ``reach`` from the centres of columns that were seen."""
-    low = np.where(seen, np.maximum(lower, centre - reach), lower)
-    high = np.where(seen, np.minimum(upper, centre + reach), upper)
+    """The bounds, drawn in to ``reach`` from the centers of columns that were seen."""
+    low = np.where(seen, np.maximum(lower, center - reach), lower)
+    high = np.where(seen, np.minimum(upper, center + reach), upper)
     return low, high

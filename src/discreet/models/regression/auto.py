@@ -130,7 +130,7 @@ class AutoLinearRegression(LinearEstimator):
     """Private linear regression that chooses its method from public facts.
 
     ``epsilon`` with ``delta``, or ``rho``: what a fit costs under ``relation``. ``bounds`` and
-    ``target_bounds`` are declared; a code book's are good enough, because centres and scales are
+    ``target_bounds`` are declared; a code book's are good enough, because centers and scales are
     found privately. ``rows`` is about how many rows there are: a public number, used to choose and
     to set the pace, never for the guarantee. ``method``: "auto" (see `choose`), "boosted",
     "gradient", "level", "theil_sen" (one feature), or a `Method`.

@@ -48,7 +48,7 @@ from discreet.models.regression.clipped_gradient import (
 from discreet.noise.random_source import RandomSource
 from discreet.query.budget import QueryBudget
 
-CENTRES = "median of a feature"
+CENTERS = "median of a feature"
 SPREADS = "spread of a feature"
 MATRIX = "X'X"
 # Four of five normal values lie within this many deviations.
@@ -86,7 +86,7 @@ class BoostedAdaSSP:
         share = left * (1 - self.matrix_share) / self.rounds
         return [
             *target_parts(task, self.target_share),
-            *(FitStage(name=CENTRES, move=median_move(task), share=each) for _ in range(d)),
+            *(FitStage(name=CENTERS, move=median_move(task), share=each) for _ in range(d)),
             *(FitStage(name=SPREADS, move=radius_move(task), share=each) for _ in range(d)),
             FitStage(name=RADIUS, move=radius_move(task), share=self.radius_share),
             FitStage(name=MATRIX, move=matrix, share=left * self.matrix_share),
@@ -133,14 +133,14 @@ class BoostedAdaSSP:
     ) -> RowMap:
         level = target_level(rows, task, noises=noises, rng=rng)
         spread = target_spread(rows, task, level, noises=noises, rng=rng)
-        centre, scale = _coordinates(rows, task, noises=noises, rng=rng)
+        center, scale = _coordinates(rows, task, noises=noises, rng=rng)
         loose = self.looseness(task)
-        lower = np.maximum(task.lower, centre - _KEPT * loose * scale)
-        upper = np.minimum(task.upper, centre + _KEPT * loose * scale)
+        lower = np.maximum(task.lower, center - _KEPT * loose * scale)
+        upper = np.minimum(task.upper, center + _KEPT * loose * scale)
         reach = row_radius(
             rows,
             _KEPT * loose * math.sqrt(task.features),
-            box=(lower, upper, centre, scale),
+            box=(lower, upper, center, scale),
             noises=noises,
             rng=rng,
         )
@@ -149,10 +149,10 @@ class BoostedAdaSSP:
             mapping="ball",
             lower=lower,
             upper=upper,
-            centre=centre,
+            center=center,
             scale=scale,
             radius=loose * reach,
-            target_centre=np.array([level]),
+            target_center=np.array([level]),
             target_half=np.array([_TARGET_KEPT * loose * spread]),
         )
 
@@ -170,27 +170,27 @@ def _coordinates(
     d = task.features
     counts = rows.add_up(partial(_cells, task), start=empty(d * CELLS)).reshape(d, CELLS)
     bounds = zip(task.lower, task.upper, strict=True)
-    centre = np.array(
+    center = np.array(
         [
             median(counts[i], float(low), float(high), mechanism=mechanism, rng=rng)
             for i, (mechanism, (low, high)) in enumerate(
-                zip(noises.choices(CENTRES), bounds, strict=True)
+                zip(noises.choices(CENTERS), bounds, strict=True)
             )
         ]
     )
     tops = 2 * task.half
-    near = rows.add_up(partial(_radii, task, centre, tops), start=empty(d * RADII))
+    near = rows.add_up(partial(_radii, task, center, tops), start=empty(d * RADII))
     near = near.reshape(d, RADII)
     spread = [
         radius(near[i], float(tops[i]), mechanism=mechanism, rng=rng)
         for i, mechanism in enumerate(noises.choices(SPREADS))
     ]
-    return centre, np.array(spread) / _NORMAL
+    return center, np.array(spread) / _NORMAL
 
 
 def _cells(task: RegressionTask, x: Floats, _: Floats) -> Ints:
     return cell_counts(x, task.lower, task.upper).ravel()
 
 
-def _radii(task: RegressionTask, centre: Floats, tops: Floats, x: Floats, _: Floats) -> Ints:
-    return radius_counts(np.abs(np.clip(x, task.lower, task.upper) - centre), tops).ravel()
+def _radii(task: RegressionTask, center: Floats, tops: Floats, x: Floats, _: Floats) -> Ints:
+    return radius_counts(np.abs(np.clip(x, task.lower, task.upper) - center), tops).ravel()

@@ -1,4 +1,4 @@
-"""Gradient descent on clipped residuals, in centred coordinates: for few rows or little budget.
+"""Gradient descent on clipped residuals, in centerd coordinates: for few rows or little budget.
 
 Nothing is spent on the matrix of products: its noise, not that of the products with the target, is
 what ruins a fit from moments when rows are few. Stopping early takes the place of a penalty.
@@ -49,7 +49,7 @@ INTERCEPT = 0.65
 
 
 def target_parts(task: RegressionTask, share: Fraction) -> list[FitStage]:
-    """Centre and spread of the target, in two halves of the share."""
+    """Center and spread of the target, in two halves of the share."""
     return [
         FitStage(name=LEVEL, move=median_move(task), share=share / 2),
         FitStage(name=SPREAD, move=radius_move(task), share=share / 2),
@@ -67,11 +67,11 @@ def target_level(
 
 
 def target_spread(
-    rows: RowSource, task: RegressionTask, centre: float, *, noises: NoiseScales, rng: RandomSource
+    rows: RowSource, task: RegressionTask, center: float, *, noises: NoiseScales, rng: RandomSource
 ) -> float:
-    """The private radius around ``centre`` that holds about four of five targets."""
+    """The private radius around ``center`` that holds about four of five targets."""
     top = np.array([2 * task.target_half])
-    counts = rows.add_up(partial(_target_radii, centre, task, top), start=empty(RADII))
+    counts = rows.add_up(partial(_target_radii, center, task, top), start=empty(RADII))
     (mechanism,) = noises.choices(SPREAD)
     return radius(counts, float(top[0]), mechanism=mechanism, rng=rng)
 
@@ -80,21 +80,21 @@ def _target_cells(lower: Floats, upper: Floats, _: Floats, y: Floats) -> Ints:
     return cell_counts(y, lower, upper).ravel()
 
 
-def _target_radii(centre: float, task: RegressionTask, top: Floats, _: Floats, y: Floats) -> Ints:
-    return radius_counts(np.abs(np.clip(y, *task.target) - centre), top).ravel()
+def _target_radii(center: float, task: RegressionTask, top: Floats, _: Floats, y: Floats) -> Ints:
+    return radius_counts(np.abs(np.clip(y, *task.target) - center), top).ravel()
 
 
-def box_map(task: RegressionTask, *, centre: float, half: float) -> RowMap:
+def box_map(task: RegressionTask, *, center: float, half: float) -> RowMap:
     """Rows scaled by the declared bounds, all of them within the ball."""
     return RowMap(
         lattice=RowLattice.of(features=task.features, intercept=INTERCEPT),
         mapping="ball",
         lower=task.lower,
         upper=task.upper,
-        centre=task.middle,
+        center=task.middle,
         scale=task.half,
         radius=math.sqrt(task.features) * (1 + 2.0**-40),
-        target_centre=np.array([centre]),
+        target_center=np.array([center]),
         target_half=np.array([half]),
     )
 
@@ -125,8 +125,8 @@ class MedianBaseline:
         self, rows: RowSource, task: RegressionTask, *, noises: NoiseScales, rng: RandomSource
     ) -> RegressionFit:
         """No slopes at all."""
-        centre = target_level(rows, task, noises=noises, rng=rng)
-        mapped = box_map(task, centre=centre, half=task.target_half)
+        center = target_level(rows, task, noises=noises, rng=rng)
+        mapped = box_map(task, center=center, half=task.target_half)
         return RegressionFit(map=mapped, theta=np.zeros(mapped.lattice.columns))
 
 
@@ -177,25 +177,25 @@ class ClippedGradient:
     def fit(
         self, rows: RowSource, task: RegressionTask, *, noises: NoiseScales, rng: RandomSource
     ) -> RegressionFit:
-        """Centre, scale, descend."""
+        """Center, scale, descend."""
         level = target_level(rows, task, noises=noises, rng=rng)
         spread = target_spread(rows, task, level, noises=noises, rng=rng)
-        centre = self._means(rows, task, noises=noises, rng=rng)
+        center = self._means(rows, task, noises=noises, rng=rng)
         mapped = RowMap(
             lattice=self._lattice(task),
             mapping="ball",
             lower=task.lower,
             upper=task.upper,
-            centre=centre,
+            center=center,
             scale=task.half,
             radius=row_radius(
                 rows,
                 2 * math.sqrt(task.features),
-                box=(task.lower, task.upper, centre, task.half),
+                box=(task.lower, task.upper, center, task.half),
                 noises=noises,
                 rng=rng,
             ),
-            target_centre=np.array([level]),
+            target_center=np.array([level]),
             target_half=np.array([_KEPT * spread]),
         )
         grid = mapped.lattice
@@ -247,7 +247,7 @@ def row_radius(
 ) -> float:
     """The private radius, up to ``top``, that holds about four of five rows.
 
-    ``box``: lower and upper bounds, centres and scales, by which rows are clipped and scaled.
+    ``box``: lower and upper bounds, centers and scales, by which rows are clipped and scaled.
     """
     counts = rows.add_up(partial(norm_counts, *box, np.array([top])), start=empty(RADII))
     (mechanism,) = noises.choices(RADIUS)
@@ -255,10 +255,10 @@ def row_radius(
 
 
 def norm_counts(
-    lower: Floats, upper: Floats, centre: Floats, scale: Floats, top: Floats, x: Floats, _: Floats
+    lower: Floats, upper: Floats, center: Floats, scale: Floats, top: Floats, x: Floats, _: Floats
 ) -> Ints:
-    """Rows between candidate radii of their norms, after clipping, centring and scaling."""
-    z = (np.clip(x, lower, upper) - centre) / scale
+    """Rows between candidate radii of their norms, after clipping, centering and scaling."""
+    z = (np.clip(x, lower, upper) - center) / scale
     square = np.zeros(len(z))
     for column in z.T:  # in a fixed order, so that no row depends on another's place
         square += column * column

@@ -112,7 +112,7 @@ class PrivateLinearRegression(LinearEstimator):
 
     ``epsilon`` with ``delta``, or ``rho``: what a fit costs under ``relation``. ``bounds`` of the
     features and ``target_bounds`` are public; rows are clipped to them. ``scaling`` is "bounds"
-    (scale by half the declared range), a declared `Scaling`, or "private" (centres and scales are
+    (scale by half the declared range), a declared `Scaling`, or "private" (centers and scales are
     found with ``scaling_share`` of the budget). ``mapping`` brings rows into the unit ball: "ball"
     projects those beyond ``radius`` (in roots of the number of features), "weighted" weighs them
     down instead, so that coefficients keep their meaning, "box" makes the ball hold the whole box,
@@ -327,7 +327,7 @@ class PrivateLinearRegression(LinearEstimator):
 
     def _target_range(self) -> tuple[Floats, Floats]:
         rows = self.moments_.map
-        return rows.target_centre - rows.target_half, rows.target_centre + rows.target_half
+        return rows.target_center - rows.target_half, rows.target_center + rows.target_half
 
     def predict(self, X: Any) -> Floats:
         """Predicted targets; rows are clipped and projected as in the fit."""
@@ -345,7 +345,7 @@ class PrivateLinearRegression(LinearEstimator):
         """Intervals of slopes and intercepts that cover the noise: post-processing, at no cost.
 
         ``bound``, if declared, bounds the norm of the coefficients in mapped units (how many half
-        ranges of the target a prediction moves from the centre to the edge of the ball).
+        ranges of the target a prediction moves from the center to the edge of the ball).
         """
         return coefficient_intervals(self._inference(), confidence=confidence, bound=bound)
 

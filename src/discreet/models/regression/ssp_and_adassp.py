@@ -267,8 +267,8 @@ def shrink(moments: NoisySufficientStatistics) -> Coefficients:
         raise InvalidArgument("shrunken needs moments with an intercept and sums of squares.")
     first = max(float(moments.gram[0, 0]), 2 * moments.sigma)
     edge = moments.gram[0, 1:]
-    centred = moments.gram[1:, 1:] - np.outer(edge, edge) / first
-    values, vectors = np.linalg.eigh(centred)
+    centerd = moments.gram[1:, 1:] - np.outer(edge, edge) / first
+    values, vectors = np.linalg.eigh(centerd)
     values = _denoised(values, moments.sigma)
     rows = first / moments.intercept**2
     theta = np.empty((moments.columns, moments.cross.shape[1]))

@@ -144,7 +144,7 @@ class SufficientStatisticsPlan:
     """For the smallest eigenvalue of the Gram matrix (K11)."""
     published_log: float | None = None
     scaling: tuple[AdditiveMechanism, ...] = ()
-    """For what is released first, to find centres and scales: part of the whole guarantee."""
+    """For what is released first, to find centers and scales: part of the whole guarantee."""
 
     @property
     def released(self) -> tuple[ReleasedStatistic, ...]:

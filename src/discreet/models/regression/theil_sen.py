@@ -167,10 +167,10 @@ def line(
         mapping="ball",
         lower=task.lower,
         upper=task.upper,
-        centre=task.middle,
+        center=task.middle,
         scale=task.half,
         radius=1 + 2.0**-40,
-        target_centre=np.array([level]),
+        target_center=np.array([level]),
         target_half=np.array([task.target_half]),
     )
     theta = np.array([slope * task.half[0] * mapped.radius / task.target_half])

@@ -115,7 +115,7 @@ def coefficient_intervals(
 
     Theorem: to first order, each covers the coefficient of the mapped rows with at least ``confidence``.
     Proof: `Inference`; simulated over a grid in the tests. With ``bound``, a declared bound of the
-        norm of the mapped coefficients, the penalised solution is used where that is shorter: its
+        norm of the mapped coefficients, the penalized solution is used where that is shorter: its
         bias is at most ``penalty |row of the inverse| bound``.
     """
     moments = inference.moments
@@ -128,19 +128,19 @@ def coefficient_intervals(
     per = 1 / (rows.scale * rows.radius)
     for row, place in enumerate(moments.kept):
         change[row, first + row] = per[place]
-        change[-1, first + row] = -per[place] * rows.centre[place]
+        change[-1, first + row] = -per[place] * rows.center[place]
     if first:
         change[-1, 0] = moments.intercept
     slopes = np.full((grid.outputs, grid.features, 3), 0.0)
     levels = np.empty((grid.outputs, 3))
     for i in range(grid.outputs):
-        centre, std, half = _unpenalised(inference, i, change, z)
+        center, std, half = _unpenalized(inference, i, change, z)
         if bound is not None:
-            centre, std, half = _shorter(inference, i, change, z, bound, (centre, std, half))
+            center, std, half = _shorter(inference, i, change, z, bound, (center, std, half))
         unit = rows.target_half[i]
-        found = np.column_stack((centre - half, centre + half, std)) * unit
+        found = np.column_stack((center - half, center + half, std)) * unit
         slopes[i, list(moments.kept)] = found[:-1]
-        levels[i] = found[-1] + [rows.target_centre[i], rows.target_centre[i], 0.0]
+        levels[i] = found[-1] + [rows.target_center[i], rows.target_center[i], 0.0]
     return CoefficientIntervals(
         confidence=confidence,
         low=slopes[:, :, 0],
@@ -159,7 +159,7 @@ def _quantile(moments: NoisySufficientStatistics, confidence: float) -> float:
     return float(stdtrit(max(moments.rows - moments.columns, 1.0), (1 + inside) / 2))
 
 
-def _unpenalised(
+def _unpenalized(
     inference: Inference, output: int, change: Floats, z: float
 ) -> tuple[Floats, Floats, Floats]:
     variance = np.einsum("ij,jk,ik->i", change, inference.covariance[output], change)
@@ -199,7 +199,7 @@ def prediction_intervals(
 ) -> tuple[Floats, Floats, Floats]:
     """Prediction, lower and upper end of the target of each row (rows x outputs), original units.
 
-    The interval is centred at the fitted prediction and reaches as far as that around the solution
+    The interval is centerd at the fitted prediction and reaches as far as that around the solution
     without penalty; targets lie within the range that they were clipped to, and so do the ends.
     """
     moments = inference.moments
@@ -214,5 +214,5 @@ def prediction_intervals(
         np.maximum(variance, 0.0) + inference.residual * _WIDER**2
     )
     ends = (np.clip(fitted + side * half, -1.0, 1.0) for side in (0.0, -1.0, 1.0))
-    middle, low, high = (rows.target_centre + rows.target_half * end for end in ends)
+    middle, low, high = (rows.target_center + rows.target_half * end for end in ends)
     return middle, low, high

@@ -73,7 +73,7 @@ class BoxLattice:
         )
 
     def balanced(self, shares: Floats, *, steps: int) -> tuple[Floats, Floats]:
-        """Shares at which all slopes agree, and the costs there; see `optimise`."""
+        """Shares at which all slopes agree, and the costs there; see `optimize`."""
         power = 1 / 3 if self.price.family == "laplace" else 1 / 2
         axes = tuple(range(1, shares.ndim))
         used = shares > 0

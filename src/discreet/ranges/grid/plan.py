@@ -16,7 +16,7 @@ from discreet.noise.random_source import RandomSource
 from discreet.query.budget import QueryBudget
 from discreet.ranges._strategy_design import StrategyDesign
 from discreet.ranges.domain import Domain
-from discreet.ranges.grid import _optimize as optimise
+from discreet.ranges.grid import _optimize as optimize
 from discreet.ranges.grid.box_strategy import BoxStrategy
 from discreet.ranges.grid.domain import Ends, GridDomain, GridWorkload, checked
 from discreet.ranges.grid.release import GridRelease
@@ -47,7 +47,7 @@ class GridDesign(StrategyDesign):
         return self.strategy.mean_variance(workload, self.noise)
 
     def release(self, counts: ArrayLike, *, rng: RandomSource | None = None) -> GridRelease:
-        """Measure with noise: the artefact that answers every rectangle.
+        """Measure with noise: the artifact that answers every rectangle.
 
         ``rng`` is for tests and simulations; the default is the operating system's randomness.
         """
@@ -181,16 +181,16 @@ def _strategies(
     contribution: Contribution,
 ) -> Iterator[BoxStrategy]:
     """The simplest first; two ways to fill up the axes are tried."""
-    flat = optimise.flat_grid(shape)
+    flat = optimize.flat_grid(shape)
     yield flat
-    yield optimise.quadtree(shape)
-    axes = optimise.best_axes(
+    yield optimize.quadtree(shape)
+    axes = optimize.best_axes(
         shape, workload=workload, price=price, relation=relation, contribution=contribution
     )
-    combined = optimise.product_boxes(axes)
+    combined = optimize.product_boxes(axes)
     yield combined
     for sides in (None, [axis.sides for axis in axes]):
-        lattice = optimise.lattice(
+        lattice = optimize.lattice(
             shape,
             workload=workload,
             price=price,
@@ -198,10 +198,10 @@ def _strategies(
             contribution=contribution,
             sides=sides,
         )
-        tree = optimise.optimal_quadtree(lattice)
+        tree = optimize.optimal_quadtree(lattice)
         yield tree
         starts = [flat, tree, *([combined] if sides else [])]
-        yield optimise.optimal_boxes(lattice, starts)
+        yield optimize.optimal_boxes(lattice, starts)
 
 
 def _shown(shape: tuple[int, ...]) -> Ends:

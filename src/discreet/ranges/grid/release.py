@@ -1,4 +1,4 @@
-"""The artefact of a grid: noisy measurements that answer every rectangle later (F61)."""
+"""The artifact of a grid: noisy measurements that answer every rectangle later (F61)."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Strategies given by a matrix of integers: optimal for a workload, on small domains (F34).
 
-An optimiser may stop anywhere: its matrix is rounded to a public grid, the sensitivity is computed
+An optimizer may stop anywhere: its matrix is rounded to a public grid, the sensitivity is computed
 from the integers, and the estimate is least squares with the same integers. So neither rounding
 nor a failure to converge can touch the guarantee or the stated error.
 """
@@ -172,10 +172,10 @@ def read(content: dict[str, Any]) -> ExplicitMatrix:
 def optimal_gaussian(size: int, *, workload: Workload) -> ExplicitMatrix:
     """The best strategy for Gaussian noise and a workload, to a percent.
 
-    Theorem: minimising ``tr(G X^-1)`` over ``diag(X) <= 1`` has, for every ``v > 0``, the lower
+    Theorem: minimizing ``tr(G X^-1)`` over ``diag(X) <= 1`` has, for every ``v > 0``, the lower
         bound ``T^2 / sum(v)`` with ``T = tr S``, ``S = (V^(1/2) G V^(1/2))^(1/2)``; and
         ``X = V^(-1/2) S V^(-1/2)``, scaled to ``diag(X) <= 1``, attains ``T max_i(S_ii / v_i)``.
-    Proof: weak duality with multipliers v, maximised over their scale; ``tr(G X^-1) = tr S``.
+    Proof: weak duality with multipliers v, maximized over their scale; ``tr(G X^-1) = tr S``.
         The two agree where ``v = diag(S)``, so v is replaced by it until the gap is small.
     Source: F34; docs/theory/ranges.md.
     Needs: at most 2048 cells.
@@ -211,7 +211,7 @@ def _start(workload: Workload, wanted: Floats) -> Floats:
     """Where the search for multipliers starts, as logarithms."""
     if not isinstance(workload, PrefixWorkload):
         return floats(np.log(np.diag(wanted)) / 2)
-    # The normalised square root is nearly the best for prefixes, and the best X has X V X = G.
+    # The normalized square root is nearly the best for prefixes, and the best X has X V X = G.
     size = len(wanted)
     norms = toeplitz.column_norms(toeplitz.coefficients(size))
     steps = toeplitz.inverse_coefficients(size)

@@ -64,7 +64,7 @@ class Haar:
         ):
             raise InvalidArgument(
                 "total may be public only under REPLACE_ONE with exactly one row of each unit: "
-                "else neighbours differ in it."
+                "else neighbors differ in it."
             )
         differences = tuple(
             group_move(

@@ -67,7 +67,7 @@ class HierarchicalHistogram:
         ):
             raise InvalidArgument(
                 "total may be public only under REPLACE_ONE with exactly one row of each unit: "
-                "else neighbours differ in it."
+                "else neighbors differ in it."
             )
         return tuple(
             group_move(contribution, relation, entries=-(-self.size // block), cells=block)
@@ -82,7 +82,7 @@ class HierarchicalHistogram:
         return tuple(levels)
 
     def estimate(self, noisy: Sequence[Ints] | Sequence[Floats], noise: Floats) -> Floats:
-        """Generalised least squares in two passes, O(size).
+        """Generalized least squares in two passes, O(size).
 
         Theorem: the result is the best linear unbiased estimate of the cells.
         Proof: going up, z is the best estimate of a block from what was measured inside it: the
@@ -253,7 +253,7 @@ def _compressed(level: Sequence[tuple[float, int]]) -> tuple[Floats, Floats]:
     return weights, counts
 
 
-# ── Optimise ─────────────────────────────────────────────────────────────────────────────────────
+# ── Optimize ─────────────────────────────────────────────────────────────────────────────────────
 
 
 _STEPS = 60

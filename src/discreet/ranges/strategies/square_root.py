@@ -1,7 +1,7 @@
 """The square root of the prefix matrix as a static strategy for Gaussian noise (F32).
 
 Measured is ``C (d x)``: C the Toeplitz square root, rounded to integers, and d a whole factor for
-each cell. Plain, d is one; normalised, it makes all columns about equally long, which lowers the
+each cell. Plain, d is one; normalized, it makes all columns about equally long, which lowers the
 error of every range. All norms are those of the integers that are measured.
 """
 
@@ -154,7 +154,7 @@ def prefix_variances(column: Floats) -> Floats:
     return variances
 
 
-def normalised_prefix_variances(size: int) -> Floats:
+def normalized_prefix_variances(size: int) -> Floats:
     """The same for the square root with its columns scaled to norm 1 (F32).
 
     Source: Henzinger, Kalinin, Upadhyay 2025.
@@ -182,10 +182,10 @@ _MOST_LISTED = 1 << 24
 
 @dataclass(frozen=True, kw_only=True)
 class SquareRootStrategy:
-    """A Toeplitz square root on integers, its columns scaled if ``normalised``."""
+    """A Toeplitz square root on integers, its columns scaled if ``normalized``."""
 
     size: int
-    normalised: bool = True
+    normalized: bool = True
 
     def __post_init__(self) -> None:
         check.count("size", self.size)
@@ -203,7 +203,7 @@ class SquareRootStrategy:
     @cached_property
     def factors(self) -> Ints_roots:
         """d: whole factors of the cells."""
-        if not self.normalised:
+        if not self.normalized:
             return np.ones(self.size, dtype=np.int64)
         return np.maximum(np.floor(self._ideal), 1).astype(np.int64)
 
@@ -296,15 +296,15 @@ class SquareRootStrategy:
         return floats(self.factors * back / noise[0])
 
     def content(self) -> dict[str, Any]:
-        return {"kind": "roots", "size": self.size, "normalised": self.normalised}
+        return {"kind": "roots", "size": self.size, "normalised": self.normalized}
 
     def describe(self) -> str:
-        return "normalised square root" if self.normalised else "square root"
+        return "normalized square root" if self.normalized else "square root"
 
     @cached_property
     def _ideal(self) -> Floats_roots:
         """The factors before rounding: a smooth curve."""
-        if not self.normalised:
+        if not self.normalized:
             return np.ones(self.size)
         norms = np.sqrt(np.cumsum(np.square(self.column.astype(np.float64)))[::-1])
         return floats((1 << _FACTOR_BITS) * norms[-1] / norms)
@@ -324,7 +324,7 @@ class SquareRootStrategy:
         columns = self._nodes(kinks=any(_kinked(workload, self.size) for workload in workloads))
         factors = self.factors if len(columns) == self.size else self._ideal
         inverse = self._inverse
-        plain = None if self.normalised else np.cumsum(inverse)
+        plain = None if self.normalized else np.cumsum(inverse)
         sums = np.zeros((len(workloads), len(columns)))
         moved = np.zeros(self.size + 1)
         for place, j in enumerate(columns):
@@ -361,7 +361,7 @@ def _kinked(workload: Workload, size: int) -> bool:
 
 @lru_cache(maxsize=2)
 def _reciprocal(size: int) -> Floats_roots:
-    """The first column of the inverse, which plain and normalised roots share."""
+    """The first column of the inverse, which plain and normalized roots share."""
     column = on_grid(coefficients(size), bits=_BITS)
     inverse = reciprocal(column.astype(np.float64))
     inverse.setflags(write=False)

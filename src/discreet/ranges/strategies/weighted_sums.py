@@ -124,7 +124,7 @@ class WeightedSums:
         return (np.concatenate(parts),)
 
     def estimate(self, noisy: Sequence[Ints], noise: Floats) -> Floats:  # noqa: ARG002 - one group
-        """Generalised least squares in O(size): ``C A^T y``, C as in `_solve`."""
+        """Generalized least squares in O(size): ``C A^T y``, C as in `_solve`."""
         y = noisy[0].astype(np.float64)
         found = np.zeros((self.blocks, self.block))
         place = 0
@@ -337,7 +337,7 @@ def _unpacked(text: str, columns: int) -> Ints:
     return raw.reshape(-1, columns).astype(np.int64)
 
 
-# ── Sums optimise ────────────────────────────────────────────────────────────────────────────────
+# ── Sums optimize ────────────────────────────────────────────────────────────────────────────────
 
 
 LARGEST = 1 << 17
@@ -363,7 +363,7 @@ def optimal_sums(
     Needs: at most 131,072 cells.
     """
     if size > LARGEST:
-        raise Unsupported(f"weighted sums are optimised for at most {LARGEST} cells.")
+        raise Unsupported(f"weighted sums are optimized for at most {LARGEST} cells.")
     wide = _block(size) if block is None else block
     sizes = tuple(_FAN**j for j in range(wide.bit_length()) if _FAN**j <= wide)
     blocks = -(-size // wide)

@@ -3,7 +3,7 @@
 Released is ``y = F(x) + z`` on a grid of 2**-24: F is the matrix of `blt`, with its constants
 rounded to integers, applied in chunks of 128 steps. Inside a chunk it is an integer product; what
 came before enters through a few buffers in fixed point, which move on once a chunk. F is not quite
-linear, because fixed point rounds down; how far that can take two neighbours apart is added to the
+linear, because fixed point rounds down; how far that can take two neighbors apart is added to the
 sensitivity. All that follows, the inverse and its prefix sums, reads y alone: post-processing.
 """
 
@@ -28,7 +28,7 @@ from discreet.ranges.stream.tree_counter import LARGEST_COUNT, StreamUpdate
 # ── Blt table ────────────────────────────────────────────────────────────────────────────────────
 # Parameters of buffered Toeplitz matrices for horizons of 4, 8, ..., 2**27 steps.
 #
-# Found once by minimising the largest error (BFGS, then Nelder and Mead, in log(omega) and
+# Found once by minimizing the largest error (BFGS, then Nelder and Mead, in log(omega) and
 # log(1 / theta - 1)) and kept as digits: a stream must find the same matrix on every machine and
 # after every update. The largest error is within a thousandth of that of the square root.
 

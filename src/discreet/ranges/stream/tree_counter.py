@@ -77,7 +77,7 @@ def _quantile(terms: list[tuple[Floats, Floats]], confidence: float) -> Floats:
 
 
 LARGEST_COUNT = (1 << 31) - 1
-"""In one step and lane; what is above is cut off, which moves no neighbours apart."""
+"""In one step and lane; what is above is cut off, which moves no neighbors apart."""
 
 
 @dataclass(frozen=True, slots=True)

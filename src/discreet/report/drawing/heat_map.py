@@ -1,4 +1,4 @@
-"""A table of numbers as shades of grey: SVG text, no library, readable in black and white."""
+"""A table of numbers as shades of gray: SVG text, no library, readable in black and white."""
 
 from __future__ import annotations
 
@@ -70,10 +70,10 @@ def _shade(value: float, top: float) -> int:
 
 
 def _box(x: float, y: float, wide: float, tall: float, shade: int) -> str:
-    grey = round(245 * (1 - shade / _SHADES))
+    gray = round(245 * (1 - shade / _SHADES))
     return (
         f'<rect x="{x:.1f}" y="{y:.1f}" width="{wide + 0.05:.2f}" height="{tall:.1f}" '
-        f'fill="rgb({grey},{grey},{grey})"/>'
+        f'fill="rgb({gray},{gray},{gray})"/>'
     )
 
 

@@ -13,7 +13,7 @@ _LEFT, _TOP, _RIGHT, _BOTTOM = 74, 34, 236, 76
 _DASHES = ("", "7 3", "2 3", "9 3 2 3", "4 2", "12 4", "1 2", "6 2 2 2 2 2", "3 1")
 _MARKS = ("circle", "square", "triangle", "diamond", "cross", "ring", "bar", "box", "plus")
 _MOST_WORDS = 5
-_GREYS = ("#000", "#555", "#000", "#555", "#000", "#555", "#000", "#555", "#000")
+_GRAYS = ("#000", "#555", "#000", "#555", "#000", "#555", "#000", "#555", "#000")
 _LEGEND = 31
 """Letters beside a mark; longer labels take a second line."""
 
@@ -42,7 +42,7 @@ class ChartAxis:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChartBand:
-    """What lies between two curves over the same places, in grey."""
+    """What lies between two curves over the same places, in gray."""
 
     x: Sequence[float]
     low: Sequence[float]
@@ -212,16 +212,16 @@ def _legend(line: ChartCurve, i: int, every: int) -> list[str]:
 def _stroke(i: int) -> str:
     k = i % len(_DASHES)
     dash = f' stroke-dasharray="{_DASHES[k]}"' if _DASHES[k] else ""
-    return f'stroke="{_GREYS[k]}" stroke-width="1.4"{dash}'
+    return f'stroke="{_GRAYS[k]}" stroke-width="1.4"{dash}'
 
 
 def _mark(x: float, y: float, i: int) -> str:
     k = i % len(_MARKS)
     corners: tuple[tuple[int, int], ...]
-    ink = f'stroke="{_GREYS[k]}" stroke-width="1.2"'
+    ink = f'stroke="{_GRAYS[k]}" stroke-width="1.2"'
     match _MARKS[k]:
         case "circle":
-            return f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3" fill="{_GREYS[k]}"/>'
+            return f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3" fill="{_GRAYS[k]}"/>'
         case "ring":
             return f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3" fill="#fff" {ink}/>'
         case "square":

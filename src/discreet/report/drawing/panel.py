@@ -1,6 +1,6 @@
 """Bars and curves as data, drawn as SVG text or, with matplotlib, in any other format.
 
-Both look alike: labelled, with units, told apart without colour.
+Both look alike: labeled, with units, told apart without color.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from discreet.report.drawing import bar_chart as svg
 from discreet.report.drawing.line_chart import ChartAxis, ChartBand, ChartCurve, curves, number
 
 # ── Figures ──────────────────────────────────────────────────────────────────────────────────────
-# Released numbers as pictures: labelled, with error bars, readable in black and white.
+# Released numbers as pictures: labeled, with error bars, readable in black and white.
 
 
 def save_bars(
@@ -154,7 +154,7 @@ class BarPanel:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LinePanel:
-    """Up to nine curves, and a grey band."""
+    """Up to nine curves, and a gray band."""
 
     lines: Sequence[ChartCurve]
     x: ChartAxis
@@ -179,7 +179,7 @@ class LinePanel:
         if self.band is not None:
             axes.fill_between(self.band.x, self.band.low, self.band.high, color="0.8", linewidth=0)
         for i, line in enumerate(self.lines):
-            style, mark, grey = _STYLES[i % len(_STYLES)]
+            style, mark, gray = _STYLES[i % len(_STYLES)]
             points = [
                 (x, y)
                 for x, y in zip(line.x, line.y, strict=True)
@@ -190,8 +190,8 @@ class LinePanel:
                 [y for _, y in points],
                 linestyle=style if line.joined else "none",
                 marker=mark,
-                color=grey,
-                markerfacecolor="white" if grey != "0" else grey,
+                color=gray,
+                markerfacecolor="white" if gray != "0" else gray,
                 markersize=5,
                 markevery=max(1, len(points) // 12) if line.joined else 1,
                 linewidth=1.3,

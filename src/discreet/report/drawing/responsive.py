@@ -1,6 +1,6 @@
 """Panels for a page that may be narrow or wide, light or dark.
 
-Places are shares of the width, so letters keep their size on a phone; colours are classes of the
+Places are shares of the width, so letters keep their size on a phone; colors are classes of the
 page's style sheet, so no style stands in the text.
 """
 

@@ -144,7 +144,7 @@ class AuthMiddleware:
                 400, "ambiguous", "A header that decides something is there twice."
             )
         self._check_host(scope, headers)
-        bearer = await self._recognise(scope, headers)
+        bearer = await self._recognize(scope, headers)
         body = await self._body(headers, receive)
         if scope["method"] not in _SAFE and not bearer:
             self._check_forgery(scope, headers, body)
@@ -165,7 +165,7 @@ class AuthMiddleware:
             return
         raise _RequestRefused(421, "wrong-host", "This server has another name.")
 
-    async def _recognise(self, scope: Scope, headers: Mapping[bytes, bytes]) -> bool:
+    async def _recognize(self, scope: Scope, headers: Mapping[bytes, bytes]) -> bool:
         """Set who asks; whether it was by a token that no browser sends by itself."""
         people = self._service.people_known
         given = headers.get(b"authorization", b"").decode("latin-1")

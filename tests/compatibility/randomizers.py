@@ -49,7 +49,7 @@ MADE: Mapping[str, tuple[LocalRandomizer, Any]] = {
     "ranges.partition": (
         local.adaptive_hierarchy(
             domain=local.dates(dt.date(2026, 1, 1), dt.date(2026, 1, 16)), epsilon=1
-        ).randomiser,
+        ).randomizer,
         DAYS,
     ),
     "grid": (
@@ -67,6 +67,6 @@ MADE: Mapping[str, tuple[LocalRandomizer, Any]] = {
 
 def encoded(name: str) -> Reports:
     """Reports of seeded clients."""
-    randomiser, values = MADE[name]
+    randomizer, values = MADE[name]
     given = values if isinstance(values, Mapping) else np.array(values)
-    return randomiser.randomize(given, rng=seeded_rng(100 + list(MADE).index(name)))
+    return randomizer.randomize(given, rng=seeded_rng(100 + list(MADE).index(name)))
