@@ -65,9 +65,9 @@ coverage: $(STAMP) ## Lines of the packages that carry the guarantees which no f
 	OPENBLAS_NUM_THREADS=1 $(BIN)/coverage run -m pytest -n0 -q -m "not slow" tests/core tests/noise tests/accounting tests/mechanisms tests/ledger tests/local tests/audit
 	$(BIN)/coverage report
 
-ROOMS ?= noise accounting mechanisms
+PACKAGES ?= noise accounting mechanisms
 mutation: $(STAMP) ## Break lines at random and see tests fail (after make coverage; long)
-	for room in $(ROOMS); do OPENBLAS_NUM_THREADS=1 $(BIN)/python -m mutation $$room --coverage .coverage $(ARGS) || exit 1; done
+	for package in $(PACKAGES); do OPENBLAS_NUM_THREADS=1 $(BIN)/python -m mutation $$package --coverage .coverage $(ARGS) || exit 1; done
 	$(BIN)/python -m mutation.page
 
 lock: ## Resolve requirements-dev.lock again (needs the network)

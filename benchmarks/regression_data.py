@@ -416,7 +416,7 @@ TABLES = (
     ),
 )
 
-# Tables of a folder, as `airfoil.csv.gz`: no header, the target last, all columns centerd.
+# Tables of a folder, as `airfoil.csv.gz`: no header, the target last, all columns centered.
 _FOLDER: dict[str, tuple[Sequence[float], float]] = {
     "airfoil": ((20_000, 90, 1, 100, 0.1), 100),
     "concrete": ((*[1000] * 7, 365), 75),

@@ -9,12 +9,12 @@ from evidence.part import Open, Part, Record, made, records, unfinished, write
 from evidence.steps import Outcome
 
 _ABOUT = (
-    "Epsilon at the stated delta: *claimed*, *exact* from the law of what is released (where it "
-    "is known and finite), and *attacked*: what samples prove, wrong with probability 1e-6 for the "
-    "whole table. An attack that fails proves nothing; the exact column does."
+    "Epsilon at the stated delta: *claimed*, *exact* from the distribution of what is released "
+    "(where it is known and finite), and *attacked*: what samples prove, wrong with "
+    "probability 1e-6 for the whole table. An attack that fails proves nothing; the exact column does."
 )
 _ELSEWHERE = (
-    "Claims about learned ranges, votes of teachers, gradient descent and time series are judged "
+    "Claims about black-box mechanisms, PATE, gradient descent and time series are judged "
     "by computation, without samples: they are the *corrected* checks of the studies [aoutouf]"
     "(aoutouf.md), [muehl](muehl.md) and [biswal-inference](biswal-inference.md)."
 )
@@ -95,17 +95,17 @@ def _published(found: Sequence[Record]) -> list[str]:
             [*_HEADS, "by the event"],
             ([*_row(one), one["witness"]] for one in attacked if one["verdict"] == "BROKEN"),
         ),
-        "## What keeps the same promise",
+        "## What keeps the same guarantee",
         "",
         "Claims that hold, and our own mechanism beside a claim that does not.",
         "",
         *table(_HEADS, (_row(one) for one in attacked if one["verdict"] != "BROKEN")),
-        "## Claims that the exact law refutes",
+        "## Claims that the exact distribution refutes",
         "",
         (
             "At a large epsilon or a small delta an attack would need billions of samples. The "
-            "laws are known: the event that tells neighbors apart is computed, with its two "
-            "probabilities."
+            "distributions are known: the event that tells neighbors apart is computed, with its "
+            "two probabilities."
         ),
         "",
         *table(

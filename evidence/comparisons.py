@@ -54,7 +54,7 @@ def ratios(found: Sequence[Record]) -> list[float]:
 
 
 def _limit(record: Record) -> bool:
-    """Whether the peer does without privacy: a limit of speed, nobody to win against."""
+    """Whether the peer does without privacy: a limit of speed, not a competitor."""
     return "not private" in str(record["peer"])
 
 

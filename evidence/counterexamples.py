@@ -22,28 +22,30 @@ class Shown:
 
 _MECHANISMS, _INFERENCE, _AOUTOUF = "biswal-mechanisms", "biswal-inference", "aoutouf"
 COUNTEREXAMPLES = {
-    "normal_laplace.NormalLaplace": Shown(
-        where="accounting/test_normal_laplace.py",
+    "noise_mechanisms.normal_laplace.NormalLaplace": Shown(
+        where="research/tests/noise_mechanisms/test_normal_laplace.py",
         what="test_density_distribution_and_quantile_agree",
     ),
-    "scales.smooth_laplace_delta": Shown(
+    "noise_mechanisms.location_scale_pairs.smooth_laplace_delta": Shown(
         where=_MECHANISMS, what="E0/refuted/smooth Laplace noise at epsilon 10 (M22)"
     ),
-    "local.hashing.olh": Shown(where="audit-published", what="published OLH"),
-    "weighted.weighted_delta": Shown(where=_MECHANISMS, what="E4/delta/epsilon 1, b 0.5"),
-    "intervals.compare.central_and_local": Shown(where=_INFERENCE, what="E2/error"),
-    "intervals.mean.mean_interval": Shown(
-        where=_INFERENCE, what="E3/plug-in/n 1000, epsilon 0.9 and 0.02"
+    "oracles.local_hashing.olh": Shown(where="audit-published", what="published OLH"),
+    "data_dependent.weighted_sensitivity.weighted_delta": Shown(
+        where=_MECHANISMS, what="E4/delta/epsilon 1, b 0.5"
     ),
-    "learned.areas.ranges": Shown(where=_AOUTOUF, what="E3/three cells"),
-    "learned.cliques.intersections": Shown(where=_AOUTOUF, what="E3/three cells"),
-    "learned.intervals.IntervalClip": Shown(where=_AOUTOUF, what="E3/next cells"),
-    "learned.mechanism.LearnedMechanism": Shown(where=_AOUTOUF, what="E3/any reading"),
-    "learned.prototypes.Prototype": Shown(where=_AOUTOUF, what="E2/listing, gap"),
-    "learned.wrap.wrap": Shown(where=_AOUTOUF, what="E6/published, delta"),
-    "sgd.laplace.marginal_epsilons": Shown(where=_INFERENCE, what="E12/expansive"),
-    "series.published.total_dependence": Shown(where=_INFERENCE, what="E7/dependence"),
-    "knoise.k_noise": Shown(
-        where="disclosure/test_knoise.py", what="test_the_factor_one_half_is_tight"
+    "central_vs_local.compare_central_local": Shown(where=_INFERENCE, what="E2/error"),
+    "_mean.mean_interval": Shown(where=_INFERENCE, what="E3/plug-in/n 1000, epsilon 0.9 and 0.02"),
+    "blackbox_ranges.area_tables.ranges": Shown(where=_AOUTOUF, what="E3/three cells"),
+    "blackbox_ranges.clique_ranges.intersections": Shown(where=_AOUTOUF, what="E3/three cells"),
+    "blackbox.interval_fit.IntervalClip": Shown(where=_AOUTOUF, what="E3/next cells"),
+    "blackbox.mechanism.BlackBoxMechanism": Shown(where=_AOUTOUF, what="E3/any reading"),
+    "blackbox_ranges.prototypes.Prototype": Shown(where=_AOUTOUF, what="E2/listing, gap"),
+    "blackbox._make_private.make_private": Shown(where=_AOUTOUF, what="E6/published, delta"),
+    "dp_sgd._laplace_rates.marginal_epsilons": Shown(where=_INFERENCE, what="E12/expansive"),
+    "private_inference.published_series.total_dependence": Shown(
+        where=_INFERENCE, what="E7/dependence"
+    ),
+    "_k_noise.k_noise": Shown(
+        where="disclosure/test_k_noise.py", what="test_the_factor_one_half_is_tight"
     ),
 }

@@ -12,7 +12,7 @@ from evidence.steps import ROOT, Outcome
 _ABOUT = (
     "*Reproduced*: what was stated came out here. *Corrected*: what was published is wrong or was "
     "only sampled; the last column says how, and the corrected claim holds. *Not reproducible*: "
-    "nobody can check it; the last column says why."
+    "it cannot be checked; the last column says why."
 )
 _HEADS = ["check", "claim", "stated by", "expected", "got", "verdict", "why"]
 _LIMITS = {"at least": "≥ ", "at most": "≤ "}
@@ -67,8 +67,8 @@ def _open(one: Outcome, study: Record) -> Iterator[Open]:
         yield Open(
             where=one.step.name,
             what=f"read no {', '.join(f'`{name}`' for name in one.step.lacks)}",
-            why=f"Not in the folder that was given. From packages, made up or left out: as said in "
-            f"{', '.join(_pages(one))}.",
+            why=f"Not in the folder that was given. From packages, simulated or left out: as said "
+            f"in {', '.join(_pages(one))}.",
             failed=False,
         )
     if one.step.quick:

@@ -18,10 +18,12 @@ from evidence.usage import Place, definitions, module_of
 
 DOCS = ROOT / "docs"
 PAGE = DOCS / "theory" / "theorems.md"
-ROOMS = (
-    *("core", "noise", "accounting", "data", "mechanisms", "queries", "ledger", "tables", "local"),
-    *("models", "leakage", "disclosure", "report", "studies", "apps"),
+PACKAGES = (
+    *("core", "noise", "accounting", "data", "mechanisms", "query", "ranges", "intervals"),
+    *("ledger", "tables", "local", "models", "audit", "disclosure", "report", "spec", "client"),
+    *("cli", "server", "studies"),
 )
+"""Of ``discreet``, in the order of the page; the last is ``discreet_studies``."""
 STATUSES = ("proved", "cited", "evident", "corrected")
 _PART = re.compile(r"^ *(Theorem|Proof|Source|Needs)s?: ", re.MULTILINE)
 _CORRECTED = re.compile(r"\bcorrect(?:ed|ion)\b|\bAs published\b")
@@ -55,8 +57,8 @@ class Theorem:
 
     @property
     def name(self) -> str:
-        """Module and name, without the room."""
-        below = self.place.module.split(".", maxsplit=2)[2]
+        """Module and name, without the package."""
+        below = self.place.below
         return f"{below}.{self.place.of}" if self.place.of else below
 
     @property
@@ -75,9 +77,9 @@ class Theorem:
 
 
 def theorems() -> Iterator[Theorem]:
-    """All of them, by room and in the order of the lines."""
-    for room in ROOMS:
-        for path in sorted((usage.SOURCE / "discreet" / room).rglob("*.py")):
+    """All of them, by package and in the order of the lines."""
+    for package in PACKAGES:
+        for path in sorted(usage.folder(package).rglob("*.py")):
             yield from stated(path)
 
 
@@ -93,19 +95,22 @@ def index() -> str:
     """The page."""
     found = list(theorems())
     lines = ["# Theorems", "", _ABOUT, "", _STATUSES, _MORE, "", *_counts(found)]
-    for room in ROOMS:
-        own = [one for one in found if one.place.room == room]
+    for package in PACKAGES:
+        own = [one for one in found if one.place.package == package]
         if own:
-            lines += [f"## {room}", "", *(line for one in own for line in _entry(one))]
+            lines += [f"## {package}", "", *(line for one in own for line in _entry(one))]
     return "\n".join(lines).rstrip() + "\n"
 
 
 def _counts(found: Sequence[Theorem]) -> list[str]:
-    counts = Counter((one.place.room, one.status) for one in found)
-    rows = {f"[{room}](#{room})": [counts[room, status] for status in STATUSES] for room in ROOMS}
-    rows["all"] = [sum(counts[room, status] for room in ROOMS) for status in STATUSES]
-    filled = ([room, *own, sum(own)] for room, own in rows.items() if any(own))
-    return table(["room", *STATUSES, "all"], filled)
+    counts = Counter((one.place.package, one.status) for one in found)
+    rows = {
+        f"[{package}](#{package})": [counts[package, status] for status in STATUSES]
+        for package in PACKAGES
+    }
+    rows["all"] = [sum(counts[package, status] for package in PACKAGES) for status in STATUSES]
+    filled = ([package, *own, sum(own)] for package, own in rows.items() if any(own))
+    return table(["package", *STATUSES, "all"], filled)
 
 
 def _entry(one: Theorem) -> Iterator[str]:
@@ -128,7 +133,7 @@ def _link(one: Theorem) -> str:
     inner = (
         one.place.module if private or not one.place.of else f"{one.place.module}.{one.place.of}"
     )
-    return f"[`{one.name}`](../reference/{one.place.room}.md#{inner})"
+    return f"[`{one.name}`](../reference/{one.place.package}.md#{inner})"
 
 
 def _tests(one: Theorem) -> str:

@@ -15,6 +15,7 @@ from discreet.core._lazy_import import homes
 
 Scope: TypeAlias = ast.Module | ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 SOURCE = ROOT / "src"
+STUDIES = ROOT / "research" / "src"
 _FAR = 4
 """How many calls may lie between a test and what it exercises."""
 
@@ -37,9 +38,14 @@ class Place:
         return self.of.rpartition(".")[2]
 
     @property
-    def room(self) -> str:
-        """The part of the package that it belongs to."""
-        return self.module.split(".")[1]
+    def package(self) -> str:
+        """The package of ``discreet`` that it belongs to, or ``studies``."""
+        return _package(self.module)
+
+    @property
+    def below(self) -> str:
+        """The module, without the package."""
+        return self.module.split(".", maxsplit=1 if self.package == "studies" else 2)[-1]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,8 +65,13 @@ class File:
         )
 
 
+def folder(package: str) -> Path:
+    """Where the modules of a package are."""
+    return STUDIES / "discreet_studies" if package == "studies" else SOURCE / "discreet" / package
+
+
 def exercised(place: Place) -> tuple[str, tuple[str, ...]]:
-    """The files that name it; else those of what calls it, which is told first."""
+    """The files that name it; else those of what calls it, which comes first."""
     nearer, seen = {place}, {place}
     for _ in range(_FAR):
         for one in sorted(nearer, key=lambda one: _distance(one, place)):
@@ -74,11 +85,12 @@ def exercised(place: Place) -> tuple[str, tuple[str, ...]]:
 @cache
 def _naming(place: Place) -> tuple[str, ...]:
     """Files that import it and use it; a method whose name is its own needs no import."""
+    home = "research" if place.package == "studies" else place.package
     found = [file.path for file in _by_name(place.last) if file.names(place)]
-    if not found and "." in place.of and len(_methods()[place.room, place.last]) == 1:
-        found = [file.path for file in _by_name(place.last) if file.path.startswith(place.room)]
-    own = place.module.rpartition(".")[2]
-    return tuple(sorted(found, key=lambda path: (own not in path, place.room not in path, path)))
+    if not found and "." in place.of and len(_methods()[place.package, place.last]) == 1:
+        found = [file.path for file in _by_name(place.last) if file.path.startswith(home)]
+    own = place.module.rpartition(".")[2].strip("_")
+    return tuple(sorted(found, key=lambda path: (own not in path, home not in path, path)))
 
 
 def definitions(tree: ast.Module) -> Iterator[tuple[Scope, str]]:
@@ -89,8 +101,23 @@ def definitions(tree: ast.Module) -> Iterator[tuple[Scope, str]]:
 
 def module_of(path: Path) -> str:
     """The dotted name of a file of the package."""
-    parts = path.relative_to(SOURCE).with_suffix("").parts
+    source = STUDIES if path.is_relative_to(STUDIES) else SOURCE
+    parts = path.relative_to(source).with_suffix("").parts
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def _package(module: str) -> str:
+    parts = module.split(".")
+    return "studies" if parts[0] == "discreet_studies" else parts[1]
+
+
+def _paths() -> list[Path]:
+    """The modules of both distributions."""
+    return sorted(
+        path
+        for folder in (SOURCE / "discreet", STUDIES / "discreet_studies")
+        for path in folder.rglob("*.py")
+    )
 
 
 def _inside(node: ast.AST, prefix: str) -> Iterator[tuple[Scope, str]]:
@@ -106,9 +133,9 @@ def _offers(module: str, inner: str) -> bool:
 
 
 def _distance(one: Place, place: Place) -> tuple[bool, bool, bool, str, str]:
-    """Its own class first, then its module, then its room."""
+    """Its own class first, then its module, then its package."""
     outer = not place.of.startswith(f"{one.of}.")
-    return outer, one.module != place.module, one.room != place.room, one.module, one.of
+    return outer, one.module != place.module, one.package != place.package, one.module, one.of
 
 
 def _callers(place: Place) -> Iterator[Place]:
@@ -127,7 +154,7 @@ def _callers(place: Place) -> Iterator[Place]:
 def _bodies() -> defaultdict[str, list[Place]]:
     """By name: the definitions that use it."""
     found: defaultdict[str, list[Place]] = defaultdict(list)
-    for path in sorted((SOURCE / "discreet").rglob("*.py")):
+    for path in _paths():
         module = module_of(path)
         for of, names in _within(tree(path)).items():
             for name in names:
@@ -154,26 +181,28 @@ def _within(module: ast.Module) -> dict[str, set[str]]:
 
 @cache
 def _methods() -> defaultdict[tuple[str, str], list[str]]:
-    """By room and name: what defines a method of this name."""
+    """By package and name: what defines a method of this name."""
     found: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
-    for path in sorted((SOURCE / "discreet").rglob("*/*.py")):
-        room = module_of(path).split(".")[1]
+    for path in [path for path in _paths() if "." in module_of(path)]:
+        package = _package(module_of(path))
         for _, of in definitions(tree(path)):
             if "." in of:
-                found[room, of.rpartition(".")[2]].append(of)
+                found[package, of.rpartition(".")[2]].append(of)
     return found
 
 
 @cache
 def _modules() -> dict[str, File]:
-    return {module_of(path): _file(path, path.name) for path in (SOURCE / "discreet").rglob("*.py")}
+    return {module_of(path): _file(path, path.name) for path in _paths()}
 
 
 @cache
 def _tests() -> tuple[File, ...]:
-    folder = ROOT / "tests"
-    paths = sorted(folder.rglob("test_*.py"))
-    return tuple(_file(path, path.relative_to(folder).as_posix()) for path in paths)
+    """Test files, named by their path below ``tests``, those of the studies by that below root."""
+    ours, theirs = ROOT / "tests", ROOT / "research" / "tests"
+    files = [(path, path.relative_to(ours)) for path in sorted(ours.rglob("test_*.py"))]
+    files += [(path, path.relative_to(ROOT)) for path in sorted(theirs.rglob("test_*.py"))]
+    return tuple(_file(path, name.as_posix()) for path, name in files)
 
 
 @cache

@@ -6,7 +6,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import discreet
-from discreet import ask, col
+from discreet import col, query
 
 folder = TemporaryDirectory()
 home = Path(folder.name)
@@ -32,12 +32,12 @@ people = discreet.table(
 )
 
 # %% What will it be worth? Nothing is read or spent for this.
-print(people.forecast(ask.mean("income", by="sex"), epsilon=0.5, expected_rows=2_000), "\n")
+print(people.forecast(query.mean("income", by="sex"), epsilon=0.5, expected_rows=2_000), "\n")
 
 # %% Every answer is charged before a row is read.
 print(people.count_units(where=col("age") >= 18, epsilon=0.2), "\n")
 print(people.histogram("age", edges=[18, 35, 65], epsilon=0.3), "\n")
-for release in people.release([ask.count(by="sex"), ask.mean("income", by="sex")], epsilon=0.6):
+for release in people.release([query.count(by="sex"), query.mean("income", by="sex")], epsilon=0.6):
     print(release, "\n")
 
 # %%

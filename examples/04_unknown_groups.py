@@ -6,7 +6,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import discreet
-from discreet import ask
+from discreet import query
 
 folder = TemporaryDirectory()
 home = Path(folder.name)
@@ -37,7 +37,7 @@ print(found.mechanism, "\n")
 # %% What was released is public: ask about these cities, and about all others together.
 keys = discreet.keys(found, include_other=True)
 for release in visits.release(
-    [ask.count(by="city", keys=keys), ask.mean("cost", by="city", keys=keys)], epsilon=2
+    [query.count(by="city", keys=keys), query.mean("cost", by="city", keys=keys)], epsilon=2
 ):
     print(release, "\n")
 

@@ -14,7 +14,7 @@ import numpy as np
 import polars as pl
 
 import discreet
-from discreet import ask
+from discreet import query
 from discreet.accounting.individual_filter import limit_rho
 from discreet.models.pate import ConfidentGNMax, assign_weighting, plan_labels
 
@@ -69,7 +69,7 @@ view = table.with_personal_budgets(
     budget="consent", privacy_levels={"strict": 0.02, "usual": 0.1, "open": 1}
 )
 rows = {level: 100 * share for level, share in people.items()}
-for trade in view.trades(ask.mean("smokes"), expected_rows=rows, max_difference=0.05):
+for trade in view.trades(query.mean("smokes"), expected_rows=rows, max_difference=0.05):
     print(
         f"nobody spends more than {trade.max_privacy_level:>6}: within {trade.error:.4f} of the truth"
     )

@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.ensemble import RandomForestRegressor
 
 import discreet
-from discreet import learned
+from discreet import blackbox
 
 rng = np.random.default_rng(0)
 
@@ -27,7 +27,7 @@ forest = RandomForestRegressor(10, max_depth=5, random_state=0)
 forest.fit(panel[:, :7], panel[:, 7])
 
 # %% One call. What is hidden is one whole day of the week.
-private = learned.make_private(
+private = blackbox.make_private(
     forest, public_inputs=examples[:, :7], metric="record", epsilon=1, bounds=(0, 40)
 )
 print(private.explain())

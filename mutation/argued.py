@@ -1,4 +1,4 @@
-"""Arguments why a mutant cannot, or need not, be noticed: ``mutation/arguments/ROOM.toml``."""
+"""Arguments why a mutant cannot, or need not, be noticed: ``mutation/arguments/PACKAGE.toml``."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ class Argument:
         return self.file, self.function, self.line, self.change
 
 
-def arguments(room: str) -> list[Argument]:
-    """All arguments of a room."""
-    file = FOLDER / f"{room}.toml"
+def arguments(package: str) -> list[Argument]:
+    """All arguments about a package."""
+    file = FOLDER / f"{package}.toml"
     written = tomllib.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
     kinds: tuple[Literal["equivalent"], Literal["tolerated"]] = ("equivalent", "tolerated")
     return [Argument(kind=kind, **one) for kind in kinds for one in written.get(kind, [])]

@@ -11,7 +11,7 @@ from functools import cache
 from pathlib import Path
 
 from mutation.child import Ended
-from mutation.tested import ROOT
+from mutation.packages import ROOT
 
 _OFTEN = 50
 

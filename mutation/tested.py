@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 import sqlite3
 from collections import defaultdict
 from collections.abc import Iterable
@@ -14,8 +15,8 @@ from pathlib import Path
 from coverage.numbits import numbits_to_nums
 
 from mutation.mutants import Place
+from mutation.packages import ROOT, SOURCES
 
-ROOT = Path(__file__).parents[1]
 _Line = tuple[str, int]
 
 
@@ -51,13 +52,14 @@ class Tested:
     def of(self, file: str, place: Place, *, far: bool) -> set[str]:
         """The tests that run one of the lines; those of the whole file where none is known.
 
-        Tests of the same room count alone where there are any, unless ``far`` ones are asked for.
+        Tests of the same package count alone where there are any, unless ``far`` is set.
         """
         lines = range(place.first, place.last + 1)
         found = {test for line in lines for test in self.tests.get((file, line), ())}
         found = found or set().union(*(t for (path, _), t in self.tests.items() if path == file))
-        home = file.replace("src/discreet/", "tests/").split("/")[:2]
-        near = {test for test in found if test.split("/")[:2] == home}
+        home = re.sub("src/discreet(?:_studies)?/", "tests/", file)
+        home = home[: home.index("/", home.index("tests/") + 6) + 1]
+        near = {test for test in found if test.startswith(home)}
         return found if far or not near else near
 
 
@@ -65,7 +67,9 @@ class Tested:
 def _moved(recorded: Path) -> tuple[str, dict[int, int] | None]:
     """The file here, and where its lines are now if it was recorded in another checkout."""
     parts = recorded.parts
-    here = Path(*parts[len(parts) - parts[::-1].index("src") - 1 :])
+    inside = parts[len(parts) - parts[::-1].index("src") :]
+    sources = [source for source in SOURCES if (source / inside[0]).is_dir()] or SOURCES
+    here = sources[0].joinpath(*inside).relative_to(ROOT)
     if recorded == ROOT / here or not (recorded.is_file() and (ROOT / here).is_file()):
         return here.as_posix(), None
     old, new = (file.read_text(encoding="utf-8").splitlines() for file in (recorded, ROOT / here))

@@ -27,7 +27,7 @@ import pytest
 
 from mutation.child import Ended, Fate, grouped, prepare, run, watch
 from mutation.durations import Durations
-from mutation.tested import ROOT
+from mutation.packages import ROOT, below_source
 
 Key: TypeAlias = tuple[str, str, int]
 Way: TypeAlias = Callable[[Sequence[str], Sequence[float]], Ended]
@@ -194,8 +194,8 @@ class Trials:
 
 def module_name(path: Path) -> str:
     """The name by which a file of the package is imported."""
-    parts = path.relative_to(ROOT / "src").with_suffix("").parts
-    return ".".join(parts).removesuffix(".__init__")
+    name = below_source(path).removesuffix(".py").replace("/", ".")
+    return name.removesuffix(".__init__")
 
 
 def _planted(path: Path, source: str, tests: Sequence[str], limits: Sequence[float]) -> Ended:
@@ -235,7 +235,7 @@ def _functions() -> dict[Key, list[FunctionType]]:
 def _caches() -> list[Cached]:
     kind = functools._lru_cache_wrapper  # noqa: SLF001 - its only name
     found = [one for one in gc.get_objects() if isinstance(one, kind)]
-    return [one for one in found if one.__module__.startswith(("discreet", "tests"))]
+    return [one for one in found if one.__module__.startswith(("discreet", "research", "tests"))]
 
 
 def _codes(code: CodeType) -> Iterator[tuple[Key, CodeType]]:

@@ -26,7 +26,7 @@ from benchmarks.peers.our_models import (  # noqa: F401 - the worker finds them 
     vote_costs,
 )
 from benchmarks.tasks import codes, column, drop, ends, rmse
-from discreet import ask, disclosure
+from discreet import disclosure, query
 from discreet.accounting.filters import ZcdpFilter
 from discreet.accounting.guarantee import Guarantee
 from discreet.core._rational import rational
@@ -145,9 +145,9 @@ def table(
         "amount": discreet.integer(lower=0, upper=100),
     }
     questions = {
-        "count": ask.count(by="shop"),
-        "sum": ask.sum("amount", by="shop"),
-        "mean": ask.mean("amount", by="shop"),
+        "count": query.count(by="shop"),
+        "sum": query.sum("amount", by="shop"),
+        "mean": query.mean("amount", by="shop"),
     }
 
     def work() -> dict[str, list[float]]:

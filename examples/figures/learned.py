@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 
-from discreet import learned
+from discreet import blackbox
 from discreet.report.drawing.line_chart import ChartAxis, ChartCurve
 from discreet.report.drawing.panel import LinePanel, save
 from discreet_studies.public_data import births
@@ -21,7 +21,7 @@ def forecast(days: np.ndarray) -> float:
 
 budgets = [0.5, 2, 8]
 found = [
-    learned.make_private(
+    blackbox.make_private(
         forecast, public_inputs=weeks[60:, :7], metric="record", epsilon=epsilon, bounds=(60, 130)
     ).expected
     for epsilon in budgets

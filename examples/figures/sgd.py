@@ -24,7 +24,7 @@ train, test = slice(0, 4_000), slice(4_000, None)
 
 def right(epsilon: float, seed: int) -> float:
     """Per cent right among people who were not in the fit."""
-    declared = {"bounds": bounds, "classes": (0, 1), "rows": 4_000}
+    declared = {"bounds": bounds, "classes": (0, 1), "public_rows": 4_000}
     model = PrivateLogisticRegression(epsilon=epsilon, delta=1e-5, rng=seeded_rng(seed), **declared)
     return 100 * model.fit(X[train], often[train]).score(X[test], often[test])
 

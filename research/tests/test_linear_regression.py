@@ -95,7 +95,7 @@ def test_the_shipped_set_is_what_its_source_says(concrete):
 
 
 @pytest.mark.parametrize("name", ["airfoil.csv", "airfoil.csv.gz"])
-def test_a_folder_may_hold_a_set_with_or_without_names_centerd_or_not(tmp_path, name):
+def test_a_folder_may_hold_a_set_with_or_without_names_centered_or_not(tmp_path, name):
     rng = np.random.default_rng(1)
     table = rng.normal(size=(1503, 6))
     write(tmp_path / name, table, header="a,b,c,d,e,f" if name.endswith("csv") else None)

@@ -1,7 +1,6 @@
 # The public names, and where each lives: `__init__.py` reads this file when a name is first used.
 
-from discreet import audit as leakage
-from discreet import disclosure, intervals, local, models, ranges
+from discreet import audit, disclosure, intervals, local, models, ranges
 from discreet.accounting.guarantee import Guarantee, approx_dp, gdp, pure_dp, zcdp
 from discreet.client.remote_table import connect
 from discreet.core.errors import (
@@ -34,9 +33,8 @@ from discreet.mechanisms.quantiles import private_quantile, private_quantiles
 from discreet.mechanisms.scalar.best_noise import best_additive_noise
 from discreet.mechanisms.scalar.truncated_laplace import truncated_laplace
 from discreet.mechanisms.selection import exponential_mechanism, permute_and_flip, report_noisy_max
-from discreet.models import blackbox as learned
+from discreet.models import blackbox
 from discreet.noise.random_source import seeded_rng, system_rng
-from discreet.query import builders as ask
 from discreet.query.key_sets import keys
 from discreet.ranges.grid.release import GridRelease
 from discreet.ranges.release import RangeRelease
@@ -54,55 +52,56 @@ __all__ = [
     "Guarantee",
     "InvalidArgument",
     "Ledger",
+    "NeighboringRelation",
     "NotCertified",
     "OutOfDomain",
     "PrivacyError",
     "RangeRelease",
-    "NeighboringRelation",
     "RelationMismatch",
     "Release",
     "Unsupported",
     "above_threshold",
-    "compare_bounded_noise",
     "approx_dp",
-    "ask",
+    "audit",
     "best_additive_noise",
-    "private_bin_counts",
+    "blackbox",
     "boolean",
     "bounded_laplace",
     "category",
     "clamp_output",
     "col",
+    "compare_bounded_noise",
     "connect",
     "date",
     "disclosure",
     "exponential_mechanism",
-    "reflect_output",
     "gaussian",
     "gdp",
     "integer",
     "intervals",
     "keys",
     "laplace",
-    "leakage",
-    "learned",
     "local",
+    "mean_without_bounds",
     "models",
-    "report_noisy_max",
     "permute_and_flip",
     "personalized_sampling",
     "plan_ranges",
     "plan_stream",
     "plot",
+    "private_bin_counts",
     "private_quantile",
     "private_quantiles",
     "private_std",
     "private_variance",
     "propose_test_release",
     "pure_dp",
+    "query",
     "randomized_response",
     "ranges",
     "real",
+    "reflect_output",
+    "report_noisy_max",
     "sample_and_aggregate",
     "seeded_rng",
     "smooth_sensitivity",
@@ -111,7 +110,6 @@ __all__ = [
     "table",
     "text",
     "truncated_laplace",
-    "mean_without_bounds",
     "weighted_sensitivity",
     "when",
     "zcdp",

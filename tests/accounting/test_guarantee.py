@@ -194,7 +194,7 @@ def test_json_round_trip():
 
 def test_it_prints_and_explains():
     assert repr(pure_dp(0.1) * 10) == "Guarantee(10 x Pure(0.1))"
-    assert repr(gdp(1, relation=REPLACE)) == "Guarantee(Gdp(1), Relation.REPLACE_ONE)"
+    assert repr(gdp(1, relation=REPLACE)) == "Guarantee(Gdp(1), NeighboringRelation.REPLACE_ONE)"
     text = (pure_dp(0.1) * 100).explain(delta=1e-6)
     assert "by privacy-loss distributions" in text
     assert "by basic composition it would be 10" in text

@@ -97,7 +97,7 @@ def test_edges_follow_the_spread():
     assert one.tolist() == [0, 1]
 
 
-def test_ends_of_lower_cells_are_centerd_on_the_grid():
+def test_ends_of_lower_cells_are_centered_on_the_grid():
     ends, offset = cells._lower_ends(GaussianPair(1.0), step=0.5, tail=1e-9)
     assert offset == 0
     assert ((ends[1:-1] / 0.5) % 1 == 0.5).all()

@@ -68,7 +68,7 @@ def test_a_release_that_works(folder):
     assert code == 0
     code, left = run(folder, "release", "canary.toml")
     assert code == 0, left["stderr"]
-    assert {"canary.json", "canary.csv", "canary.html", "budget.db"} <= set(left)
+    assert {"canary.json", "canary.release.csv", "canary.html", "budget.db"} <= set(left)
     for words in (("show", "canary"), ("verify",), ("export",), ("accounts",)):
         code, left = run(folder, "ledger", words[0], "sqlite:///budget.db", *words[1:])
         assert code == 0, left["stderr"]

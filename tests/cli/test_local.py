@@ -35,7 +35,7 @@ def run(*arguments, ok=True, stdin=None):
 @pytest.fixture
 def collection(tmp_path):
     path = tmp_path / "collection.json"
-    path.write_text(run("describe", "--kind", "oue", "--categories", 20, "--epsilon", 3).stdout)
+    path.write_text(run("create", "--randomizer", "oue", "--categories", 20, "--epsilon", 3).stdout)
     return path
 
 
@@ -44,7 +44,9 @@ def fruit(tmp_path):
     (tmp_path / "labels.txt").write_text("\n".join(FRUIT))
     path = tmp_path / "fruit.json"
     labels = tmp_path / "labels.txt"
-    path.write_text(run("describe", "--kind", "grr", "--labels", labels, "--epsilon", 4).stdout)
+    path.write_text(
+        run("create", "--randomizer", "grr", "--categories-file", labels, "--epsilon", 4).stdout
+    )
     return path
 
 
@@ -67,16 +69,16 @@ def counted(collection, *files):
     return total
 
 
-@pytest.mark.parametrize("kind", sorted(kinds.KINDS))
+@pytest.mark.parametrize("kind", sorted(kinds.RANDOMIZERS))
 def test_every_kind_from_description_to_estimate(kind, tmp_path):
-    needed = kinds.KINDS[kind][1]
+    needed = kinds.RANDOMIZERS[kind][1]
     options = {"categories": 8, "lower": 0, "upper": 10, "length": 3, "cells": 16}
     given = [part for name in needed for part in (f"--{name}", options[name])]
-    told = run("describe", "--kind", kind, "--epsilon", 2, *given)
+    told = run("create", "--randomizer", kind, "--epsilon", 2, *given)
     assert "bytes and costs its client epsilon 2" in told.stderr
     path, target = tmp_path / "c.json", tmp_path / "r.dlr"
     path.write_text(told.stdout)
-    run("encode", path, "-o", target, stdin="".join(f"{i % 8}\n" for i in range(300)))
+    run("randomize", path, "-o", target, stdin="".join(f"{i % 8}\n" for i in range(300)))
     content = json.loads(run("aggregate", path, target, "--json").stdout)
     run("aggregate", path, target, "--csv", tmp_path / "out.csv")
     assert (content["reports"], content["refused"]) == (300, 0)
@@ -98,8 +100,14 @@ def test_every_kind_from_description_to_estimate(kind, tmp_path):
 def test_ranges_are_answered_from_what_was_written(tmp_path, collection):
     path, out = tmp_path / "c.json", tmp_path / "ranges.json"
     bounds = ("--lower", 0, "--upper", 99)
-    path.write_text(run("describe", "--kind", "ranges", "--epsilon", 2, *bounds).stdout)
-    run("encode", path, "-o", tmp_path / "r.dlr", stdin="".join(f"{i % 50}\n" for i in range(800)))
+    path.write_text(run("create", "--randomizer", "ranges", "--epsilon", 2, *bounds).stdout)
+    run(
+        "randomize",
+        path,
+        "-o",
+        tmp_path / "r.dlr",
+        stdin="".join(f"{i % 50}\n" for i in range(800)),
+    )
     run("aggregate", path, tmp_path / "r.dlr", "--ranges", out)
     found = counted(path, tmp_path / "r.dlr").estimate()
     done = CliRunner().invoke(main, ["ranges", str(out), "10", "49", "--json"])
@@ -112,9 +120,9 @@ def test_ranges_are_answered_from_what_was_written(tmp_path, collection):
 def test_texts_are_collected_as_they_are(tmp_path):
     """Numbers among them stay texts."""
     path = tmp_path / "c.json"
-    path.write_text(run("describe", "--kind", "words", "--epsilon", 6, "--length", 2).stdout)
+    path.write_text(run("create", "--randomizer", "words", "--epsilon", 6, "--length", 2).stdout)
     text = "".join(f"{['7', 'ab'][i % 2]}\n" for i in range(20_000))
-    run("encode", path, "-o", tmp_path / "r.dlr", stdin=text)
+    run("randomize", path, "-o", tmp_path / "r.dlr", stdin=text)
     done = run("aggregate", path, tmp_path / "r.dlr", "--json")
     assert {row["text"] for row in json.loads(done.stdout)["estimate"]} == {"7", "ab"}
 
@@ -123,9 +131,9 @@ def test_what_a_spreadsheet_would_run_is_disarmed(tmp_path):
     """The texts of a collection of words are those of its clients."""
     (tmp_path / "labels.txt").write_text("=1+1\nplain")
     path = tmp_path / "c.json"
-    given = ("--kind", "grr", "--labels", tmp_path / "labels.txt", "--epsilon", 4)
-    path.write_text(run("describe", *given).stdout)
-    run("encode", path, "-o", tmp_path / "r.dlr", stdin="plain\n" * 20)
+    given = ("--randomizer", "grr", "--categories-file", tmp_path / "labels.txt", "--epsilon", 4)
+    path.write_text(run("create", *given).stdout)
+    run("randomize", path, "-o", tmp_path / "r.dlr", stdin="plain\n" * 20)
     run("aggregate", path, tmp_path / "r.dlr", "--csv", tmp_path / "out.csv")
     rows = list(csv.DictReader((tmp_path / "out.csv").read_text().splitlines()))
     assert [row["category"] for row in rows] == ["'=1+1", "plain"]
@@ -133,7 +141,7 @@ def test_what_a_spreadsheet_would_run_is_disarmed(tmp_path):
 
 def test_labels_are_read_and_shown(fruit, tmp_path):
     values = "".join(f"{FRUIT[i % 2]}\n" for i in range(500))
-    run("encode", fruit, "-o", tmp_path / "r.dlr", stdin=values)
+    run("randomize", fruit, "-o", tmp_path / "r.dlr", stdin=values)
     done = run("aggregate", fruit, tmp_path / "r.dlr", "--csv", tmp_path / "out.csv")
     assert "500 reports counted, 0 refused." in done.stdout
     assert "r.dlr: 500 new, 0 refused" in done.stderr
@@ -148,9 +156,9 @@ def test_brackets_are_a_part_of_a_label(tmp_path):
     names = ["[other]", "a [/b]", ":warning:"]
     (tmp_path / "labels.txt").write_text("\n".join(names))
     path = tmp_path / "c.json"
-    given = ("--kind", "grr", "--labels", tmp_path / "labels.txt", "--epsilon", 4)
-    path.write_text(run("describe", *given).stdout)
-    run("encode", path, "-o", tmp_path / "r.dlr", stdin="[other]\n" * 20)
+    given = ("--randomizer", "grr", "--categories-file", tmp_path / "labels.txt", "--epsilon", 4)
+    path.write_text(run("create", *given).stdout)
+    run("randomize", path, "-o", tmp_path / "r.dlr", stdin="[other]\n" * 20)
     shown = run("aggregate", path, tmp_path / "r.dlr").stdout
     assert all(name in shown for name in names)
 
@@ -165,12 +173,14 @@ def test_values_from_a_column(fruit, tmp_path, suffix):
         frame.write_csv(path)
     named = ("--column", "what, if any", "-o", tmp_path / "r.dlr")
     if suffix:
-        run("encode", fruit, path, *named)
+        run("randomize", fruit, path, *named)
     else:
-        run("encode", fruit, *named, stdin=frame.write_csv())
+        run("randomize", fruit, *named, stdin=frame.write_csv())
     assert counted(fruit, tmp_path / "r.dlr").reports == 6
     wrong = ("--column", "where", "-o", tmp_path / "x.dlr")
-    done = run("encode", fruit, *([path] if suffix else []), *wrong, ok=False, stdin="a,b\n1,2\n")
+    done = run(
+        "randomize", fruit, *([path] if suffix else []), *wrong, ok=False, stdin="a,b\n1,2\n"
+    )
     assert "column 'where' is not in" in done.stderr
 
 
@@ -184,18 +194,18 @@ def test_no_value_is_ever_quoted(fruit, collection, tmp_path):
         (collection, "1\n2.5\n"),
         (collection, "nan\n"),
     ):
-        done = run("encode", path, "-o", target, ok=False, stdin=text)
+        done = run("randomize", path, "-o", target, ok=False, stdin=text)
         assert done.stderr.startswith("discreet: ")
         target.unlink(missing_ok=True)
-    run("encode", fruit, "-o", target, "--unknown", "other", stdin=f"fig\n{SECRET}\n")
+    run("randomize", fruit, "-o", target, "--unknown", "other", stdin=f"fig\n{SECRET}\n")
     assert counted(fruit, target).reports == 2
-    done = run("encode", fruit, "-o", target, "--unknown", "apple", ok=False, stdin="fig\n")
+    done = run("randomize", fruit, "-o", target, "--unknown", "apple", ok=False, stdin="fig\n")
     assert "unknown must be one of the labels" in done.stderr
     short = tmp_path / "short.txt"
     short.write_text(f"id,fruit\n{SECRET}\n")
-    run("encode", fruit, short, "--column", "fruit", "-o", target, ok=False)
+    run("randomize", fruit, short, "--column", "fruit", "-o", target, ok=False)
     short.write_bytes(b"\xff\xfe" + SECRET.encode())
-    run("encode", fruit, short, "-o", target, ok=False)
+    run("randomize", fruit, short, "-o", target, ok=False)
 
 
 def test_values_are_encoded_all_or_none(collection, tmp_path, monkeypatch):
@@ -203,9 +213,9 @@ def test_values_are_encoded_all_or_none(collection, tmp_path, monkeypatch):
     monkeypatch.setattr("discreet.cli._local_commands._VALUES", 10)
     target = made(collection, tmp_path, 50)
     before = target.read_bytes()
-    run("encode", collection, "-o", target, ok=False, stdin="1\n" * 95 + "99\n")
+    run("randomize", collection, "-o", target, ok=False, stdin="1\n" * 95 + "99\n")
     assert target.read_bytes() == before
-    run("encode", collection, "-o", target, stdin="1\n" * 95)
+    run("randomize", collection, "-o", target, stdin="1\n" * 95)
     assert counted(collection, target).reports == 145
 
 
@@ -232,7 +242,7 @@ def test_a_count_goes_on_where_it_stopped(collection, tmp_path):
 
 def test_foreign_files_are_told(collection, fruit, tmp_path):
     good, bad = made(collection, tmp_path, 100), tmp_path / "foreign.dlr"
-    run("encode", fruit, "-o", bad, stdin="fig\n" * 7)
+    run("randomize", fruit, "-o", bad, stdin="fig\n" * 7)
     junk = tmp_path / "junk.dlr"
     junk.write_bytes(b"nothing of that kind")
     done = run("aggregate", collection, good, bad, junk)
@@ -256,13 +266,13 @@ def test_nothing_but_noise_if_nothing_was_sent(collection, tmp_path):
 
 def test_what_is_wrong_with_a_description_is_said(tmp_path):
     for arguments, told in (
-        (("--kind", "oue"), "--categories"),
-        (("--kind", "mean", "--categories", 3), "--lower and --upper"),
-        (("--kind", "mean", "--lower", 2, "--upper", 1), "upper"),
-        (("--kind", "oue", "--categories", 1), "categories"),
-        (("--kind", "ranges", "--lower", 0, "--upper", 1.5), "whole numbers"),
+        (("--randomizer", "oue"), "--categories"),
+        (("--randomizer", "mean", "--categories", 3), "--lower and --upper"),
+        (("--randomizer", "mean", "--lower", 2, "--upper", 1), "upper"),
+        (("--randomizer", "oue", "--categories", 1), "categories"),
+        (("--randomizer", "ranges", "--lower", 0, "--upper", 1.5), "whole numbers"),
     ):
-        assert told in run("describe", "--epsilon", 1, *arguments, ok=False).stderr
+        assert told in run("create", "--epsilon", 1, *arguments, ok=False).stderr
     broken = tmp_path / "c.json"
     for text in ("{", "[1]", '{"version": 9, "kind": "oue", "epsilon": "1/1"}', "\xff"):
         broken.write_text(text, encoding="latin-1")
@@ -275,7 +285,7 @@ def test_pipes(collection):
     start = "from discreet.cli.main import main; main()"
     command = [sys.executable, "-c", start, "local"]
     sent = subprocess.run(
-        [*command, "encode", str(collection)], input=text, capture_output=True, check=True
+        [*command, "randomize", str(collection)], input=text, capture_output=True, check=True
     )
     done = subprocess.run(
         [*command, "aggregate", str(collection), "--json"],

@@ -27,7 +27,7 @@ max_rows_per_unit = 2
 [columns]
 day = { kind = "date", lower = 2024-01-01, upper = 2024-02-29 }
 age = { kind = "integer", lower = -5, upper = 20 }
-pay = { kind = "real", lower = 0, upper = 100, grid = 0.25 }
+pay = { kind = "real", lower = 0, upper = 100, granularity = 0.25 }
 [account]
 ledger = "sqlite:///budget.db"
 name = "visits"
@@ -110,7 +110,7 @@ def test_an_accuracy_and_limits_in_a_file(file):
     for wrong, words in {
         "within = 0": "within",
         'of = ["day", "age"]\nwithin = 40': "one column",
-        "within = 40\nrows_per_unit = 0": "max_rows_per_unit",
+        "within = 40\nmax_rows_per_unit = 0": "max_rows_per_unit",
     }.items():
         text = stated if "of =" not in wrong else stated.replace('of = "day"\n', "")
         file.write_text(text.replace("within = 40", wrong))
@@ -205,7 +205,9 @@ def test_a_file_of_ranges_alone(file):
     done = run("release", file, "--output", file.parent / "out")
     assert done.exit_code == 0, done.output
     assert "all of it: 600" in done.output
-    rows = list(csv.DictReader(io.StringIO((file.parent / "out" / "visits.csv").read_text())))
+    rows = list(
+        csv.DictReader(io.StringIO((file.parent / "out" / "visits.release.csv").read_text()))
+    )
     assert len(rows) == 60
     found = {row["group"]: float(row["value"]) for row in rows}
     assert found["2024-02-29"] == pytest.approx(
@@ -265,7 +267,7 @@ def test_two_columns_make_a_grid_with_a_heat_map(file):
     ET.fromstring(drawn[2])
     assert "rgb(0,0,0)" in drawn[2]
     assert "all; all" in page
-    rows = list(csv.DictReader(io.StringIO((file.parent / "visits.csv").read_text())))
+    rows = list(csv.DictReader(io.StringIO((file.parent / "visits.release.csv").read_text())))
     cells = {row["group"]: float(row["value"]) for row in rows if row["statistic"] == "Day by age"}
     assert len(cells) == 1560
     assert sum(cells.values()) == pytest.approx(MANY)
@@ -285,11 +287,11 @@ def test_shades_tell_more_from_less():
 
 
 def test_results_never_replace_the_data(file):
-    file.with_name("rows.csv").rename(file.with_suffix(".csv"))
-    file.write_text(FILE.replace("rows.csv", "visits.csv"))
-    before = file.with_suffix(".csv").read_text()
+    file.with_name("rows.csv").rename(file.with_suffix(".release.csv"))
+    file.write_text(FILE.replace("rows.csv", "visits.release.csv"))
+    before = file.with_suffix(".release.csv").read_text()
     done = run("release", file, "--overwrite")
     assert done.exit_code == 2
     assert "would be overwritten" in done.output
-    assert file.with_suffix(".csv").read_text() == before
+    assert file.with_suffix(".release.csv").read_text() == before
     assert not (file.parent / "budget.db").exists()

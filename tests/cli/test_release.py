@@ -22,7 +22,7 @@ max_rows_per_unit = 2
 age = { kind = "integer", lower = 0, upper = 120 }
 sex = { kind = "category", categories = ["f", "m"], include_other = false }
 since = { kind = "date", lower = 2020-01-01, upper = 2026-12-31 }
-pay = { kind = "real", lower = 0, upper = 5000, grid = 0.25 }
+pay = { kind = "real", lower = 0, upper = 5000, granularity = 0.25 }
 [account]
 ledger = "sqlite:///budget.db"
 name = "survey"
@@ -111,7 +111,7 @@ def test_quantiles_and_covariances_from_a_file(file):
     assert middle["std"] is None
     done = run("release", file)
     assert done.exit_code == 0, done.output
-    lines = (file.parent / "survey.csv").read_text().splitlines()
+    lines = (file.parent / "survey.release.csv").read_text().splitlines()
     assert len([line for line in lines if line.startswith("Pay in quarters")]) == 6
     assert lines[-1].startswith("Middle pay,")
     assert lines[-1].endswith(",,,")
@@ -225,7 +225,7 @@ def test_a_plan_needs_no_data(file):
     assert (people["groups"], people["width"]) == (1, 15)
     assert pay["rows"] == 100
     assert pay["width"] > 0
-    assert [part["of"] for part in pay["sensitivity"]] == ["rows", "centerd sum"]
+    assert [part["of"] for part in pay["sensitivity"]] == ["rows", "centred sum"]
     assert (ages["groups"], ages["sensitivity"][0]["l1"]) == (3, 2)
     assert early["groups"] == 2
     assert people["share"] == pytest.approx(0.1, rel=1e-4)
@@ -249,7 +249,7 @@ def test_a_release_writes_three_files_and_charges_once(file):
     for one in content["releases"]:
         again = discreet.Release.from_json(json.dumps(one))
         assert [row["value"] for row in again.rows()] == [row["value"] for row in one["rows"]]
-    lines = (folder / "survey.csv").read_text().splitlines()
+    lines = (folder / "survey.release.csv").read_text().splitlines()
     assert lines[0] == "statistic,group,value,std,low,high"
     assert len(lines) == 1 + 1 + 2 + 3 + 2
     page = (folder / "survey.html").read_text()
@@ -283,7 +283,7 @@ def test_what_was_paid_is_not_lost_with_the_disk(file):
     assert "survey.json could not be written" in done.stderr
     content = json.loads(done.stdout)
     assert discreet.Release.from_json(json.dumps(content["releases"][0])).title == "People"
-    assert len((file.parent / "survey.csv").read_text().splitlines()) == 9
+    assert len((file.parent / "survey.release.csv").read_text().splitlines()) == 9
     account = discreet.Ledger(f"sqlite:///{file.parent}/budget.db").account("survey")
     assert [entry.kind for entry in account.history] == ["open", "reserve", "settle"]
 
@@ -307,16 +307,20 @@ def test_a_short_budget_is_refused_politely(file):
         ("[table]", "[tables]", "unknown"),
         ('kind = "units"', 'kind = "mode"', "statistic 1: kind must be"),
         ('kind = "units"', 'kind = "median"', "statistic 1: a median takes of"),
-        ('kind = "units"', 'kind = "units"\nlevels = [0.5]', "levels belongs to quantiles"),
+        ('kind = "units"', 'kind = "units"\nq = [0.5]', "q belongs to quantiles"),
         ('kind = "mean"', 'kind = "covariance"', "statistic 2: a covariance takes"),
-        ('kind = "mean"', 'kind = "quantiles"', "statistic 2: levels must"),
+        ('kind = "mean"', 'kind = "quantiles"', "statistic 2: q must"),
         ('of = "pay"', 'of = "wage"', "wage"),
         ("max_rows_per_unit = 2", "", "max_rows_per_unit"),
         ("epsilon = 0.2", "", "statistic 1: Give epsilon"),
         ('kind = "real"', 'kind = "number"', "columns.pay"),
-        ("grid = 0.25", "grid = 0.3", "columns.pay: grid"),
-        ("grid = 0.25", "steps = 1", "columns.pay: unknown ['steps']; known are kind, lower"),
-        (", grid = 0.25", "", "columns.pay: grid must be given"),
+        ("granularity = 0.25", "granularity = 0.3", "columns.pay: granularity"),
+        (
+            "granularity = 0.25",
+            "steps = 1",
+            "columns.pay: unknown ['steps']; known are kind, lower",
+        ),
+        (", granularity = 0.25", "", "columns.pay: granularity must be given"),
         ('name = "People"', "name = 3", "statistic 1: name must be one line of text"),
         (
             'name = "People"\nkind = "units"',

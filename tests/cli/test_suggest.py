@@ -20,7 +20,7 @@ privacy_unit = "person"
 max_rows_per_unit = 2
 [columns]
 age = { kind = "integer", lower = 0, upper = 1000000 }
-income = { kind = "real", lower = -1e9, upper = 1e9, grid = 0.25 }
+income = { kind = "real", lower = -1e9, upper = 1e9, granularity = 0.25 }
 city = { kind = "text" }
 [account]
 ledger = "sqlite:///budget.db"
@@ -104,6 +104,6 @@ def test_keys_from_a_file_with_the_rest(folder):
     ],
 )
 def test_wrong_keys_are_refused(folder, keys):
-    text = FILE.replace('{ file = "cities.csv", columns = ["city"], other = true }', keys)
+    text = FILE.replace('{ file = "cities.csv", columns = ["city"], include_other = true }', keys)
     (folder / "r.toml").write_text(text)
     assert run(folder, "plan").exit_code == 2

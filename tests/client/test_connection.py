@@ -6,7 +6,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from discreet import BudgetExceeded, InvalidArgument, Unsupported, ask, col
+from discreet import BudgetExceeded, InvalidArgument, Unsupported, col, query
 from discreet.client.connection import ServerRefused, ServerUnreachable, connection
 from discreet.client.remote_table import connect
 
@@ -14,9 +14,9 @@ TABLE = {
     "name": "people",
     "unit": None,
     "relation": "add_remove",
-    "max_rows_per_unit": None,
-    "max_groups_per_unit": None,
-    "max_rows_per_unit_per_group": None,
+    "rows_per_unit": None,
+    "groups_per_unit": None,
+    "rows_per_unit_and_group": None,
     "columns": [
         {"name": "age", "kind": "integer", "lower": 0, "upper": 120, "missing": 0},
         {"name": "pay", "kind": "real", "lower": 0.0, "upper": 8.0, "missing": 0.0, "step": 0.25},
@@ -99,8 +99,8 @@ def job(state, **more):
 
 
 def test_what_is_public_is_computed_here(people, script):
-    assert people.forecast(ask.count(by="place"), epsilon=1).groups == 3
-    amount = people.amount_for(ask.count(), within=5)
+    assert people.forecast(query.count(by="place"), epsilon=1).groups == 3
+    amount = people.budget_for(query.count(), within=5)
     assert amount["epsilon"] > 0
     assert people.plan_ranges("age", epsilon=1).best is not None
     assert "people" in repr(people)
@@ -113,7 +113,7 @@ def test_what_is_refused_here_is_not_sent(people, script):
         lambda: people.count(epsilon=-1),
         lambda: people.sum("nothing", epsilon=1),
         lambda: people.count(where=col("word") < 5, epsilon=1),
-        lambda: people.release([ask.count()], epsilon=1, weights=[1, 2]),
+        lambda: people.release([query.count()], epsilon=1, weights=[1, 2]),
         lambda: people.ranges("pay", bins=0, epsilon=1),
         lambda: people.grid(["age"], epsilon=1),
     ):
@@ -124,7 +124,15 @@ def test_what_is_refused_here_is_not_sent(people, script):
 
 @pytest.mark.parametrize(
     "verb",
-    ["discover", "join", "join_units", "suggest_bounds", "suggest_limits", "fine_quantiles", "run"],
+    [
+        "discover_keys",
+        "join",
+        "join_by_unit",
+        "suggest_bounds",
+        "suggest_contribution_limits",
+        "large_domain_quantiles",
+        "_run",
+    ],
 )
 def test_what_needs_the_data_is_refused(people, verb):
     with pytest.raises(Unsupported, match=verb):
@@ -161,7 +169,7 @@ def test_two_requests_have_two_ids(people, script):
 def test_silence_says_how_to_ask_again(people, script):
     script.answers = [(429, {"Retry-After": 3600}, {"detail": "busy"})]
     with pytest.raises(ServerUnreachable, match="busy.*request_id='mine'"):
-        people.release([ask.count()], epsilon=1, request_id="mine")
+        people.release([query.count()], epsilon=1, request_id="mine")
     assert len(script.asked) == 1
 
 

@@ -5,7 +5,8 @@ import datetime as dt
 import pytest
 
 import discreet
-from discreet import BudgetExceeded, InvalidArgument, Release, ask, col, keys
+from discreet import BudgetExceeded, InvalidArgument, Release, col, keys
+from discreet import query as queries
 from discreet.client.connection import ServerRefused
 from discreet.tables.range_release import ChargedGridRelease, ChargedRangeRelease
 from tests.server.running import Running, write_config, write_people
@@ -16,7 +17,7 @@ ASKED = [
     ("count", (), {"where": (col("age") >= 65) & (col("place") == "north")}),
     ("count", (), {"by": {"month": col("day").month()}}),
     ("count", (), {"by": "place", "keys": keys(["north"], include_other=True)}),
-    ("units", (), {"where": col("day") < dt.date(2026, 6, 1)}),
+    ("count_units", (), {"where": col("day") < dt.date(2026, 6, 1)}),
     ("sum", ("pay",), {}),
     ("mean", (col("pay") / 4,), {"by": "place"}),
     ("variance", ("age",), {}),
@@ -68,7 +69,7 @@ def test_the_verbs_of_a_table(people, local, verb, given, more):
     before = people.remaining
     far, near = (getattr(one, verb)(*given, epsilon=0.5, **more) for one in (people, local))
     assert isinstance(far, Release)
-    for name in ("title", "question", "mechanism", "protects", "keys", "names"):
+    for name in ("title", "query_text", "mechanism", "privacy_statement", "keys", "key_columns"):
         assert getattr(far, name) == getattr(near, name)
     assert far.guarantee == near.guarantee
     assert far.receipt.account == "people/ada"
@@ -76,15 +77,16 @@ def test_the_verbs_of_a_table(people, local, verb, given, more):
 
 
 def test_what_is_declared_is_the_same(people, local):
-    assert people.setting == local.setting
-    query = ask.mean("pay", by="place")
-    assert people.forecast(query, epsilon=1, rows=500) == local.forecast(query, epsilon=1, rows=500)
+    assert people.spec == local.spec
+    query = queries.mean("pay", by="place")
+    far, near = (one.forecast(query, epsilon=1, expected_rows=500) for one in (people, local))
+    assert far == near
 
 
 def test_several_questions_share_a_budget(people, local):
-    queries = [ask.count(), ask.mean("pay", by="place"), ask.count_units(name="Heads")]
+    several = [queries.count(), queries.mean("pay", by="place"), queries.count_units(name="Heads")]
     amount = {"epsilon": 1, "weights": [1, 2, 3]}
-    far, near = (one.release(queries, **amount) for one in (people, local))
+    far, near = (one.release(several, **amount) for one in (people, local))
     assert [one.title for one in far] == [one.title for one in near]
     assert [one.mechanism for one in far] == [one.mechanism for one in near]
     assert len({one.receipt.sequence for one in far}) == 1
@@ -102,17 +104,19 @@ def test_ranges_and_rectangles(people):
 def test_the_answers_are_about_the_data(people):
     """A large epsilon: the truth, almost."""
     assert abs(people.count(epsilon=20).value - 300) <= 3
-    amount = people.amount_for(ask.count(), within=2)
-    assert abs(people.release([ask.count()], **amount)[0].value - 300) <= 60
+    amount = people.budget_for(queries.count(), within=2)
+    assert abs(people.release([queries.count()], **amount)[0].value - 300) <= 60
 
 
 def test_one_request_id_is_one_answer(running, people):
     before = len(running.charges())
-    first, second = (people.release([ask.count()], epsilon=0.5, request_id="x") for _ in range(2))
+    first, second = (
+        people.release([queries.count()], epsilon=0.5, request_id="x") for _ in range(2)
+    )
     assert first[0].to_json() == second[0].to_json()
     assert len(running.charges()) == before + 1
     with pytest.raises(ServerRefused, match="another question"):
-        people.release([ask.count()], epsilon=0.25, request_id="x")
+        people.release([queries.count()], epsilon=0.25, request_id="x")
 
 
 def test_refusals_have_their_names(running, people):

@@ -9,7 +9,8 @@ from fractions import Fraction
 from hashlib import sha256
 from typing import Any
 
-from discreet import ask, col, keys, when
+from discreet import col, keys, when
+from discreet import query as queries
 from discreet.core import events
 from discreet.data._duckdb.compile import ALIAS, compile_query
 from discreet.data.program import TableScan
@@ -29,39 +30,41 @@ BUDGETS: Mapping[str, QueryBudget] = {
     "approximate": budget(epsilon=1, delta=1e-6),
 }
 QUERIES: Mapping[str, Query] = {
-    "count": ask.count(),
-    "count where": ask.count(where=OLD, name="Old"),
-    "count by place": ask.count(by="place"),
-    "count by two": ask.count(by=["place", "well"]),
-    "count by keys": ask.count(by=["place", "well"], keys=[("north", True), ("east", False)]),
-    "count and other": ask.count(by="place", keys=keys(["north"], include_other=True)),
-    "count by text": ask.count(by="town", keys=["Aa", "Celle"]),
-    "units": ask.count_units(),
-    "units by place": ask.count_units(by="place", where=EARLY),
-    "units limited": ask.count_units(by="day").limit_contributions(max_groups_per_unit=1),
-    "sum": ask.sum("pay"),
-    "sum of integer by place": ask.sum("age", by="place"),
-    "sum of expression": ask.sum(col("pay") * 2 - col("age"), where=col("well")),
-    "mean": ask.mean("pay"),
-    "mean by place": ask.mean("age", by="place", where=EARLY),
-    "mean when": ask.mean(when(col("well")).then(col("age")).otherwise(0)),
-    "mean clipped": ask.mean(col("pay").clip(lower=0, upper=500)),
-    "mean of flag": ask.mean("well", by="place"),
-    "variance": ask.variance("age"),
-    "variance by well": ask.variance("pay", by="well"),
-    "covariance": ask.covariance("age", "pay"),
-    "covariance by place": ask.covariance("age", col("pay") / 4, by="place"),
-    "median": ask.median("age"),
-    "median in bins": ask.median("pay", bins=64, method="exponential"),
-    "median by place": ask.median("age", by="place", method="tree"),
-    "quantiles": ask.quantiles("pay", [0.1, 0.5, 0.9], bins=32),
-    "quantiles by well": ask.quantiles("age", [Fraction(1, 3), 0.5], by="well"),
-    "quantiles tree": ask.quantiles("age", [0.25, 0.75], method="tree"),
-    "histogram": ask.histogram("place"),
-    "histogram with edges": ask.histogram("age", edges=[18, 40, 65]),
-    "histogram of days": ask.histogram("day", edges=[dt.date(2026, 1, 8), dt.date(2026, 1, 22)]),
-    "by month": ask.count(by={"month": col("day").month()}),
-    "limited": ask.sum("age", by="place").limit_contributions(max_rows_per_unit=1),
+    "count": queries.count(),
+    "count where": queries.count(where=OLD, name="Old"),
+    "count by place": queries.count(by="place"),
+    "count by two": queries.count(by=["place", "well"]),
+    "count by keys": queries.count(by=["place", "well"], keys=[("north", True), ("east", False)]),
+    "count and other": queries.count(by="place", keys=keys(["north"], include_other=True)),
+    "count by text": queries.count(by="town", keys=["Aa", "Celle"]),
+    "units": queries.count_units(),
+    "units by place": queries.count_units(by="place", where=EARLY),
+    "units limited": queries.count_units(by="day").limit_contributions(max_groups_per_unit=1),
+    "sum": queries.sum("pay"),
+    "sum of integer by place": queries.sum("age", by="place"),
+    "sum of expression": queries.sum(col("pay") * 2 - col("age"), where=col("well")),
+    "mean": queries.mean("pay"),
+    "mean by place": queries.mean("age", by="place", where=EARLY),
+    "mean when": queries.mean(when(col("well")).then(col("age")).otherwise(0)),
+    "mean clipped": queries.mean(col("pay").clip(lower=0, upper=500)),
+    "mean of flag": queries.mean("well", by="place"),
+    "variance": queries.variance("age"),
+    "variance by well": queries.variance("pay", by="well"),
+    "covariance": queries.covariance("age", "pay"),
+    "covariance by place": queries.covariance("age", col("pay") / 4, by="place"),
+    "median": queries.median("age"),
+    "median in bins": queries.median("pay", bins=64, method="exponential"),
+    "median by place": queries.median("age", by="place", method="tree"),
+    "quantiles": queries.quantiles("pay", [0.1, 0.5, 0.9], bins=32),
+    "quantiles by well": queries.quantiles("age", [Fraction(1, 3), 0.5], by="well"),
+    "quantiles tree": queries.quantiles("age", [0.25, 0.75], method="tree"),
+    "histogram": queries.histogram("place"),
+    "histogram with edges": queries.histogram("age", edges=[18, 40, 65]),
+    "histogram of days": queries.histogram(
+        "day", edges=[dt.date(2026, 1, 8), dt.date(2026, 1, 22)]
+    ),
+    "by month": queries.count(by={"month": col("day").month()}),
+    "limited": queries.sum("age", by="place").limit_contributions(max_rows_per_unit=1),
 }
 TOGETHER: Mapping[str, tuple[str, ...]] = {
     "count, mean and variance": ("count", "mean", "variance"),

@@ -10,14 +10,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from tests.compatibility.randomizers import MADE, encoded
 
 import discreet
-from discreet import Guarantee, NeighboringRelation, ask, col, intervals, keys, local, seeded_rng
+from discreet import Guarantee, NeighboringRelation, col, intervals, keys, local, seeded_rng
+from discreet import query as queries
 from discreet.ledger._entries import Outcome
 from discreet.ledger.account import Account, Receipt, Reservation
 from discreet.mechanisms.partition_selection import partition_selection
-from discreet.models import blackbox as learned
+from discreet.models import blackbox
 from discreet.models.dp_sgd import (
     OutputPerturbationLogisticRegression,
     PersonalizedLogisticRegression,
@@ -45,6 +45,7 @@ from discreet.tables.release import Release
 from discreet.tables.suggest import suggest_bounds, suggest_limits
 from discreet.tables.table import Table
 from tests.compatibility.example import opened, plain, rounded
+from tests.compatibility.randomizers import MADE, encoded
 
 RECEIPT = Receipt(
     account="free",
@@ -84,27 +85,27 @@ def free(path: Path, setting: str = "people") -> Table:
 # ── tables ────────────────────────────────────────────────────────────────────────────────────
 
 ASKED: Mapping[str, tuple[Query, dict[str, float], str]] = {
-    "count": (ask.count(), {"epsilon": 0.5}, "people"),
-    "count where": (ask.count(where=col("age") >= 65), {"rho": 0.125}, "people"),
-    "count by place": (ask.count(by="place"), {"epsilon": 1, "delta": 1e-6}, "people"),
+    "count": (queries.count(), {"epsilon": 0.5}, "people"),
+    "count where": (queries.count(where=col("age") >= 65), {"rho": 0.125}, "people"),
+    "count by place": (queries.count(by="place"), {"epsilon": 1, "delta": 1e-6}, "people"),
     "count and other": (
-        ask.count(by="place", keys=keys(["north"], include_other=True)),
+        queries.count(by="place", keys=keys(["north"], include_other=True)),
         {"epsilon": 1},
         "groups",
     ),
-    "count by town": (ask.count(by="town", keys=["Aa", "Celle"]), {"epsilon": 1}, "people"),
-    "units": (ask.count_units(), {"epsilon": 0.5}, "people"),
-    "units by day": (ask.count_units(by="day"), {"rho": 0.5}, "groups"),
-    "sum": (ask.sum("pay"), {"epsilon": 1}, "rows"),
-    "sum by place": (ask.sum("age", by="place"), {"rho": 0.25}, "people"),
-    "mean": (ask.mean("age"), {"epsilon": 1}, "people"),
-    "mean by place": (ask.mean("pay", by="place"), {"epsilon": 2}, "replaced"),
-    "variance": (ask.variance("age"), {"epsilon": 2}, "people"),
-    "covariance": (ask.covariance("age", "pay"), {"rho": 0.5}, "people"),
-    "median": (ask.median("age"), {"epsilon": 2}, "rows"),
-    "median by place": (ask.median("age", by="place", method="tree"), {"rho": 1}, "people"),
-    "quantiles": (ask.quantiles("pay", [0.25, 0.5, 0.75], bins=64), {"epsilon": 2}, "people"),
-    "histogram": (ask.histogram("age", edges=[18, 40, 65]), {"epsilon": 1}, "people"),
+    "count by town": (queries.count(by="town", keys=["Aa", "Celle"]), {"epsilon": 1}, "people"),
+    "units": (queries.count_units(), {"epsilon": 0.5}, "people"),
+    "units by day": (queries.count_units(by="day"), {"rho": 0.5}, "groups"),
+    "sum": (queries.sum("pay"), {"epsilon": 1}, "rows"),
+    "sum by place": (queries.sum("age", by="place"), {"rho": 0.25}, "people"),
+    "mean": (queries.mean("age"), {"epsilon": 1}, "people"),
+    "mean by place": (queries.mean("pay", by="place"), {"epsilon": 2}, "replaced"),
+    "variance": (queries.variance("age"), {"epsilon": 2}, "people"),
+    "covariance": (queries.covariance("age", "pay"), {"rho": 0.5}, "people"),
+    "median": (queries.median("age"), {"epsilon": 2}, "rows"),
+    "median by place": (queries.median("age", by="place", method="tree"), {"rho": 1}, "people"),
+    "quantiles": (queries.quantiles("pay", [0.25, 0.5, 0.75], bins=64), {"epsilon": 2}, "people"),
+    "histogram": (queries.histogram("age", edges=[18, 40, 65]), {"epsilon": 1}, "people"),
 }
 
 
@@ -135,7 +136,7 @@ def of_tables(path: Path) -> dict[str, Any]:
         found[f"table: {name}"] = told(release)
     table = free(path)
     three = design(
-        [ask.count(by="place"), ask.mean("age", by="place"), ask.count_units()],
+        [queries.count(by="place"), queries.mean("age", by="place"), queries.count_units()],
         setting=table.spec,
         budget=budget(epsilon=2),
         weights=[1, 2, 1],
@@ -447,7 +448,7 @@ def of_learned() -> dict[str, Any]:
     """A function made private by public inputs."""
     draw = random.Random(7)
     public = np.array([[draw.uniform(0, 10) for _ in range(6)] for _ in range(40)])
-    made = learned.make_private(
+    made = blackbox.make_private(
         np.mean, public_inputs=public[:30], metric="record", epsilon=1, bounds=(0, 10)
     )
     answers = [made.release(row, rng=seeded_rng(116 + i)) for i, row in enumerate(public[30:35])]

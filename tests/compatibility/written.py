@@ -20,10 +20,10 @@ from typing import Any
 
 import numpy as np
 from click.testing import CliRunner
-from tests.compatibility.randomizers import MADE, encoded
 
 import discreet
-from discreet import Guarantee, Ledger, NeighboringRelation, ask, col, keys, local
+from discreet import Guarantee, Ledger, NeighboringRelation, col, keys, local
+from discreet import query as queries
 from discreet.accounting.personalized import PersonalizedGuarantee, personalized
 from discreet.cli.main import main as command
 from discreet.core import events
@@ -50,6 +50,7 @@ from discreet.tables.range_release import ChargedGridRelease, ChargedRangeReleas
 from discreet.tables.release import read_receipt
 from tests.compatibility.example import FIXTURES, SETTINGS, opened, plain, rounded, write_rows
 from tests.compatibility.planned import QUERIES
+from tests.compatibility.randomizers import MADE, encoded
 
 WRITTEN = FIXTURES / "written"
 AHEAD = dt.datetime(2090, 1, 1, tzinfo=dt.UTC)
@@ -308,7 +309,7 @@ def told_release(release: discreet.Release) -> dict[str, Any]:
             release.receipt.replayed,
         ],
     }
-    if release._answer is None:
+    if release._noisy is None:
         return plain(told)
     rows = [tuple(row.values()) for row in release.rows(0.9)]
     return plain({**told, "names": release.key_columns, "rows": rows})
@@ -433,7 +434,7 @@ def make_local(folder: Path) -> None:
     kept = local.MemoizedClient(plan, budget=4, reports=5)
     kept.memoize(3)
     kept.report()
-    put(folder / "memoized_client.json", kept.to_json())
+    put(folder / "memoised_client.json", kept.to_json())
 
 
 def seen_local(folder: Path) -> dict[str, Any]:
@@ -482,7 +483,7 @@ def seen_files(folder: Path) -> dict[str, Any]:
     assert fresh.to_json() == text
     plan = MADE["rappor"][0]
     assert isinstance(plan, MemoizedOracle)
-    text = text_of(folder / "memoized_client.json")
+    text = text_of(folder / "memoised_client.json")
     kept = local.MemoizedClient.from_json(text, plan=plan)
     assert kept.to_json() == text
     return {
@@ -490,7 +491,7 @@ def seen_files(folder: Path) -> dict[str, Any]:
         "state": [*sums, shares, files],
         "local ranges": rounded([cells.answer(8, 40), cells.reports, cells.cells[:8]]),
         "fresh": plain([fresh.sent, fresh.budget, fresh.guarantee.epsilon()]),
-        "memoized": plain([kept.sent, kept.periods, kept.limit, kept.budget]),
+        "memoised": plain([kept.sent, kept.periods, kept.limit, kept.budget]),
     }
 
 
@@ -585,12 +586,12 @@ def seen_sent(folder: Path) -> dict[str, Any]:
     back = read_expression(content["expression"])
     assert json.loads(json.dumps(written(back))) == content["expression"]
     found["expression"] = repr(back)
-    mean = discreet.ask.mean(back)
+    mean = discreet.query.mean(back)
     found["cost"] = ask_price(mean)
     return found
 
 
-def ask_price(query: ask.Query) -> str:
+def ask_price(query: queries.Query) -> str:
     from discreet.query._release_plan import design
 
     return design(

@@ -174,7 +174,7 @@ def test_roots_are_close_from_below(value):
 def test_grids_are_powers_of_two_fine_enough():
     assert grid.power_of_two(0.25) == -2
     assert grid.power_of_two(8) == 3
-    with pytest.raises(InvalidArgument, match="grid must be a power of two, for example 4"):
+    with pytest.raises(InvalidArgument, match="granularity must be a power of two, for example 4"):
         grid.power_of_two(6)
     assert grid.grid_exponent(None, Fraction(1)) == -20
     assert grid.grid_exponent(None, Fraction(3, 4)) == -21

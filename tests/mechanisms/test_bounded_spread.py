@@ -38,10 +38,10 @@ def test_sensitivities_are_attained_and_never_passed(rows, how):
     options = {
         "lower": 0,
         "upper": span,
-        "expected_rows": rows,
+        "public_rows": rows,
         "epsilon": 1,
         "method": how,
-        "grid": 1,
+        "granularity": 1,
     }
     pairs = list(neighbors(rows, span))
     one, other = (np.array(side, dtype=float) for side in zip(*pairs, strict=True))
@@ -57,7 +57,7 @@ def test_sensitivities_are_attained_and_never_passed(rows, how):
 @pytest.mark.parametrize("rows", [2, 3, 4, 5])
 def test_domains_are_the_largest_values(rows):
     data = np.array(list(itertools.product((0, 3), repeat=rows)), dtype=float)
-    options = {"lower": 0, "upper": 3, "expected_rows": rows, "epsilon": 1}
+    options = {"lower": 0, "upper": 3, "public_rows": rows, "epsilon": 1}
     top = private_variance(**options).inner.upper
     assert top == pytest.approx(data.var(axis=1, ddof=1).max(), rel=1e-12)
     top = private_std(direct=True, **options).inner.upper

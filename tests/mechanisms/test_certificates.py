@@ -114,11 +114,11 @@ def proposed(**options):
     given = {
         "lower": 0,
         "upper": 8,
-        "expected_rows": 9,
+        "public_rows": 9,
         "epsilon": 2,
         "delta": 1e-3,
         "bound": 3,
-        "grid": 1,
+        "granularity": 1,
     }
     return propose_test_release(**{**given, **options})
 

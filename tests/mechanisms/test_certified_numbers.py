@@ -76,7 +76,7 @@ def test_levels_and_sizes_of_normal_noise(on):
     assert made.std == pytest.approx(6, rel=1e-9)
     for noise in (made, discreet.laplace(sensitivity=3, epsilon=1, domain=on)):
         for level in (0, 1):
-            with pytest.raises(InvalidArgument, match="level"):
+            with pytest.raises(InvalidArgument, match="confidence"):
                 noise.interval(level)
 
 
@@ -255,7 +255,7 @@ def test_whole_bounds_stay_whole():
 @pytest.mark.parametrize("rows", [2, 3, 4, 5, 8])
 def test_spreads_stay_below_the_largest_there_is(rows):
     widest = max(statistics.variance(map(Fraction, data)) for data in product((0, 3), repeat=rows))
-    options = {"lower": 2, "upper": 5, "expected_rows": rows, "epsilon": 1, "granularity": 1}
+    options = {"lower": 2, "upper": 5, "public_rows": rows, "epsilon": 1, "granularity": 1}
     assert private_variance(**options).inner.upper == float(widest)
     assert private_std(**options).inner.upper == float(widest)
     upper = private_std(**options, direct=True).inner.upper

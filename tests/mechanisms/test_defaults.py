@@ -26,7 +26,7 @@ from discreet_studies.noise_mechanisms import median_errors
 
 ONE = {"sensitivity": 3, "epsilon": 1}
 UNIT = {"lower": 0, "upper": 1, "epsilon": 1}
-ROWS = {**UNIT, "expected_rows": 9}
+ROWS = {**UNIT, "public_rows": 9}
 MENU = {"a": discreet.pure_dp(1, relation=NeighboringRelation.REPLACE_ONE)}
 
 DEFAULTS = [
@@ -65,8 +65,8 @@ DEFAULTS = [
         {"quantile": Fraction(1, 2), "anchor": 2},
     ),
     (lambda **given: privacy_aware([1, 2, 5], runs=3, **given).ends, {}, {"smallest": 1}),
-    (TrimmedMean, {"expected_rows": 5, "below": 1, "above": 1}, {"power": 1}),
-    (SmoothVariance, {"expected_rows": 5}, {"power": 2, "whole": False}),
+    (TrimmedMean, {"public_rows": 5, "below": 1, "above": 1}, {"power": 1}),
+    (SmoothVariance, {"public_rows": 5}, {"power": 2, "whole": False}),
 ]
 
 

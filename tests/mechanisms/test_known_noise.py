@@ -45,7 +45,7 @@ def drawn(monkeypatch):
     ("statistic", "steps"), [("median", 2), ("mean", math.floor(Fraction(12, 7)))]
 )
 def test_noise_on_a_statistic(noise, statistic, steps, monkeypatch):
-    options = {"lower": -2, "upper": 4, "expected_rows": 7, "epsilon": 1, "grid": 0.5}
+    options = {"lower": -2, "upper": 4, "public_rows": 7, "epsilon": 1, "granularity": 0.5}
     expected = min(max(steps + noise, -4), 8) / 2
     scales = []
 

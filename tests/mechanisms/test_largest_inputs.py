@@ -54,7 +54,7 @@ def test_the_largest_whole_input_is_taken_and_the_next_refused():
 
 
 def test_the_largest_epsilon_of_smooth_sensitivity():
-    column = {"lower": 0, "upper": 1, "expected_rows": 5}
+    column = {"lower": 0, "upper": 1, "public_rows": 5}
     discreet.smooth_sensitivity(**column, epsilon=100)
     with pytest.raises(InvalidArgument, match="epsilon must be at most 100, got 100.5"):
         discreet.smooth_sensitivity(**column, epsilon=100.5)

@@ -42,7 +42,7 @@ class Own:
     """A statistic that is known for its largest sensitivity alone."""
 
     size: Fraction
-    rows: int = 9
+    public_rows: int = 9
     power: int = 1
     whole: bool = True
 
@@ -74,7 +74,7 @@ def test_the_most_steps_of_every_noise(noise, most):
     options = {
         "lower": 0,
         "upper": 1,
-        "expected_rows": 9,
+        "public_rows": 9,
         "epsilon": 1,
         "delta": delta,
         "noise": noise,
@@ -134,7 +134,7 @@ def test_the_domain_of_a_variance(rows):
 
 
 def test_trimmed_means_say_how_much_is_left_out():
-    options = {"lower": 0, "upper": 1, "expected_rows": 9, "epsilon": 1}
+    options = {"lower": 0, "upper": 1, "public_rows": 9, "epsilon": 1}
     assert (
         smooth_sensitivity("trimmed_mean", trim=2, **options).name == "trimmed mean without 2 x 2"
     )
@@ -146,7 +146,7 @@ def test_trimmed_means_say_how_much_is_left_out():
     assert smooth_sensitivity("median", **options).statistic == TrimmedMean(
         public_rows=9, below=4, above=4
     )
-    assert smooth_sensitivity(**{**options, "expected_rows": 10}).statistic == TrimmedMean(
+    assert smooth_sensitivity(**{**options, "public_rows": 10}).statistic == TrimmedMean(
         public_rows=10, below=4, above=5
     )
 
@@ -323,7 +323,7 @@ def test_the_shortest_noise_that_keeps_delta(shift, epsilon, delta):
 
 # -- deltas -------------------------------------------------------------------------------------
 
-ROWS = {"lower": 0, "upper": 1, "expected_rows": 9, "epsilon": 1}
+ROWS = {"lower": 0, "upper": 1, "public_rows": 9, "epsilon": 1}
 SMALLEST = {
     "truncated": (lambda d: truncated_laplace(sensitivity=1, epsilon=1, delta=d), 100),
     "propose": (lambda d: propose_test_release(**ROWS, bound=1, delta=d), 100),
@@ -374,7 +374,7 @@ def test_shares_at_their_ends():
 
 
 def test_blurred_noise_in_numbers():
-    options = {"lower": 0, "upper": 8, "expected_rows": 5, "epsilon": 2, "delta": 1e-3, "grid": 1}
+    options = {"lower": 0, "upper": 8, "public_rows": 5, "epsilon": 2, "delta": 1e-3, "granularity": 1}
     plain = weighted.weighted_sensitivity(**options)
     blurred = weighted.weighted_sensitivity(**options, blur=(1, 3, 2))
     assert blurred.std == pytest.approx(3 * plain.std, rel=1e-12)
@@ -392,7 +392,7 @@ def test_blurred_noise_in_numbers():
 def test_a_ceiling_is_drawn_for_each_release(monkeypatch):
     scales = []
     monkeypatch.setattr(weighted, "laplace_draw", lambda scale, _: scales.append(scale) or 0)
-    options = {"lower": 0, "upper": 8, "expected_rows": 5, "epsilon": 2, "delta": 1e-3, "grid": 1}
+    options = {"lower": 0, "upper": 8, "public_rows": 5, "epsilon": 2, "delta": 1e-3, "granularity": 1}
     made = weighted.weighted_sensitivity(**options, blur=(1, 3, 2))
     bits = seeded_rng(3)
     for _ in range(60):

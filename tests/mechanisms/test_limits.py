@@ -25,7 +25,7 @@ from discreet.noise.laplace import DiscreteLaplace
 @pytest.mark.parametrize("noise", ["laplace", "gaussian", "cauchy", "lomax"])
 def test_the_largest_noise_is_drawn_and_no_larger(noise, monkeypatch):
     delta = 1e-6 if noise in ("laplace", "gaussian") else 0
-    options = {"lower": 0, "upper": 8, "expected_rows": 9, "epsilon": 1, "grid": 1}
+    options = {"lower": 0, "upper": 8, "public_rows": 9, "epsilon": 1, "granularity": 1}
 
     def make():
         return smooth_sensitivity(**options, delta=delta, noise=noise)

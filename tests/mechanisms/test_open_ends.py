@@ -27,7 +27,7 @@ from discreet.mechanisms.scalar.truncated_laplace import truncated_laplace
 
 ONE = {"sensitivity": 1, "epsilon": 1}
 UNIT = {"lower": 0, "upper": 1, "epsilon": 1}
-ROWS = {**UNIT, "expected_rows": 9}
+ROWS = {**UNIT, "public_rows": 9}
 MENU = {"a": discreet.pure_dp(1, relation=NeighboringRelation.REPLACE_ONE)}
 
 INTERVALS = {
@@ -46,7 +46,7 @@ INTERVALS = {
 def test_intervals_have_a_level_between_zero_and_one(name):
     interval = INTERVALS[name]
     for level in (0, 1, -0.1, 1.1):
-        with pytest.raises(InvalidArgument, match="level"):
+        with pytest.raises(InvalidArgument, match="confidence"):
             interval(level)
     narrow, wide = (interval(level) for level in (0.01, 0.99))
     assert wide[0] <= narrow[0] <= 0 <= narrow[1] < wide[1]
@@ -89,7 +89,7 @@ OPEN = {
 }
 CLOSED = {
     "counts": lambda x: BinnedColumn(edges=(0.0, 1.0), counts=(3,)).quantile(x),
-    "expected_rows": lambda x: TrimmedMean.quantile(5, x),
+    "rows": lambda x: TrimmedMean.quantile(5, x),
     "personal": lambda x: personal_quantile(MENU, quantile=x, lower=0, upper=4),
     "stretched": lambda x: stretched_quantile(MENU, quantile=x, lower=0, upper=4),
 }

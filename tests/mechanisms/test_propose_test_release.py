@@ -20,7 +20,7 @@ def median(**options):
         "bound": 2,
         "lower": 0,
         "upper": 100,
-        "expected_rows": 99,
+        "public_rows": 99,
         "epsilon": 1,
         "delta": 1e-3,
         **options,

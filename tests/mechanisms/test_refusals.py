@@ -36,7 +36,7 @@ def pure(epsilon):
 def test_lattices_have_names():
     for make in (discreet.laplace, discreet.truncated_laplace):
         more = {"delta": 1e-3} if make is discreet.truncated_laplace else {}
-        with pytest.raises(InvalidArgument, match="on must be"):
+        with pytest.raises(InvalidArgument, match="domain must be"):
             make(sensitivity=1, epsilon=1, domain="rationals", **more)
         with pytest.raises(InvalidArgument, match="whole sensitivity"):
             make(sensitivity=1.5, epsilon=1, domain="integers", **more)
@@ -51,7 +51,7 @@ def test_norms_have_names():
     "make", [discreet.laplace, discreet.report_noisy_max, discreet.exponential_mechanism]
 )
 def test_relations_are_not_words(make):
-    with pytest.raises(InvalidArgument, match="relation must be one of discreet.Relation, got str"):
+    with pytest.raises(InvalidArgument, match="relation must be one of discreet.NeighboringRelation, got str"):
         make(sensitivity=1, epsilon=1, relation="add_remove")
 
 
@@ -103,7 +103,7 @@ def test_a_column_reads_one_number_for_each_row():
         with pytest.raises(OutOfDomain, match="one for each row"):
             column.sorted(values)
     with pytest.raises(OutOfDomain, match="number of rows, 3"):
-        column.sorted([1, 2], expected_rows=3)
+        column.sorted([1, 2], rows=3)
 
 
 # -- bounded noise -----------------------------------------------------------------------------
@@ -185,7 +185,7 @@ def test_weights_are_enclosed_for_exponents_of_either_sign(exponent):
 )
 def test_smooth_noise_names_what_is_wrong(wrong, words):
     with pytest.raises(InvalidArgument, match=words):
-        smooth_sensitivity(**{"lower": 0, "upper": 1, "expected_rows": 9, "epsilon": 1, **wrong})
+        smooth_sensitivity(**{"lower": 0, "upper": 1, "public_rows": 9, "epsilon": 1, **wrong})
 
 
 def test_lomax_noise_has_a_mean():
@@ -203,7 +203,7 @@ def test_an_unbounded_mean_takes_the_declared_rows_and_tail():
     options = {
         "unit": 1,
         "epsilon": 100,
-        "expected_rows": 100,
+        "public_rows": 100,
         "relation": NeighboringRelation.REPLACE_ONE,
     }
     with pytest.raises(OutOfDomain, match="number of rows, 100"):

@@ -66,9 +66,9 @@ def median(**options):
 @lru_cache(maxsize=64)
 def everything(statistic, span):
     """All data sets with their local sensitivities."""
-    data = list(itertools.product(range(span + 1), repeat=statistic.rows))
+    data = list(itertools.product(range(span + 1), repeat=statistic.public_rows))
     value = {d: statistic.value(np.sort(np.array(d))) for d in data}
-    places = list(itertools.product(range(statistic.rows), range(span + 1)))
+    places = list(itertools.product(range(statistic.public_rows), range(span + 1)))
     local = {
         d: max(abs(value[d] - value[(*d[:i], v, *d[i + 1 :])]) for i, v in places) for d in data
     }
@@ -110,7 +110,7 @@ def test_the_bound_of_a_variance_is_smooth_and_a_bound(statistic, span):
     for d in data:
         assert bound[d] >= float(local[d]) * (1 - 1e-12)
         assert bound[d] <= float(statistic.largest(span)) * (1 + 1e-12)
-        for i, v in itertools.product(range(statistic.rows), range(span + 1)):
+        for i, v in itertools.product(range(statistic.public_rows), range(span + 1)):
             assert bound[d] <= math.exp(beta) * bound[(*d[:i], v, *d[i + 1 :])] * (1 + 1e-12)
 
 
@@ -239,7 +239,7 @@ def released(mechanism, codes):
         tail = (1 + np.abs(z)) ** -mechanism.family.order / 2
         below = np.where(z > 0, 1 - tail, tail)
     else:
-        below = LAWS[type(mechanism.family).__name__.lower()].cdf(z)
+        below = LAWS[type(mechanism.family).__name__.removeprefix("Smooth").lower()].cdf(z)
     return np.diff(np.concatenate(([0.0], below, [1.0])))
 
 

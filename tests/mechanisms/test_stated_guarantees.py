@@ -53,7 +53,7 @@ def test_the_width_of_bounded_noise_is_in_the_unit_of_the_data():
 
 
 def test_intervals_of_spreads():
-    options = {"lower": 0, "upper": 1, "expected_rows": 50, "epsilon": 1}
+    options = {"lower": 0, "upper": 1, "public_rows": 50, "epsilon": 1}
     variance = private_variance(**options)
     low, high = variance.interval(0.9)
     assert (low, high) == variance.inner.interval(0.9)

@@ -149,7 +149,7 @@ def test_deviations_of_gaussian_noise():
 def test_best_noise_speaks_for_the_chosen():
     best = best_additive_noise(sensitivity=1, epsilon=3)
     assert best.std == best.chosen.std == best.candidates[0].mechanism.std
-    assert repr(best) == f"best_additive({best.chosen!r})"
+    assert repr(best) == f"best_additive_noise({best.chosen!r})"
     stairs = staircase(sensitivity=1, epsilon=3)
     assert repr(stairs) == f"staircase({stairs.guarantee!r}; std {stairs.std:.4g})"
 
@@ -176,29 +176,29 @@ def test_counts_of_bins_state_the_noise_of_one_count():
     assert made.interval(LEVEL) == laplace(domain="integers").interval(LEVEL)
     assert made.std == laplace(domain="integers").std
     assert made.certify().holds
-    assert repr(made) == f"bin_counts(7 bins; {made.inner!r})"
+    assert repr(made) == f"private_bin_counts(7 bins; {made.inner!r})"
 
 
 def test_blocks_say_what_they_are():
     made = sample_and_aggregate(np.mean, lower=0, upper=1, groups=9, epsilon=1)
-    assert repr(made) == f"sample_aggregate(9 groups; {made.inner!r})"
+    assert repr(made) == f"sample_and_aggregate(9 groups; {made.inner!r})"
 
 
 def test_bounded_noise_says_what_it_is():
     inner = laplace()
-    assert repr(clamp_output(inner, lower=0, upper=8)) == f"clamped({inner!r}, [0, 8])"
-    assert repr(reflect_output(inner, lower=0, upper=8)) == f"folded({inner!r}, [0, 8])"
+    assert repr(clamp_output(inner, lower=0, upper=8)) == f"clamp_output({inner!r}, [0, 8])"
+    assert repr(reflect_output(inner, lower=0, upper=8)) == f"reflect_output({inner!r}, [0, 8])"
 
 
 def test_the_error_of_a_root_is_the_root_of_the_error():
     """|sqrt(a) - sqrt(b)| <= sqrt(|a - b|), and E sqrt(Y) <= sqrt(E Y)."""
-    options = {"lower": 0, "upper": 1, "expected_rows": 50, "epsilon": 1}
+    options = {"lower": 0, "upper": 1, "public_rows": 50, "epsilon": 1}
     variance, after = private_variance(**options), private_std(**options)
     assert variance.std == variance.inner.std
     assert after.std == math.sqrt(variance.std)
     assert private_std(**options, direct=True).std == pytest.approx(math.sqrt(2 / 50), rel=1e-6)
     assert repr(variance) == f"private_variance({variance.inner!r})"
-    assert repr(after) == f"private_sd({after.inner!r})"
+    assert repr(after) == f"private_std({after.inner!r})"
 
 
 def test_key_selection_says_what_it_is():
@@ -263,14 +263,14 @@ def test_smooth_noise_says_what_it_is():
         "quantile", quantile=0.25, lower=0, upper=1, public_rows=99, epsilon=1
     )
     assert pure.guarantee == discreet.pure_dp(1, relation=NeighboringRelation.REPLACE_ONE)
-    assert repr(pure) == f"smooth(quantile 0.25, lomax noise; {pure.guarantee!r})"
+    assert repr(pure) == f"smooth_sensitivity(quantile 0.25, lomax noise; {pure.guarantee!r})"
     both = smooth_sensitivity(lower=0, upper=1, public_rows=99, epsilon=1, delta=1e-6)
     assert both.guarantee == discreet.approx_dp(1, 1e-6, relation=NeighboringRelation.REPLACE_ONE)
-    assert repr(both) == f"smooth(median, laplace noise; {both.guarantee!r})"
+    assert repr(both) == f"smooth_sensitivity(median, laplace noise; {both.guarantee!r})"
     for wrong in ({"statistic": "quantile"}, {"quantile": 0.25}):
         with pytest.raises(InvalidArgument, match="needed by, the statistic 'quantile'"):
             smooth_sensitivity(
-                **{"lower": 0, "upper": 1, "expected_rows": 99, "epsilon": 1, **wrong}
+                **{"lower": 0, "upper": 1, "public_rows": 99, "epsilon": 1, **wrong}
             )
 
 

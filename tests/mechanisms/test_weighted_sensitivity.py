@@ -21,7 +21,7 @@ from tests.distributions import follows
 
 
 def median(**options):
-    given = {"lower": 0, "upper": 100, "expected_rows": 99, "epsilon": 1, "delta": 1e-3, **options}
+    given = {"lower": 0, "upper": 100, "public_rows": 99, "epsilon": 1, "delta": 1e-3, **options}
     return weighted_sensitivity("median", **given)
 
 
@@ -111,7 +111,7 @@ def test_blurring_never_helps_and_must_not_go_below():
 
 def test_smooth_sensitivity_needs_less_for_a_median():
     values = np.random.default_rng(2).uniform(0, 100, 999)
-    both = {"lower": 0, "upper": 100, "expected_rows": 999, "epsilon": 1, "delta": 1e-6}
+    both = {"lower": 0, "upper": 100, "public_rows": 999, "epsilon": 1, "delta": 1e-6}
     assert (
         smooth_sensitivity(**both).forecast(values)
         < weighted_sensitivity(**both).forecast(values) / 10

@@ -88,9 +88,9 @@ def test_short_coins_beside_their_border(monkeypatch):
     decided = []
 
     class Noted(LazyUniform):
-        def __init__(self, source, *, value, rng):
+        def __init__(self, source, *, value, bits):
             decided.append(value)
-            super().__init__(source, value=value, bits=rng)
+            super().__init__(source, value=value, bits=bits)
 
     class Every:
         width = 12

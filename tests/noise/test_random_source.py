@@ -57,13 +57,13 @@ def test_the_fork_test_catches_a_buffer():
 
 @pytest.mark.parametrize(("count", "times"), [(7, 500), (2_000, 10)], ids=["kernel", "OpenSSL"])
 def test_threads_draw_other_words(count, times):
-    bits = system_rng()
+    rng = system_rng()
     drawn = [None] * 8
     start = threading.Barrier(8)
 
     def draw(i):
         start.wait()
-        drawn[i] = np.concatenate([bits.words(count) for _ in range(times)])
+        drawn[i] = np.concatenate([rng.words(count) for _ in range(times)])
 
     threads = [threading.Thread(target=draw, args=(i,)) for i in range(8)]
     for thread in threads:
@@ -76,8 +76,8 @@ def test_threads_draw_other_words(count, times):
 
 @pytest.mark.parametrize("count", [1000, 50_000])
 def test_two_releases_draw_other_words(count):
-    bits = system_rng()
-    assert not np.intersect1d(bits.words(count), bits.words(count)).size
+    rng = system_rng()
+    assert not np.intersect1d(rng.words(count), rng.words(count)).size
     assert not np.intersect1d(system_rng().words(count), system_rng().words(count)).size
 
 
@@ -104,7 +104,7 @@ def test_a_bad_seed_is_refused(seed):
         seeded_rng(seed)
 
 
-def test_without_bits_the_operating_systems_are_used():
+def test_without_a_source_the_operating_systems_are_used():
     assert source_of(None).private
     mine = seeded_rng(3)
     assert source_of(mine) is mine
@@ -117,10 +117,10 @@ class Wordless:
 
 
 @pytest.mark.parametrize(
-    "bits", [5, "seed", np.random.default_rng(1), Wordless(), seeded_rng, True]
+    "rng", [5, "seed", np.random.default_rng(1), Wordless(), seeded_rng, True]
 )
 def test_what_gives_no_words_is_refused_before_anything_is_drawn(rng):
-    said = f"rng must be left out, or seeded(n) for a simulation, not {type(rng).__name__}."
+    said = f"rng must be left out, or seeded_rng(n) for a simulation, not {type(rng).__name__}."
     with pytest.raises(InvalidArgument) as refused:
         source_of(rng)
     assert str(refused.value) == said

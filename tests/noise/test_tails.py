@@ -230,7 +230,7 @@ def test_upper_ends_are_looked_for_beyond_zero():
 def test_no_quantile_or_interval_is_certain(bad):
     with pytest.raises(InvalidArgument, match="p must"):
         DiscreteLaplace(3).quantile(bad)
-    with pytest.raises(InvalidArgument, match="level must"):
+    with pytest.raises(InvalidArgument, match="confidence must"):
         DiscreteLaplace(3).interval(bad)
 
 

@@ -2,7 +2,7 @@
 
 from tests.oracles.sensitivity import assert_sensitivity, neighboring
 
-@given(neighboring(st.integers(0, 100), relation=Relation.ADD_REMOVE))
+@given(neighboring(st.integers(0, 100), relation=NeighboringRelation.ADD_REMOVE))
 def test_sum(pair):
     assert_sensitivity(sum, 100, pair)
 """

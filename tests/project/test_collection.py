@@ -22,7 +22,8 @@ def test_the_whole_suite_was_collected(collected):
 
 
 def test_every_test_file_was_collected(collected):
-    assert set(ROOT.glob("tests/**/test_*.py")) <= set(collected)
+    for pattern in ("tests/**/test_*.py", "research/tests/**/test_*.py"):
+        assert set(ROOT.glob(pattern)) <= set(collected)
 
 
 def test_every_code_block_of_the_pages_was_collected(collected):
@@ -34,5 +35,5 @@ def test_every_code_block_of_the_pages_was_collected(collected):
 
 
 def test_every_docstring_example_was_collected(collected):
-    for module in ROOT.glob("src/**/*.py"):
+    for module in [*ROOT.glob("src/**/*.py"), *ROOT.glob("research/src/**/*.py")]:
         assert (collected[module] > 0) == (">>> " in module.read_text(encoding="utf-8")), module

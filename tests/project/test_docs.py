@@ -1,4 +1,4 @@
-"""Pages are found, links lead somewhere, and every room and command is documented."""
+"""Pages are found, links lead somewhere, and every package and command is documented."""
 
 import re
 import tomllib
@@ -39,13 +39,23 @@ def test_a_page_names_no_machine(page):
     assert not FOREIGN.search(page.read_text(encoding="utf-8"))
 
 
-def test_every_room_is_described():
+def test_every_package_is_described():
     described = (DOCS / "architecture.md").read_text(encoding="utf-8")
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    for room in (ROOT / "src" / "discreet").iterdir():
-        if (room / "__init__.py").exists():
-            assert f"| `{room.name}` |" in described
-            assert f"`discreet.{room.name}`" in readme
+    for package in (ROOT / "src" / "discreet").iterdir():
+        if (package / "__init__.py").exists():
+            assert f"| `{package.name}` |" in described
+            assert f"`discreet.{package.name}`" in readme
+
+
+def test_the_modules_that_the_architecture_names_exist():
+    described = (DOCS / "architecture.md").read_text(encoding="utf-8")
+    named = re.findall(r"`((?:[a-z_]+/)+(?:[a-z_]+\.py)?)`", described)
+    assert len(named) > 20
+    for place in named:
+        homes = (ROOT / "src" / "discreet", ROOT, ROOT / "research" / "src")
+        nested = list((ROOT / "src" / "discreet").glob(f"*/{place}"))
+        assert nested or any((home / place).exists() for home in homes), place
 
 
 def test_every_code_block_says_its_language():

@@ -15,13 +15,13 @@ import pytest
 import discreet
 from discreet import (
     NeighboringRelation,
-    ask,
     disclosure,
     intervals,
     laplace,
-    leakage,
-    learned,
+    audit,
+    blackbox,
     local,
+    query,
     ranges,
 )
 from discreet.core.errors import PrivacyError
@@ -72,11 +72,11 @@ CALLS = [
     (discreet.keys, {"source": ["a", "b"], "columns": (), "include_other": False}),
     (discreet.laplace, MOVED | {"delta": 0, "norm": "l1", "dimension": 2, "domain": None}),
     (discreet.laplace, {"sensitivity": 1, "scale": 2}),
-    (discreet.plan_ranges, ALL | {"public_rows": 9, "max_rows_per_unit": 1, "thorough": False}),
+    (discreet.plan_ranges, ALL | {"expected_rows": 9, "max_rows_per_unit": 1, "thorough": False}),
     (discreet.plan_ranges, ALL | {"workload": [(0, 3), (2, 5)], "data_aware": False}),
     (
         ranges.plan_grid,
-        {"domains": [CELLS, 3], "epsilon": 1, "public_rows": 9, "max_rows_per_unit": 1},
+        {"domains": [CELLS, 3], "epsilon": 1, "expected_rows": 9, "max_rows_per_unit": 1},
     ),
     (ranges.plan_grid, {"domains": [2, 2], "workload": "all", "rho": 1, "data_aware": False}),
     (discreet.plan_stream, {"epsilon": 1, "horizon": 16, "max_rows_per_unit": 1, "keys": None}),
@@ -88,7 +88,7 @@ CALLS = [
         discreet.private_quantile,
         BETWEEN | {"quantile": 0.5, "method": "exponential", "granularity": 1},
     ),
-    (discreet.private_quantiles, BETWEEN | {"categories": [0.25, 0.5], "granularity": 1}),
+    (discreet.private_quantiles, BETWEEN | {"q": [0.25, 0.5], "granularity": 1}),
     (discreet.private_std, COLUMN | {"delta": 0, "method": "clamp", "direct": False}),
     (discreet.private_variance, COLUMN | {"delta": 0, "method": "clamp", "granularity": None}),
     (discreet.propose_test_release, COLUMN | APPROX | {"statistic": "median", "bound": 1}),
@@ -110,16 +110,16 @@ CALLS = [
     (ranges.integers, {"lower": 0, "upper": 5}),
     (ranges.merge_cells, {"counts": [1, 2, 3, 4], "blocks": [2]}),
     (ranges.ordered, {"labels": ["a", "b"]}),
-    (ranges.suggest_cell_count, {"public_rows": 100, "epsilon": 1}),
-    (ask.count, {"where": None, "by": ["a"], "keys": ["x"], "name": "n"}),
-    (ask.mean, {"value": "a", "where": None, "by": None, "name": ""}),
-    (ask.histogram, {"value": "a", "edges": [0, 1]}),
-    (ask.median, {"value": "a", "bins": 10, "method": None}),
-    (ask.quantiles, {"value": "a", "categories": [0.5]}),
-    (ask.covariance, {"value": "a", "include_other": "b"}),
-    (ask.count_units, {"by": "a"}),
+    (ranges.suggest_cell_count, {"expected_rows": 100, "epsilon": 1}),
+    (query.count, {"where": None, "by": ["a"], "keys": ["x"], "name": "n"}),
+    (query.mean, {"value": "a", "where": None, "by": None, "name": ""}),
+    (query.histogram, {"value": "a", "edges": [0, 1]}),
+    (query.median, {"value": "a", "bins": 10, "method": None}),
+    (query.quantiles, {"value": "a", "q": [0.5]}),
+    (query.covariance, {"value": "a", "other": "b"}),
+    (query.count_units, {"by": "a"}),
     (intervals.compare_central_local, COLUMN | {"std": 1}),
-    (intervals.compare_by_rows, COLUMN | {"public_rows": [100, 200], "std": 1}),
+    (intervals.compare_by_rows, BETWEEN | {"rows": [100, 200], "std": 1}),
     (
         intervals.difference,
         COLUMN | {"public_rows": (99, 99), "std": 1, "method": "safe", "confidence": 0.9},
@@ -174,13 +174,13 @@ CALLS = [
         {"columns": {"a": (0, 1), "b": (0, 2)}, "epsilon": 1, "sampled": None},
     ),
     (local.summation_histogram_encoding, MANY | {"steps": None}),
-    (local.shuffled_ranges, ALL | APPROX | {"expected_clients": 10_000, "honest": None}),
+    (local.shuffled_ranges, ALL | APPROX | {"expected_clients": 10_000, "min_honest_reports": None}),
     (local.square_wave, {"cells": 8, "epsilon": 1, "lower": 0, "upper": 8, "window": None}),
     (local.subset_selection, MANY | {"chosen": None}),
     (local.sue, MANY),
     (local.threshold_histogram_encoding, MANY | {"threshold": None}),
     (local.hierarchical_histogram, {"domain": CELLS, "epsilon": 1, "branching": 2, "oracle": None}),
-    (local.compare_trust_models, ALL | APPROX | {"expected_clients": 10_000, "honest": 1}),
+    (local.compare_trust_models, ALL | APPROX | {"expected_clients": 10_000, "honest_share": 1}),
     (local.CollectionSpec, {"randomizer": COIN, "labels": ("a", "b", "c")}),
     (local.Aggregator, {"randomizer": COIN}),
     (local.BudgetedClient, {"randomizer": COIN, "budget": 3}),
@@ -200,7 +200,7 @@ CALLS = [
         disclosure.disclosure_risk,
         {"frame": FRAME, "quasi_identifiers": ["zip"], "sensitive": ["ill"]},
     ),
-    (disclosure.hierarchy_level, {"hierarchy": DIGITS, "confidence": 1}),
+    (disclosure.hierarchy_level, {"hierarchy": DIGITS, "level": 1}),
     (disclosure.block_pram, {"blocks": [([0, 1], [[0.5, 0.5], [0.5, 0.5]])]}),
     (disclosure.anonymity_set_size, {"values": VALUES, "at": VALUES, "window": 1}),
     (disclosure.adaptive_jitter, NEAR | {"values": VALUES, "cap": 2}),
@@ -214,7 +214,7 @@ CALLS = [
     (disclosure.k_noise, {"values": VALUES, "delta": 2, "half_width": None}),
     (disclosure.k_pram, {"values": VALUES, "edges": [0, 4, 9], "k": 2}),
     (disclosure.symmetric_pram, {"chance": 0.5, "categories": 3}),
-    (disclosure.ks_distance, {"values": VALUES, "include_other": VALUES}),
+    (disclosure.ks_distance, {"values": VALUES, "other": VALUES}),
     (disclosure.probable_anonymity_set_size, {"expected": VALUES, "confidence": 0.9}),
     (disclosure.pram, {"matrix": [[0.5, 0.5], [0.5, 0.5]]}),
     (disclosure.prefix_hierarchy, {"length": 3, "keep": [2, 1]}),
@@ -235,19 +235,19 @@ CALLS = [
         {"values": VALUES, "at": VALUES, "delta": 1, "half_width": 1},
     ),
     (disclosure.utility, {"original": VALUES, "released": VALUES, "edges": [0, 5, 9]}),
-    (disclosure.wasserstein, {"values": VALUES, "include_other": VALUES, "order": 1}),
+    (disclosure.wasserstein, {"values": VALUES, "other": VALUES, "order": 1}),
     (disclosure.width_after_releases, {"releases": 3, "half_width": 1}),
     (disclosure.safe_k_delta, {"k": 5, "rate": 0.1, "epsilon": 1}),
     (
-        learned.make_private,
+        blackbox.make_private,
         {"function": np.median, "public_inputs": np.eye(12), "metric": "record", "epsilon": 1}
         | {"delta": 0, "group": 1, "bounds": (0, 1), "anchors": 9},
     ),
     (
-        leakage.check_sensitivity,
+        audit.check_sensitivity,
         {
             "claimed": 1,
-            "public_rows": 3,
+            "rows": 3,
             "relation": NeighboringRelation.ADD_REMOVE,
             "norm": "l1",
             "ordered": False,
@@ -291,7 +291,7 @@ THEIRS = {"query", "values", "function"}
 @pytest.mark.parametrize(("call", "given"), CALLS, ids=[call.__name__ for call, _ in CALLS])
 def test_nonsense_is_refused_in_our_own_words(call, given):
     assert call(**given) is not None
-    own = call in (leakage.check_sensitivity, learned.make_private)
+    own = call in (audit.check_sensitivity, blackbox.make_private)
     wrong = broken(call, given)
     assert [line for line in wrong if not (own and line.split("=")[0] in THEIRS)] == []
 

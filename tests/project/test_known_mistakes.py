@@ -14,13 +14,13 @@ import pytest
 import discreet
 from discreet import (
     NeighboringRelation,
-    ask,
     col,
     disclosure,
-    leakage,
-    learned,
+    audit,
+    blackbox,
     local,
     plan_ranges,
+    query,
     ranges,
 )
 
@@ -72,7 +72,7 @@ def refused(call, words, account=None):
         ({"account": "survey"}, "account must come from a ledger"),
         ({"account": discreet.pure_dp(1)}, "account must come from a ledger"),
         ({"relation": "add"}, "relation must be ADD_REMOVE or REPLACE_ONE, got 'add'"),
-        ({"relation": NeighboringRelation.REPLACE_ONE}, "its account under Relation.ADD_REMOVE"),
+        ({"relation": NeighboringRelation.REPLACE_ONE}, "its account under NeighboringRelation.ADD_REMOVE"),
         ({"delimiter": None}, "delimiter must be one character"),
         ({"engine": "pandas"}, "engine must be 'spark' or left out"),
     ],
@@ -89,7 +89,7 @@ def test_a_table_that_cannot_be_opened(file, account, given, words):
 
 @pytest.mark.parametrize("levels", [{"a", "b"}, frozenset({1, 2})])
 def test_levels_without_an_order(levels):
-    refused(lambda: discreet.category(levels), "levels must be a list: a set has another order")
+    refused(lambda: discreet.category(levels), "categories must be a list: a set has another order")
 
 
 @pytest.mark.parametrize("address", ["mysql://ann:secret@host/db", "https://ann:secret@host/a.csv"])
@@ -141,15 +141,15 @@ def test_a_file_that_is_something_else(tmp_path, account, name, text, words):
         (lambda t: t.count(where="age > 3", epsilon=1), "where must be a condition such as"),
         (lambda t: t.count(where=col(3) > 1, epsilon=1), "name must be a column's name, got int"),
         (lambda t: t.count(where=col("sex") == "x", epsilon=1), "value 'x' is none that"),
-        (lambda t: t.quantiles("age", 0.5, epsilon=1), "levels must be a list, got float"),
+        (lambda t: t.quantiles("age", 0.5, epsilon=1), "q must be a list, got float"),
         (lambda t: t.quantiles("age", [50], epsilon=1), "levels must lie in (0, 1), got 50"),
         (lambda t: t.histogram("age", edges=10, epsilon=1), "edges must be a list, got int"),
-        (lambda t: t.release(ask.count(), epsilon=1), "queries must be a list, got Query"),
+        (lambda t: t.release(query.count(), epsilon=1), "queries must be a list, got Query"),
         (lambda t: t.release("count", epsilon=1), "queries must be a list, got str"),
-        (lambda t: t.release([ask.count()], epsilon=1, weights=3), "weights must be a list"),
-        (lambda t: t.release([ask.count()], epsilon=1, label=3), "label must be text, got int"),
-        (lambda t: t.release([ask.count(name=3)], epsilon=1), "name must be one line of text"),
-        (lambda t: t.forecast([ask.count()], epsilon=1), "query must be one question"),
+        (lambda t: t.release([query.count()], epsilon=1, weights=3), "weights must be a list"),
+        (lambda t: t.release([query.count()], epsilon=1, label=3), "label must be text, got int"),
+        (lambda t: t.release([query.count(name=3)], epsilon=1), "name must be one line of text"),
+        (lambda t: t.forecast([query.count()], epsilon=1), "query must be one question"),
         (lambda t: t.budget_for("count", within=5), "query must be one question"),
         (lambda t: t.suggest_bounds("age", outermost=5, epsilon=1), "outermost must be a list"),
         (lambda t: t.suggest_bounds("age", outermost=(5,), epsilon=1), "outermost must be a pair"),
@@ -159,7 +159,7 @@ def test_a_file_that_is_something_else(tmp_path, account, name, text, words):
         ),
         (lambda t: t.count(epsilon=Decimal("sNaN")), "epsilon must be finite, got sNaN"),
         (lambda t: t.count(epsilon=Decimal("1E-99999999")), "must have at most 4,000 digits"),
-        (lambda t: t._run(ask.count()), "planned must be a design of questions, got Query"),
+        (lambda t: t._release_planned(query.count()), "planned must be a design of questions, got Query"),
         (lambda t: t.count(epsilon=50), "nothing was spent"),
     ],
 )
@@ -173,8 +173,8 @@ def test_a_question_that_cannot_be_answered(file, account, ask_it, words):
 @pytest.mark.parametrize(
     ("call", "words"),
     [
-        (lambda: discreet.category("fm"), "levels must be a list, got str"),
-        (lambda: discreet.category(None), "levels must be a list, got NoneType"),
+        (lambda: discreet.category("fm"), "categories must be a list, got str"),
+        (lambda: discreet.category(None), "categories must be a list, got NoneType"),
         (lambda: discreet.integer(lower=5, upper=1), "upper must be at least 5, got 1"),
     ],
 )
@@ -264,7 +264,7 @@ def test_ranges_that_cannot_be_planned(call, words):
 
 def test_a_claim_that_cannot_be_attacked():
     refused(
-        lambda: leakage.attack(lambda value, n: np.full(n, value), 0, 1, claimed=1),
+        lambda: audit.attack(lambda value, n: np.full(n, value), 0, 1, claimed=1),
         "claimed must be (epsilon, delta) or a guarantee, got int",
     )
 
@@ -319,10 +319,10 @@ class TestAnAccount:
             refused(lambda: ledger.verify(heads=["3:ab"]), "heads must be a dict, got list")
 
 
-@pytest.mark.parametrize("room", [ask, local, disclosure, learned])
-def test_completion_offers_no_modules(room):
-    assert dir(room) == sorted(room.__all__)
-    assert not [name for name in dir(room) if isinstance(getattr(room, name), ModuleType)]
+@pytest.mark.parametrize("package", [query, local, disclosure, blackbox])
+def test_completion_offers_no_modules(package):
+    assert dir(package) == sorted(package.__all__)
+    assert not [name for name in dir(package) if isinstance(getattr(package, name), ModuleType)]
 
 
 @pytest.mark.parametrize(
@@ -344,7 +344,7 @@ def test_what_is_not_installed_is_named_with_its_extra(file, missing, code, extr
         "except discreet.Unsupported as error:\n    print(error)\n"
     )
     command = [sys.executable, "-c", script]
-    done = subprocess._run(command, capture_output=True, check=False, text=True, cwd=file.parent)
+    done = subprocess.run(command, capture_output=True, check=False, text=True, cwd=file.parent)
     assert f"pip install 'discreet[{extra}]'" in done.stdout + done.stderr
     assert "Traceback" not in done.stderr
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-CODE = ("src", "benchmarks", "evidence", "mutation", "tests", "examples", "conftest.py")
+CODE = ("src", "research", "benchmarks", "evidence", "mutation", "tests", "examples", "conftest.py")
 
 
 @pytest.mark.lint
@@ -16,7 +16,7 @@ CODE = ("src", "benchmarks", "evidence", "mutation", "tests", "examples", "conft
     [
         ("ruff", "check", *CODE),
         ("ruff", "format", "--check", *CODE),
-        ("mypy", "--strict", "src", "benchmarks", "evidence", "mutation"),
+        ("mypy", "--strict", "src", "research/src", "benchmarks", "evidence", "mutation"),
         ("lint-imports",),
     ],
     ids=["style", "format", "types", "layers"],

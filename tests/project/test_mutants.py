@@ -9,10 +9,9 @@ import coverage
 import pytest
 
 from mutation import page, tested
-from mutation.__main__ import ROOMS
 from mutation.argued import arguments
 from mutation.mutants import Place, mutants
-from mutation.tested import ROOT
+from mutation.packages import PACKAGES, ROOT, below_source, files, located
 
 SOURCE = '''
 def f(a: "int < float", b=2):
@@ -80,7 +79,7 @@ def fates(tmp_path, tried, file="tests/core/test_rational.py", *, planted=False)
 import pathlib, pytest
 from mutation.child import OPTIONS
 from mutation.durations import Durations
-from mutation.tested import ROOT
+from mutation.packages import ROOT
 from mutation.trial import Trial, Trials
 path = ROOT / "src/discreet/core/_validate.py"
 text = path.read_text()
@@ -119,11 +118,12 @@ def test_nothing_is_tried_while_a_test_cannot_be_read(tmp_path):
     assert found == []
 
 
-@pytest.mark.parametrize("room", ROOMS)
-def test_what_is_argued_about_exists(room):
-    home = ROOT / "src" / "discreet" / room
-    for argument in arguments(room):
-        text = (home / argument.file).read_text(encoding="utf-8")
+@pytest.mark.parametrize("package", PACKAGES)
+def test_what_is_argued_about_exists(package):
+    inside = {below_source(path) for path in files(package)}
+    for argument in arguments(package):
+        assert argument.file in inside, argument
+        text = located(argument.file).read_text(encoding="utf-8")
         lines = text.splitlines()
         known = {
             (one.place.function, lines[one.line - 1].strip(), str(one)) for one in mutants(text)
@@ -140,7 +140,7 @@ def test_the_page_counts_what_was_noticed(tmp_path):
     fates = [(other, "killed")] * 6 + [(other, "timeout"), (equivalent, "survived")]
     fates += [(other, "survived"), (other, "untested")]
     tried = [named | {"fate": fate, "number": 1} for named, fate in fates]
-    run = {"room": "noise", "all": 99, "seed": 5, "under": "", "cap": 8.0, "tried": tried}
+    run = {"package": "noise", "all": 99, "seed": 5, "under": "", "cap": 8.0, "tried": tried}
     (tmp_path / "noise.json").write_text(json.dumps(run))
     (tmp_path / "durations.json").write_text("{}")
     page.write(tmp_path, tmp_path / "page.md")
@@ -168,7 +168,7 @@ def test_lines_are_followed_into_another_checkout(tmp_path):
     }
 
 
-def test_the_tests_of_a_room_go_before_those_of_others():
+def test_the_tests_of_a_package_go_before_those_of_others():
     far, near = "tests/data/test_a.py::test_a", "tests/core/test_b.py::test_b"
     file = "src/discreet/core/_validate.py"
     known = tested.Tested({(file, 5): {far}, (file, 6): {near, far}})

@@ -41,16 +41,18 @@ for name in discreet.__all__:
 
 
 @pytest.mark.parametrize(
-    "room", [discreet.models, discreet.leakage, discreet.ranges], ids=lambda room: room.__name__
+    "package",
+    [discreet.models, discreet.audit, discreet.ranges, discreet.intervals],
+    ids=lambda package: package.__name__,
 )
-def test_rooms_offer_their_names_too(room):
-    assert dir(room) == room.__all__
-    assert all(getattr(room, name) is not None for name in room.__all__)
+def test_packages_offer_their_names_too(package):
+    assert dir(package) == package.__all__
+    assert all(getattr(package, name) is not None for name in package.__all__)
 
 
 def test_completion_offers_the_public_names_and_no_others():
     assert set(dir(discreet)) == {*discreet.__all__, "__version__"}
-    assert {"table", "connect", "Ledger", "local", "disclosure", "learned"} <= set(dir(discreet))
+    assert {"table", "connect", "Ledger", "local", "disclosure", "blackbox"} <= set(dir(discreet))
 
 
 def test_the_stub_lists_what_it_imports():

@@ -70,14 +70,12 @@ def test_the_wheel_holds_the_package_and_nothing_else(wheel):
     [
         "__init__.pyi",
         "py.typed",
-        "apps/cli/demo_data/health.parquet",
-        "apps/cli/demo_data/health.toml",
-        "apps/web/static/htmx.min.js",
-        "apps/web/static/htmx.LICENSE",
-        "apps/web/static/style.css",
-        "apps/web/templates/frame.html",
-        "studies/data/births.csv.gz",
-        "studies/data/concrete.csv.gz",
+        "spec/demo_data/health.parquet",
+        "spec/demo_data/health.toml",
+        "server/static/htmx.min.js",
+        "server/static/htmx.LICENSE",
+        "server/static/style.css",
+        "server/templates/frame.html",
     ],
 )
 def test_what_is_read_at_run_time_is_in_the_wheel(wheel, name):

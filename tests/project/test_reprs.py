@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import discreet
-from discreet import ask, local
+from discreet import local, query
 
 DAY = local.integers(lower=0, upper=63)
 MEAN = local.best_mean_randomizer(epsilon=1, lower=0, upper=10)
@@ -18,19 +18,19 @@ MEAN = local.best_mean_randomizer(epsilon=1, lower=0, upper=10)
         (discreet.integer(lower=0, upper=9), "integer(lower=0, upper=9, missing=0)"),
         (
             discreet.real(lower=0, upper=1, granularity=0.25, missing=0.5),
-            "real(lower=0, upper=1, grid=0.25, missing=0.5)",
+            "real(lower=0, upper=1, granularity=0.25, missing=0.5)",
         ),
-        (discreet.category(["f", "m"], include_other=False), "category(['f', 'm'], other=False)"),
-        (discreet.category(range(99)), "category([0, 1, 2, 3, 4, 5, 6, 7, ...], other=True)"),
+        (discreet.category(["f", "m"], include_other=False), "category(['f', 'm'], include_other=False)"),
+        (discreet.category(range(99)), "category([0, 1, 2, 3, 4, 5, 6, 7, ...], include_other=True)"),
         (
             discreet.date(lower=dt.date(2020, 2, 29), upper=dt.date(2021, 1, 1)),
             "date(2020-02-29 to 2021-01-01, by day)",
         ),
         (discreet.boolean(missing=True), "boolean(missing=True)"),
         (discreet.text(), "text()"),
-        (ask.mean("age", by="sex"), "Query('mean of age by sex')"),
-        (ask.count(name="People"), "Query('People')"),
-        (MEAN, "balanced(Guarantee(Pure(1), Relation.LOCAL), reports of 1 bytes)"),
+        (query.mean("age", by="sex"), "Query('mean of age by sex')"),
+        (query.count(name="People"), "Query('People')"),
+        (MEAN, "balanced(Guarantee(Pure(1), NeighboringRelation.LOCAL), reports of 1 bytes)"),
         (
             discreet.gaussian(sensitivity=1, rho=0.1),
             (
@@ -38,7 +38,7 @@ MEAN = local.best_mean_randomizer(epsilon=1, lower=0, upper=10)
                 "2.23606798, or reals in steps of 1.91e-06 with sigma 2.23606798)"
             ),
         ),
-        (local.Aggregator(MEAN).estimate(), "Mean(5, std at most inf, of 0 reports)"),
+        (local.Aggregator(MEAN).estimate(), "MeanEstimate(5, std at most inf, of 0 reports)"),
     ],
 )
 def test_in_one_line(shown, words):
@@ -83,7 +83,11 @@ def test_a_release_is_a_table_in_a_notebook(tmp_path):
             account=ledger.account("a", limit=discreet.pure_dp(9)),
         )
         count, ages, middle = table.release(
-            [ask.count(by="sex"), ask.histogram("age"), ask.median("age", method="exponential")],
+            [
+                query.count(by="sex"),
+                query.histogram("age"),
+                query.median("age", method="exponential"),
+            ],
             epsilon=3,
         )
     low, high = count.interval()

@@ -15,17 +15,27 @@ ROOT = Path(__file__).parents[2]
 TESTS = re.compile(r"Tests: .*")
 
 
+def file_of(path):
+    return ROOT / path if path.startswith("research/") else ROOT / "tests" / path
+
+
 def test_the_page_is_what_the_docstrings_say():
     written, fresh = found.PAGE.read_text(encoding="utf-8"), found.index()
     # A new test file does not make the page stale; one that is gone does.
     assert TESTS.sub("", written) == TESTS.sub("", fresh), "run: python -m evidence.theorems"
     named = {path for line in TESTS.findall(written) for path in re.findall(r"`(\S+\.py)`", line)}
-    assert [path for path in sorted(named) if not (ROOT / "tests" / path).exists()] == []
+    assert [path for path in sorted(named) if not file_of(path).exists()] == []
 
 
-def test_every_room_is_looked_through():
-    rooms = {path.parent.name for path in (ROOT / "src" / "discreet").glob("*/__init__.py")}
-    assert set(found.ROOMS) == rooms
+def test_every_package_is_looked_through():
+    inside = {path.parent.name for path in (ROOT / "src" / "discreet").glob("*/__init__.py")}
+    assert set(found.PACKAGES) == inside | {"studies"}
+    outside = [
+        *(ROOT / "src").glob("*/__init__.py"),
+        *(ROOT / "research/src").glob("*/__init__.py"),
+    ]
+    assert {path.parent.name for path in outside} == {"discreet", "discreet_studies"}
+    assert all(usage.folder(package).is_dir() for package in found.PACKAGES)
 
 
 def test_every_statement_has_a_test():
@@ -40,7 +50,7 @@ def test_every_corrected_statement_has_a_counterexample():
 def test_every_counterexample_is_where_it_is_said_to_be():
     for shown in COUNTEREXAMPLES.values():
         if shown.where.endswith(".py"):
-            tree = ast.parse((ROOT / "tests" / shown.where).read_text(encoding="utf-8"))
+            tree = ast.parse(file_of(shown.where).read_text(encoding="utf-8"))
             names = {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
             assert shown.what in names
             continue
@@ -93,6 +103,7 @@ def package(tmp_path, monkeypatch):
         path.write_text(text, encoding="utf-8")
     kept = [one for one in vars(usage).values() if hasattr(one, "cache_clear")]
     monkeypatch.setattr(usage, "SOURCE", tmp_path / "src")
+    monkeypatch.setattr(usage, "STUDIES", tmp_path / "research" / "src")
     monkeypatch.setattr(usage, "ROOT", tmp_path)
     for one in kept:
         one.cache_clear()

@@ -7,10 +7,10 @@ from fractions import Fraction
 
 import pytest
 
+from discreet import query as queries
 from discreet.core.errors import InvalidArgument
 from discreet.data.program import ContributionLimits
 from discreet.data.schema import category, integer
-from discreet.query import builders as ask
 from discreet.query._release_plan import TableSpec, design
 from discreet.query.budget import QueryBudget
 from discreet.query.error_forecast import amount_for, forecast
@@ -21,13 +21,13 @@ SETTING = TableSpec(
     limits=ContributionLimits(max_rows_per_unit=2),
 )
 CASES = {
-    "count": (ask.count(by="g"), 50),
-    "sum": (ask.sum("x"), 10_000),
-    "mean": (ask.mean("x"), 10),
-    "variance": (ask.variance("x"), 20_000),
-    "covariance": (ask.covariance("x", "x"), 20_000),
-    "median": (ask.median("x"), 0.01),
-    "quantiles": (ask.quantiles("x", [0.1, 0.5, 0.9], method="tree"), 0.01),
+    "count": (queries.count(by="g"), 50),
+    "sum": (queries.sum("x"), 10_000),
+    "mean": (queries.mean("x"), 10),
+    "variance": (queries.variance("x"), 20_000),
+    "covariance": (queries.covariance("x", "x"), 20_000),
+    "median": (queries.median("x"), 0.01),
+    "quantiles": (queries.quantiles("x", [0.1, 0.5, 0.9], method="tree"), 0.01),
 }
 
 
@@ -49,9 +49,9 @@ def test_the_target_is_met_and_less_would_not_do(kind, currency):
 
 
 def test_an_amount_at_a_delta():
-    found = amount_for(ask.count(), setting=SETTING, within=20, delta=1e-6)
+    found = amount_for(queries.count(), setting=SETTING, within=20, delta=1e-6)
     assert found.delta == Fraction(1, 10**6)
-    assert width(ask.count(), found) <= 20
+    assert width(queries.count(), found) <= 20
 
 
 @pytest.mark.parametrize(
@@ -66,11 +66,11 @@ def test_an_amount_at_a_delta():
 )
 def test_what_makes_no_sense_is_refused(wrong):
     with pytest.raises(InvalidArgument):
-        amount_for(ask.count(), setting=SETTING, **wrong)
+        amount_for(queries.count(), setting=SETTING, **wrong)
 
 
 def test_what_cannot_be_met_is_said():
     with pytest.raises(InvalidArgument, match="rows must be stated"):
-        amount_for(ask.mean("x"), setting=SETTING, within=10)
+        amount_for(queries.mean("x"), setting=SETTING, within=10)
     with pytest.raises(InvalidArgument, match="cannot be met"):
-        amount_for(ask.median("x"), setting=SETTING, within=1e-9, expected_rows=2)
+        amount_for(queries.median("x"), setting=SETTING, within=1e-9, expected_rows=2)

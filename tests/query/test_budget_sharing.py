@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
+from discreet import query as queries
 from discreet.audit.sensitivity import SensitivityError, check_sensitivity
 from discreet.core.relation import NeighboringRelation
 from discreet.data.execute import collect
@@ -23,7 +24,6 @@ from discreet.data.source import open_source
 from discreet.noise.laplace import DiscreteLaplace
 from discreet.noise.random_source import seeded_rng
 from discreet.query import _estimate as estimate
-from discreet.query import builders as ask
 from discreet.query._measure import BudgetClaim, measured, share_out
 from discreet.query._release_plan import TableSpec, design
 from discreet.query.budget import QueryBudget
@@ -36,10 +36,10 @@ SCHEMA = {
 }
 SETTING = TableSpec(schema=SCHEMA, privacy_unit="u", limits=ContributionLimits(max_rows_per_unit=2))
 ALL = {
-    "count": ask.count(by="g"),
-    "sum": ask.sum("x", by="g"),
-    "mean": ask.mean("x", by="g"),
-    "variance": ask.variance("x", by="g"),
+    "count": queries.count(by="g"),
+    "sum": queries.sum("x", by="g"),
+    "mean": queries.mean("x", by="g"),
+    "variance": queries.variance("x", by="g"),
 }
 ONE = QueryBudget(epsilon=Fraction(1))
 
@@ -50,35 +50,35 @@ def shares(*kinds, weights=None):
 
 
 def test_the_rule():
-    assert shares("mean") == {"rows": 0.5, "centerd sum": 0.5}
-    assert shares("count", "mean") == {"rows": 0.5, "centerd sum": 0.5}
-    assert shares("count", "sum", "mean") == {"rows": 0.5, "centerd sum": 0.5}
+    assert shares("mean") == {"rows": 0.5, "centred sum": 0.5}
+    assert shares("count", "mean") == {"rows": 0.5, "centred sum": 0.5}
+    assert shares("count", "sum", "mean") == {"rows": 0.5, "centred sum": 0.5}
     assert shares("count", "count") == {"rows": 1}
     # The count keeps the half that it would have had alone.
     assert shares("count", "variance") == {
         "rows": 0.5,
-        "centerd sum": 0.25,
-        "centerd squares": 0.25,
+        "centred sum": 0.25,
+        "centred squares": 0.25,
     }
     # A sum by itself is measured by itself, and where sharing would cost it.
     assert shares("sum") == {"sum": 1}
     assert shares("count", "sum") == {"rows": 0.5, "sum": 0.5}
-    assert set(shares("sum", "mean", weights=[9, 1])) == {"sum", "rows", "centerd sum"}
-    assert set(shares("sum", "variance")) == {"sum", "rows", "centerd sum", "centerd squares"}
+    assert set(shares("sum", "mean", weights=[9, 1])) == {"sum", "rows", "centred sum"}
+    assert set(shares("sum", "variance")) == {"sum", "rows", "centred sum", "centred squares"}
 
 
 def test_other_rows_groups_or_values_share_nothing():
     asked = [
-        ask.count(by="g"),
-        ask.count(),
-        ask.mean("x", by="g", where=col("x") > 0),
-        ask.count_units(by="g"),
+        queries.count(by="g"),
+        queries.count(),
+        queries.mean("x", by="g", where=col("x") > 0),
+        queries.count_units(by="g"),
     ]
     assert len(design(asked, setting=SETTING, budget=ONE).measurements) == 5
-    both = design([ask.mean("x"), ask.mean("y")], setting=SETTING, budget=ONE)
-    assert [m.part.name for m in both.measurements] == ["rows", "centerd sum", "centerd sum"]
+    both = design([queries.mean("x"), queries.mean("y")], setting=SETTING, budget=ONE)
+    assert [m.part.name for m in both.measurements] == ["rows", "centred sum", "centred sum"]
     # The same value written in another way is the same value.
-    same = design([ask.mean("x"), ask.sum(col("x"))], setting=SETTING, budget=ONE)
+    same = design([queries.mean("x"), queries.sum(col("x"))], setting=SETTING, budget=ONE)
     assert len(same.measurements) == 2
 
 
@@ -120,11 +120,11 @@ def test_nobody_gets_more_noise_and_the_budget_is_kept(amount, many):
 def test_the_exact_errors_of_count_sum_and_mean():
     asked = [ALL["count"], ALL["sum"], ALL["mean"]]
     count, total, mean = design(asked, setting=SETTING, budget=ONE).questions
-    rows, centerd = DiscreteLaplace(Fraction(4)), DiscreteLaplace(Fraction(16))  # 2 rows, width 4
+    rows, centered = DiscreteLaplace(Fraction(4)), DiscreteLaplace(Fraction(16))  # 2 rows, width 4
     assert forecast(count).std == rows.std
     # middle = -1 + 3
-    assert forecast(total).std == pytest.approx(np.sqrt(centerd.variance + 4 * rows.variance) / 2)
-    worst = np.sqrt(centerd.variance + 16 * rows.variance) / 50 / 2
+    assert forecast(total).std == pytest.approx(np.sqrt(centered.variance + 4 * rows.variance) / 2)
+    worst = np.sqrt(centered.variance + 16 * rows.variance) / 50 / 2
     assert forecast(mean, expected_rows=50).std == pytest.approx(worst)
     direct = design([ALL["sum"]], setting=SETTING, budget=replace(ONE, epsilon=Fraction(1, 3)))
     assert forecast(total).std < forecast(direct.questions[0]).std / 2
@@ -137,7 +137,7 @@ def test_a_shared_sum_is_read_right():
     wide = {**SCHEMA, "g": category(range(RUNS), include_other=False)}
     for low, high in ((-1, 3), (-5, 2), (0, 7)):
         schema = {**wide, "x": integer(lower=low, upper=high)}
-        asked = [ask.count(by="g"), ask.sum("x", by="g"), ask.mean("x", by="g")]
+        asked = [queries.count(by="g"), queries.sum("x", by="g"), queries.mean("x", by="g")]
         made = design(asked, setting=replace(SETTING, schema=schema), budget=ONE)
         (plan,) = made.passes
         truth = 20 * high + 5 * low

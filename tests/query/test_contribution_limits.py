@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 
 import discreet
-from discreet import ask
+from discreet import query as queries
 from discreet.core.relation import NeighboringRelation
 from discreet.data.execute import collect
 from discreet.data.program import ContributionLimits
@@ -21,11 +21,11 @@ SETTING = TableSpec(
 )
 
 
-def planned(*queries, relation=NeighboringRelation.ADD_REMOVE):
+def planned(*several, relation=NeighboringRelation.ADD_REMOVE):
     setting = TableSpec(
         schema=SETTING.schema, privacy_unit="who", limits=SETTING.limits, relation=relation
     )
-    return design(queries, setting=setting, budget=budget(epsilon=1))
+    return design(several, setting=setting, budget=budget(epsilon=1))
 
 
 def move(query, **more):
@@ -33,14 +33,15 @@ def move(query, **more):
 
 
 def test_own_limits_take_the_place_of_the_tables():
-    assert move(ask.count_units(by="k")).l1 == 3
-    assert move(ask.count_units(by="k").limit_contributions(max_groups_per_unit=1)).l1 == 1
-    assert move(ask.count(by="k").limit_contributions(max_rows_per_unit=1)).l1 == 1
+    assert move(queries.count_units(by="k")).l1 == 3
+    assert move(queries.count_units(by="k").limit_contributions(max_groups_per_unit=1)).l1 == 1
+    assert move(queries.count(by="k").limit_contributions(max_rows_per_unit=1)).l1 == 1
     assert (
-        move(ask.count(by="k").limit_contributions(max_rows_per_unit_per_group=1)).l2_squared == 3
+        move(queries.count(by="k").limit_contributions(max_rows_per_unit_per_group=1)).l2_squared
+        == 3
     )
     twice = (
-        ask.count(by="k")
+        queries.count(by="k")
         .limit_contributions(max_groups_per_unit=2)
         .limit_contributions(max_rows_per_unit_per_group=1)
     )
@@ -48,11 +49,18 @@ def test_own_limits_take_the_place_of_the_tables():
 
 
 def test_questions_with_other_limits_are_read_in_passes_of_their_own():
-    one, own = ask.count(by="k"), ask.count(by="k").limit_contributions(max_groups_per_unit=1)
+    one, own = (
+        queries.count(by="k"),
+        queries.count(by="k").limit_contributions(max_groups_per_unit=1),
+    )
     both = planned(one, own)
     assert [plan.limits.max_groups_per_unit for plan in both.passes] == [None, 1]
     assert (
-        len(planned(own, ask.count_units(by="k").limit_contributions(max_groups_per_unit=1)).passes)
+        len(
+            planned(
+                own, queries.count_units(by="k").limit_contributions(max_groups_per_unit=1)
+            ).passes
+        )
         == 1
     )
     assert len(both.measurements) == 2
@@ -66,7 +74,7 @@ def test_questions_with_other_limits_are_read_in_passes_of_their_own():
     [{"max_groups_per_unit": 1}, {"max_groups_per_unit": 2, "max_rows_per_unit_per_group": 1}],
 )
 def test_no_neighbor_moves_further_than_the_own_limits_say(relation, own):
-    query = ask.count(by="k").limit_contributions(**own)
+    query = queries.count(by="k").limit_contributions(**own)
     stated = move(query, relation=relation)
     plan = planned(query, relation=relation).passes[0]
     histories = [
@@ -98,8 +106,8 @@ def test_a_release_says_its_own_limits(tmp_path):
         )
         own, plain = table.release(
             [
-                ask.count_units(by="k").limit_contributions(max_groups_per_unit=1),
-                ask.count_units(by="k"),
+                queries.count_units(by="k").limit_contributions(max_groups_per_unit=1),
+                queries.count_units(by="k"),
             ],
             epsilon=5,
         )

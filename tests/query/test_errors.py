@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from discreet import query as queries
 from discreet.accounting.filters import rho_of
 from discreet.core.errors import InvalidArgument, Unsupported
 from discreet.data.expression import col
@@ -19,7 +20,6 @@ from discreet.data.schema import category, integer, real
 from discreet.noise.laplace import DiscreteLaplace
 from discreet.noise.random_source import seeded_rng
 from discreet.query import _reading as reading
-from discreet.query import builders as ask
 from discreet.query._estimate import half_width
 from discreet.query._noisy_integers import NoisyIntegers
 from discreet.query._release_plan import TableSpec, design, join
@@ -91,10 +91,12 @@ TRUTH = {
 
 def asked(kind, column):
     if kind in ("count", "count_units"):
-        return getattr(ask, kind)(by="g")
+        return getattr(queries, kind)(by="g")
     if kind == "covariance":
-        return ask.covariance("x", "y", by="g")
-    return {"sum": ask.sum, "mean": ask.mean, "variance": ask.variance}[kind](column, by="g")
+        return queries.covariance("x", "y", by="g")
+    return {"sum": queries.sum, "mean": queries.mean, "variance": queries.variance}[kind](
+        column, by="g"
+    )
 
 
 def covered(question, noisy, truth, level=0.9):
@@ -133,7 +135,7 @@ def test_forecasts_hold(kind, amount):
 
 @pytest.mark.parametrize("amount", BUDGETS, ids=str)
 def test_the_width_of_a_count_is_the_smallest_by_its_exact_law(amount):
-    question = planned(ask.count(), amount)
+    question = planned(queries.count(), amount)
     law = question.measurements[0].law
     width = half_width(law, 0.95)
     inside = [float(law.pmf(np.arange(-w, w + 1)).sum()) for w in (width, width - 1)]
@@ -143,7 +145,7 @@ def test_the_width_of_a_count_is_the_smallest_by_its_exact_law(amount):
 
 
 def test_the_deviation_of_a_mean_is_right_to_first_order():
-    question = planned(ask.mean("x", by="g"), QueryBudget(epsilon=40))
+    question = planned(queries.mean("x", by="g"), QueryBudget(epsilon=40))
     noisy = drawn(question, sums_of(question.query), 13)
     values, stds = reading.values(question.scale, noisy), reading.stds(question.scale, noisy)
     found = np.std(values)
@@ -173,31 +175,35 @@ def test_estimates_without_noise_are_exact():
 
 
 def test_costs_are_what_was_asked():
-    queries = [ask.count(by="s"), ask.mean("x", by="s"), ask.variance("y", where=col("x") > 0)]
+    several = [
+        queries.count(by="s"),
+        queries.mean("x", by="s"),
+        queries.variance("y", where=col("x") > 0),
+    ]
     for weights in (None, [1, 2, 5]):
         pure = design(
-            queries, setting=SETTING, budget=QueryBudget(epsilon=Fraction(1, 3)), weights=weights
+            several, setting=SETTING, budget=QueryBudget(epsilon=Fraction(1, 3)), weights=weights
         )
         assert pure.guarantee.epsilon(0.0) == pytest.approx(1 / 3, rel=1e-12)
         rho = design(
-            queries, setting=SETTING, budget=QueryBudget(rho=Fraction(1, 8)), weights=weights
+            several, setting=SETTING, budget=QueryBudget(rho=Fraction(1, 8)), weights=weights
         )
         assert rho_of(rho.guarantee.event) == Fraction(1, 8)
         both = design(
-            queries,
+            several,
             setting=SETTING,
             budget=QueryBudget(epsilon=Fraction(1), delta=Fraction(1, 10**6)),
             weights=weights,
         )
         assert 0.999e-6 < both.guarantee.delta(1.0) <= 1e-6
     shares = [float(m.mechanism.guarantee.epsilon(0.0)) for m in pure.measurements]
-    # The count and the mean share 3/24: rows and centerd sum get half of it each.
+    # The count and the mean share 3/24: rows and centered sum get half of it each.
     assert shares == pytest.approx([1.5 / 24, 1.5 / 24, *[5 / 72] * 3])
 
 
 def test_questions_about_the_same_groups_share_a_pass():
-    same = [ask.count(by="s"), ask.sum("x", by="s"), ask.mean("y", by="s")]
-    other = [ask.count(by="s", where=col("x") > 0), ask.count(by={"sex": col("s")})]
+    same = [queries.count(by="s"), queries.sum("x", by="s"), queries.mean("y", by="s")]
+    other = [queries.count(by="s", where=col("x") > 0), queries.count(by={"sex": col("s")})]
     assert len(design(same, setting=SETTING, budget=QueryBudget(epsilon=1)).passes) == 1
     whole = design([*same, *other], setting=SETTING, budget=QueryBudget(epsilon=1))
     assert len(whole.passes) == 3
@@ -224,14 +230,14 @@ def test_intervals_are_the_extremes_over_the_whole_box(n, s):
     def cut(value, limit):
         return min(max(value, -limit), limit)
 
-    mean = planned(ask.mean("x"), QueryBudget(epsilon=4))
+    mean = planned(queries.mean("x"), QueryBudget(epsilon=4))
     rows = [max(k, 1) for k in box(mean, 0, n, 0.95)]
     found = [cut(t / k, width) for k in rows for t in box(mean, 1, s, 0.95)]
     low, high = reading.interval(mean.scale, noisy(mean, n, s), 0.9)
     assert low[0] == pytest.approx((min(found) + middle) / 2, abs=1e-9)
     assert high[0] == pytest.approx((max(found) + middle) / 2, abs=1e-9)
 
-    spread = planned(ask.variance("x"), QueryBudget(epsilon=12))
+    spread = planned(queries.variance("x"), QueryBudget(epsilon=12))
     level = 1 - 0.1 / 3
     rows = sorted({max(k, 1) for k in box(spread, 0, n, level)})
     for t in (-900, 500):
@@ -248,7 +254,7 @@ def test_intervals_are_the_extremes_over_the_whole_box(n, s):
 @pytest.mark.parametrize("n", [-40, 2, 30])
 @pytest.mark.parametrize("s", [-150, 70])
 def test_the_box_of_a_covariance(n, s):
-    question = planned(ask.covariance("x", col("x") - 1), QueryBudget(epsilon=16))
+    question = planned(queries.covariance("x", col("x") - 1), QueryBudget(epsilon=16))
     h = question.scale.width
     for t, p in ((90, 500), (-60, -900)):
         parts = [
@@ -271,7 +277,7 @@ def test_the_box_of_a_covariance(n, s):
 
 
 def test_means_of_few_rows_stay_within_the_bounds():
-    question = planned(ask.mean("x", by="g"), QueryBudget(epsilon=Fraction(1, 100)))
+    question = planned(queries.mean("x", by="g"), QueryBudget(epsilon=Fraction(1, 100)))
     noisy = drawn(question, sums_of(question.query), 14)
     low, high = reading.interval(question.scale, noisy, 0.95)
     values = reading.values(question.scale, noisy)
@@ -289,21 +295,21 @@ def test_means_of_few_rows_stay_within_the_bounds():
         lambda: budget(epsilon=0),
         lambda: budget(epsilon=1, delta=0),
         lambda: budget(epsilon=math.nan),
-        lambda: ask.sum(3),
-        lambda: ask.count(by=["s", "s"]),
-        lambda: ask.count(keys=["f"]),
-        lambda: ask.count(where="x > 0"),
-        lambda: ask.count(by="s", keys="f"),
-        lambda: ask.count(name="a\nb"),
-        lambda: ask.count(name=5),
-        lambda: ask.count(by="sex", keys=[["f"]]),
-        lambda: planned(ask.mean("s"), QueryBudget(epsilon=1)),
-        lambda: planned(ask.mean("nobody"), QueryBudget(epsilon=1)),
-        lambda: planned(ask.count(by="s", keys=["x"]), QueryBudget(epsilon=1)),
+        lambda: queries.sum(3),
+        lambda: queries.count(by=["s", "s"]),
+        lambda: queries.count(keys=["f"]),
+        lambda: queries.count(where="x > 0"),
+        lambda: queries.count(by="s", keys="f"),
+        lambda: queries.count(name="a\nb"),
+        lambda: queries.count(name=5),
+        lambda: queries.count(by="sex", keys=[["f"]]),
+        lambda: planned(queries.mean("s"), QueryBudget(epsilon=1)),
+        lambda: planned(queries.mean("nobody"), QueryBudget(epsilon=1)),
+        lambda: planned(queries.count(by="s", keys=["x"]), QueryBudget(epsilon=1)),
         lambda: design([], setting=SETTING, budget=QueryBudget(epsilon=1)),
         lambda: design(["count"], setting=SETTING, budget=QueryBudget(epsilon=1)),
         lambda: design(
-            [ask.count()], setting=SETTING, budget=QueryBudget(epsilon=1), weights=[1, 1]
+            [queries.count()], setting=SETTING, budget=QueryBudget(epsilon=1), weights=[1, 1]
         ),
         lambda: join([]),
         lambda: QueryBudget(epsilon=1).mechanisms([], shares=[], relation=SETTING.relation),
@@ -315,6 +321,6 @@ def test_what_makes_no_sense_is_refused(wrong):
 
 
 def test_a_question_says_itself_in_words():
-    query = ask.mean("x", where=(col("x") > 0) & (col("s") == "f"), by=["s", col("x").cut([3])])
+    query = queries.mean("x", where=(col("x") > 0) & (col("s") == "f"), by=["s", col("x").cut([3])])
     assert query.text == "mean of x where (0 < x) & (s = 'f') by s, x.cut(['3'])"
-    assert ask.count(name="People").title == "People"
+    assert queries.count(name="People").title == "People"

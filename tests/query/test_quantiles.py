@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
+from discreet import query as queries
 from discreet.audit.sensitivity import SensitivityError, check_sensitivity
 from discreet.core.errors import InvalidArgument, Unsupported
 from discreet.core.relation import NeighboringRelation
@@ -25,7 +26,6 @@ from discreet.noise.gaussian import DiscreteGaussian
 from discreet.noise.laplace import DiscreteLaplace
 from discreet.noise.random_source import seeded_rng
 from discreet.query import _reading as reading
-from discreet.query import builders as ask
 from discreet.query._measure import measured
 from discreet.query._quantile_tree import (
     PrefixError,
@@ -151,7 +151,7 @@ def planned(query, limits, relation):
 @pytest.mark.parametrize("grouped", [False, True], ids=["whole", "grouped"])
 @pytest.mark.parametrize("method", ["tree", "exponential"])
 def test_sensitivities_hold(method, grouped, relation, limits):
-    query = ask.quantiles("x", [0.25, 0.5], by="g" if grouped else None, method=method)
+    query = queries.quantiles("x", [0.25, 0.5], by="g" if grouped else None, method=method)
     made = planned(query, limits, relation)
     tables = {}
 
@@ -195,7 +195,7 @@ def neighbors(relation):
 
 
 def test_a_tree_that_claims_too_little_is_found():
-    made = planned(ask.median("x", method="tree"), "rows", NeighboringRelation.ADD_REMOVE)
+    made = planned(queries.median("x", method="tree"), "rows", NeighboringRelation.ADD_REMOVE)
     (one, *_) = made.measurements
 
     def exact(data):
@@ -211,7 +211,7 @@ def test_a_tree_that_claims_too_little_is_found():
 def test_the_exact_law_of_a_grouped_choice_keeps_the_budget():
     """Products over groups of exact choice probabilities, on all neighbors."""
     for relation in RELATIONS:
-        made = planned(ask.median("x", by="g", method="exponential"), "rows", relation)
+        made = planned(queries.median("x", by="g", method="exponential"), "rows", relation)
         (one,) = made.measurements
         logs = {}
 
@@ -244,7 +244,7 @@ def test_engines_count_the_same_rows_in_bins(limits, tmp_path):
     )
     rows.write_csv(tmp_path / "rows.csv")
     for by, keys in ((None, None), ("g", None), ("g", ["b"])):
-        query = ask.quantiles("x", [0.5], by=by, keys=keys, bins=3, method="tree")
+        query = queries.quantiles("x", [0.5], by=by, keys=keys, bins=3, method="tree")
         made = planned(query, limits, NeighboringRelation.ADD_REMOVE)
         (plan,) = made.passes
         (name,) = plan.aggregates
@@ -277,7 +277,7 @@ LEVELS = [0.05, 0.25, 0.5, 0.9]
 
 def released(amount, *, method, column="x", values=VALUES, seed=5, levels=LEVELS):
     """The same rows in each of many groups: as many independent answers."""
-    query = ask.quantiles(column, levels, by="g", method=method)
+    query = queries.quantiles(column, levels, by="g", method=method)
     made = design([query], setting=SETTING, budget=amount)
     (plan,) = made.passes
     (name,) = plan.aggregates
@@ -350,13 +350,13 @@ def test_large_budgets_give_the_truth(method):
 def test_costs_and_defaults():
     several = [0.1 * k for k in range(1, 10)]
     for amount in BUDGETS:
-        one = design([ask.median("x")], setting=SETTING, budget=amount)
+        one = design([queries.median("x")], setting=SETTING, budget=amount)
         assert one.questions[0].query.method == "exponential"
-        many = design([ask.quantiles("x", several)], setting=SETTING, budget=amount)
+        many = design([queries.quantiles("x", several)], setting=SETTING, budget=amount)
         by_hand = {
             method: forecast(
                 design(
-                    [ask.quantiles("x", several, method=method)], setting=SETTING, budget=amount
+                    [queries.quantiles("x", several, method=method)], setting=SETTING, budget=amount
                 ).questions[0],
                 expected_rows=1000,
             ).width
@@ -364,7 +364,7 @@ def test_costs_and_defaults():
         }
         assert many.questions[0].query.method == min(by_hand, key=by_hand.get)
         mixed = design(
-            [ask.quantiles("x", several), ask.median("x"), ask.count()],
+            [queries.quantiles("x", several), queries.median("x"), queries.count()],
             setting=SETTING,
             budget=amount,
         )
@@ -377,7 +377,7 @@ def test_costs_and_defaults():
                 assert made.guarantee.epsilon(0.0) == pytest.approx(1.0)
     # Equal levels of two questions are chosen once.
     twice = design(
-        [ask.median("x"), ask.quantiles("x", [0.5, 0.9], method="exponential")],
+        [queries.median("x"), queries.quantiles("x", [0.5, 0.9], method="exponential")],
         setting=SETTING,
         budget=BUDGETS[0],
     )
@@ -388,10 +388,10 @@ def test_bins_follow_the_range_and_the_groups():
     def bins(query):
         return design([query], setting=SETTING, budget=BUDGETS[0]).questions[0].scale.bins
 
-    assert bins(ask.median("x")) == 100
-    assert bins(ask.median("x", bins=8)) == 8
-    assert bins(ask.median("y")) == 1024
-    assert bins(ask.median("y", by=["g", "x"])) == 64
+    assert bins(queries.median("x")) == 100
+    assert bins(queries.median("x", bins=8)) == 8
+    assert bins(queries.median("y")) == 1024
+    assert bins(queries.median("y", by=["g", "x"])) == 64
 
 
 def test_quantiles_survive_json():
@@ -413,17 +413,17 @@ def test_quantiles_survive_json():
 @pytest.mark.parametrize(
     "wrong",
     [
-        lambda: ask.quantiles("x", []),
-        lambda: ask.quantiles("x", [0.5, 0.5]),
-        lambda: ask.quantiles("x", [0.5, 0.2]),
-        lambda: ask.quantiles("x", [0]),
-        lambda: ask.quantiles("x", [1.0]),
-        lambda: ask.quantiles("x", "0.5"),
-        lambda: ask.quantiles("x", [Fraction(1, 10**8)]),
-        lambda: ask.median("x", bins=1),
-        lambda: ask.median("x", method="sort"),
-        lambda: planned(ask.median("g"), "rows", NeighboringRelation.ADD_REMOVE),
-        lambda: design([ask.median("y", bins=2**20)], setting=SETTING, budget=BUDGETS[0]),
+        lambda: queries.quantiles("x", []),
+        lambda: queries.quantiles("x", [0.5, 0.5]),
+        lambda: queries.quantiles("x", [0.5, 0.2]),
+        lambda: queries.quantiles("x", [0]),
+        lambda: queries.quantiles("x", [1.0]),
+        lambda: queries.quantiles("x", "0.5"),
+        lambda: queries.quantiles("x", [Fraction(1, 10**8)]),
+        lambda: queries.median("x", bins=1),
+        lambda: queries.median("x", method="sort"),
+        lambda: planned(queries.median("g"), "rows", NeighboringRelation.ADD_REMOVE),
+        lambda: design([queries.median("y", bins=2**20)], setting=SETTING, budget=BUDGETS[0]),
     ],
 )
 def test_what_makes_no_sense_is_refused(wrong):

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from discreet import query as queries
 from discreet.core.errors import Unsupported
 from discreet.data.program import ContributionLimits
 from discreet.data.schema import category, integer
 from discreet.noise.random_source import seeded_rng
-from discreet.query import builders as ask
 from discreet.query._answer import NoisyAnswer
 from discreet.query._noisy_integers import NoisyIntegers
 from discreet.query._release_plan import TableSpec, design
@@ -51,7 +51,7 @@ def inside(answer, truth, level, *, sampling):
 def test_counts_cover_their_expectation(mean, share):
     size = max(1, round(mean / share))
     seen = np.arange(-60, size + 61)
-    answer, (law,) = answered(ask.count(), seen)
+    answer, (law,) = answered(queries.count(), seen)
     counts = np.arange(size + 1)
     chance = stats.binom.pmf(counts, size, share)
     # The law of what is seen: binomial plus noise.
@@ -70,11 +70,11 @@ def test_means_cover_the_mean_of_the_population(share):
     """Values are -1 or 3; 30 rows; the exact law of count and sum after noise."""
     rows, width, middle = 30, 4, 2
     hits = np.arange(rows + 1)
-    centerd = rows * (2 * -1 - middle) + hits * 2 * width
+    centered = rows * (2 * -1 - middle) + hits * 2 * width
     reach_n, reach_s = 9, 36
     n_noise, s_noise = np.arange(-reach_n, reach_n + 1), np.arange(-reach_s, reach_s + 1)
     n, k, s = (a.ravel() for a in np.meshgrid(n_noise, hits, s_noise, indexing="ij"))
-    answer, laws = answered(ask.mean("x"), rows + n, centerd[k] + s, epsilon=Fraction(4))
+    answer, laws = answered(queries.mean("x"), rows + n, centered[k] + s, epsilon=Fraction(4))
     chance = laws[0].pmf(n) * laws[1].pmf(s) * stats.binom.pmf(k, rows, share)
     assert chance.sum() > 1 - 1e-4
     truth = -1 + width * share
@@ -86,7 +86,7 @@ def test_means_cover_the_mean_of_the_population(share):
 
 
 def test_means_of_extremes_stay_in_the_range():
-    answer, _ = answered(ask.mean("x"), [5, 1000, -3], [-(10**6), 10**6, 0])
+    answer, _ = answered(queries.mean("x"), [5, 1000, -3], [-(10**6), 10**6, 0])
     low, high = answer.interval(0.9, sampling=True)
     assert low[0] == -1
     assert high[1] == 3
@@ -99,7 +99,7 @@ RUNS = 600
 @pytest.mark.parametrize("rows", [5, 100, 2000])
 def test_quantiles_cover_those_of_the_population(rows):
     schema = {"x": integer(lower=0, upper=63), "g": category(range(RUNS), include_other=False)}
-    query = ask.quantiles("x", [0.1, 0.5], by="g", method="tree")
+    query = queries.quantiles("x", [0.1, 0.5], by="g", method="tree")
     made = design(
         [query], setting=TableSpec(schema=schema), budget=QueryBudget(epsilon=Fraction(2))
     )
@@ -134,7 +134,7 @@ def test_only_independent_rows():
     in_group = ContributionLimits(max_rows_per_unit_per_group=1)
     for limits, fine in ((alone, True), (several, False), (in_group, True)):
         setting = TableSpec(schema=SCHEMA, privacy_unit="u", limits=limits)
-        answer, _ = answered(ask.count(), count, setting=setting)
+        answer, _ = answered(queries.count(), count, setting=setting)
         again = NoisyAnswer.read(answer.content())
         assert again == answer
         if fine:
@@ -143,11 +143,12 @@ def test_only_independent_rows():
             with pytest.raises(Unsupported, match="max_rows_per_unit=1"):
                 answer.interval(0.9, sampling=True)
     setting = TableSpec(schema=SCHEMA, privacy_unit="u", limits=several)
-    assert answered(ask.count_units(), count, setting=setting)[0].interval(0.9, sampling=True)
+    assert answered(queries.count_units(), count, setting=setting)[0].interval(0.9, sampling=True)
 
 
 @pytest.mark.parametrize(
-    ("query", "parts"), [(ask.sum("x"), 1), (ask.variance("x"), 3), (ask.covariance("x", "x"), 4)]
+    ("query", "parts"),
+    [(queries.sum("x"), 1), (queries.variance("x"), 3), (queries.covariance("x", "x"), 4)],
 )
 def test_what_is_not_covered_is_said(query, parts):
     answer, _ = answered(query, *[[5]] * parts)

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from discreet import query as queries
 from discreet.audit.sensitivity import SensitivityError, check_sensitivity
 from discreet.core.errors import InvalidArgument
 from discreet.core.relation import NeighboringRelation
@@ -21,7 +22,6 @@ from discreet.data.program import ContributionLimits
 from discreet.data.schema import category, integer
 from discreet.data.source import open_source
 from discreet.query import _measure as parts
-from discreet.query import builders as ask
 from discreet.query._measure import coarsened, measured
 from discreet.query._release_plan import TableSpec, design
 from discreet.query.budget import BudgetChange, QueryBudget
@@ -33,12 +33,12 @@ LIMITS = {
     "rows in a group": ContributionLimits(max_rows_per_unit_per_group=1),
 }
 QUESTIONS = {
-    "count": ask.count,
-    "units": ask.count_units,
-    "sum": lambda **k: ask.sum("x", **k),
-    "mean": lambda **k: ask.mean("x", **k),
-    "variance": lambda **k: ask.variance("x", **k),
-    "covariance": lambda **k: ask.covariance("x", col("g") == "a", **k),
+    "count": queries.count,
+    "units": queries.count_units,
+    "sum": lambda **k: queries.sum("x", **k),
+    "mean": lambda **k: queries.mean("x", **k),
+    "variance": lambda **k: queries.variance("x", **k),
+    "covariance": lambda **k: queries.covariance("x", col("g") == "a", **k),
 }
 ROWS = [(x, g) for x in (-1, 1, 3) for g in "ab"]
 # What one unit can have: up to two rows of any kind, and more rows than any limit allows.
@@ -135,12 +135,12 @@ def test_a_claim_that_is_too_small_is_found():
 def test_rows_that_are_units_of_their_own():
     setting = TableSpec(schema=SCHEMA)
     for query, moves in (
-        (ask.count(by="g"), [(1, 1)]),
-        (ask.count_units(), [(1, 1)]),
-        (ask.sum("x"), [(3, 9)]),
-        (ask.mean("x"), [(1, 1), (4, 16)]),
-        (ask.variance("x"), [(1, 1), (4, 16), (16, 256)]),
-        (ask.covariance("x", col("g") == "a"), [(1, 1), (4, 16), (1, 1), (4, 16)]),
+        (queries.count(by="g"), [(1, 1)]),
+        (queries.count_units(), [(1, 1)]),
+        (queries.sum("x"), [(3, 9)]),
+        (queries.mean("x"), [(1, 1), (4, 16)]),
+        (queries.variance("x"), [(1, 1), (4, 16), (16, 256)]),
+        (queries.covariance("x", col("g") == "a"), [(1, 1), (4, 16), (1, 1), (4, 16)]),
     ):
         (question,) = design([query], setting=setting, budget=QueryBudget(epsilon=1)).questions
         assert [(m.move.l1, m.move.l2_squared) for m in question.measurements] == moves
@@ -149,7 +149,7 @@ def test_rows_that_are_units_of_their_own():
 def test_the_local_relation_has_no_table():
     setting = TableSpec(schema=SCHEMA, relation=NeighboringRelation.LOCAL)
     with pytest.raises(InvalidArgument, match="ADD_REMOVE"):
-        design([ask.count()], setting=setting, budget=QueryBudget(epsilon=1))
+        design([queries.count()], setting=setting, budget=QueryBudget(epsilon=1))
 
 
 @given(
@@ -181,7 +181,7 @@ def test_rows_in_many_blocks_of_a_group_move_no_further_than_claimed():
     schema = {"x": integer(lower=0, upper=bins - 1), "g": integer(lower=0, upper=groups - 1)}
     limits = ContributionLimits(max_rows_per_unit_per_group=rows)
     setting = TableSpec(schema=schema, privacy_unit="u", limits=limits)
-    asked = ask.median("x", by="g", bins=bins, method="tree")
+    asked = queries.median("x", by="g", bins=bins, method="tree")
     leaves = design([asked], setting=setting, budget=QueryBudget(epsilon=1)).measurements[-1]
     assert leaves.part.per_group == bins
     assert leaves.shift == 1
@@ -195,7 +195,7 @@ def test_rows_in_many_blocks_of_a_group_move_no_further_than_claimed():
 def test_fine_grids_are_made_coarser():
     fine = {"x": integer(lower=0, upper=2**40)}
     (question,) = design(
-        [ask.variance("x")], setting=TableSpec(schema=fine), budget=QueryBudget(epsilon=1)
+        [queries.variance("x")], setting=TableSpec(schema=fine), budget=QueryBudget(epsilon=1)
     ).questions
     assert question.scale.shifts[0] == 0
     assert question.scale.shifts[2] > question.scale.shifts[1] > 0

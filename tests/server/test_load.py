@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks import serve
-from discreet import ask
+from discreet import query
 from tests.server.running import Running, write_config, write_people
 
 pytestmark = pytest.mark.slow
@@ -52,8 +52,8 @@ def test_a_server_whose_workers_are_killed(tmp_path):
         for turn in range(turns):
             try:
                 asked = {"epsilon": 0.125, "request_id": f"{name}-{turn}"}
-                (first,) = people.release([ask.count()], **asked)
-                (again,) = people.release([ask.count()], **asked)
+                (first,) = people.release([query.count()], **asked)
+                (again,) = people.release([query.count()], **asked)
                 answers[name, turn] = (first.to_json(), again.to_json())
             except Exception as error:  # noqa: BLE001 - told below
                 failures.append(repr(error))

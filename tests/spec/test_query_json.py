@@ -6,7 +6,8 @@ from fractions import Fraction
 
 import pytest
 
-from discreet import ask, boolean, category, col, date, integer, keys, real
+from discreet import boolean, category, col, date, integer, keys, real
+from discreet import query as queries
 from discreet.core.errors import InvalidArgument, Unsupported
 from discreet.data.program import ContributionLimits
 from discreet.query._release_plan import TableSpec, design
@@ -30,20 +31,20 @@ SETTING = TableSpec(
 )
 OLD = (col("age") >= 65) & ~col("well")
 QUERIES = [
-    ask.count(),
-    ask.count(where=OLD, name="Old"),
-    ask.count_units(by="place").limit_contributions(max_groups_per_unit=1),
-    ask.count_units(by={"year": col("day").year()}),
-    ask.sum("pay", by=["place", "well"]),
-    ask.mean(col("pay") / 4, where=col("day") < dt.date(2026, 6, 1)),
-    ask.variance("age"),
-    ask.covariance("age", 2 * col("pay")),
-    ask.median("age", bins=10, method="tree"),
-    ask.quantiles("pay", [Fraction(1, 3), 0.5], by="well"),
-    ask.histogram("age", edges=[18, 65]),
-    ask.histogram("place"),
-    ask.count(by="place", keys=keys(["a", "b"], include_other=True)),
-    ask.count(by=["place", "well"], keys=[("a", True)]),
+    queries.count(),
+    queries.count(where=OLD, name="Old"),
+    queries.count_units(by="place").limit_contributions(max_groups_per_unit=1),
+    queries.count_units(by={"year": col("day").year()}),
+    queries.sum("pay", by=["place", "well"]),
+    queries.mean(col("pay") / 4, where=col("day") < dt.date(2026, 6, 1)),
+    queries.variance("age"),
+    queries.covariance("age", 2 * col("pay")),
+    queries.median("age", bins=10, method="tree"),
+    queries.quantiles("pay", [Fraction(1, 3), 0.5], by="well"),
+    queries.histogram("age", edges=[18, 65]),
+    queries.histogram("place"),
+    queries.count(by="place", keys=keys(["a", "b"], include_other=True)),
+    queries.count(by=["place", "well"], keys=[("a", True)]),
 ]
 
 
@@ -74,11 +75,11 @@ def test_the_same_question_arrives(query):
 )
 @pytest.mark.parametrize("weights", [None, [1, 2, 3]])
 def test_questions_that_share_a_budget(amount, weights):
-    queries = [QUERIES[0], QUERIES[2], QUERIES[5]]
-    shares = zip(queries, weights or [1, 1, 1], strict=True)
+    several = [QUERIES[0], QUERIES[2], QUERIES[5]]
+    shares = zip(several, weights or [1, 1, 1], strict=True)
     words = [{**sent(one), **amount, "weight": weight} for one, weight in shares]
     back = asked(words, setting=SETTING)
-    local = design(queries, setting=SETTING, budget=budget(**amount), weights=weights)
+    local = design(several, setting=SETTING, budget=budget(**amount), weights=weights)
     assert repr(told(back.work().design)) == repr(told(local))
     assert back.order() == [0, 1, 2]
 

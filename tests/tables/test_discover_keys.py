@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 
 import discreet
-from discreet import ask, col
+from discreet import col, query
 from discreet.core.errors import BudgetExceeded, InvalidArgument, RelationMismatch, Unsupported
 from discreet.core.relation import NeighboringRelation
 from discreet.data.schema import OTHER
@@ -154,7 +154,7 @@ def test_the_release_is_the_mechanism_on_counts_of_units(table):
 
 def test_found_keys_are_keys(table):
     found = table.discover_keys("city", max_groups_per_unit=1, method="laplace", **SURE)
-    asked = [ask.count(by="city", keys=found), ask.mean("x", by="city", keys=found)]
+    asked = [query.count(by="city", keys=found), query.mean("x", by="city", keys=found)]
     counts, means = table.release(asked, epsilon=64)
     assert counts.keys == found.keys
     assert counts.value == tuple(2 * COUNTS[city] for (city,) in found.keys)
@@ -172,7 +172,7 @@ def test_keys_from_many_sources(tmp_path):
     assert discreet.keys(listed, include_other=True) == replace(listed, include_other=True)
     public = pl.DataFrame({"region": ["n", "s", "n", None], "year": [1, 2, 1, 3]})
     both = discreet.keys(public, columns=["region", "year"])
-    assert both == KeySet(keys=(("n", 1), ("s", 2)), names=("region", "year"))
+    assert both == KeySet(keys=(("n", 1), ("s", 2)), key_columns=("region", "year"))
     (tmp_path / "k.csv").write_text('region,year\n"a, b",1\nc,\n')
     assert discreet.keys(tmp_path / "k.csv", columns=["region"]).keys == (("a, b",), ("c",))
     public.write_parquet(tmp_path / "k.parquet")
@@ -184,7 +184,7 @@ def test_keys_from_many_sources(tmp_path):
         with pytest.raises(InvalidArgument):
             discreet.keys(wrong, columns=["region"])
     with pytest.raises(InvalidArgument, match="by"):
-        ask.count(keys=["a"])
+        query.count(keys=["a"])
 
 
 def test_what_it_costs(ledger):

@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 import discreet
-from discreet import ask
+from discreet import query
 from discreet.core.errors import (
     BudgetExceeded,
     InvalidArgument,
@@ -28,7 +28,9 @@ from tests.tables.privacy_levels import COLUMNS, LEVELS, duck, frame, opened
 def panel(ledger, *, people=60):
     limits = {"strict": discreet.zcdp(0.05), "open": discreet.zcdp(2), "never": discreet.zcdp(1)}
     names = np.array(["strict", "open", "never"])[np.arange(people) % 3]
-    return ledger.personal_budgets("panel", limits=limits, members=np.arange(people), privacy_levels=names)
+    return ledger.personal_budgets(
+        "panel", limits=limits, members=np.arange(people), privacy_levels=names
+    )
 
 
 @pytest.mark.parametrize("textual", [False, True], ids=["numbers", "texts"])
@@ -58,7 +60,9 @@ def test_a_crowd_leaves_out_who_cannot_pay(ledger, textual):
 def test_a_crowd_and_an_account_are_both_charged(ledger):
     crowd = panel(ledger)
     table = opened(((1, "open", ((3, "a"),)),), ledger)
-    found = table.personal(crowd=crowd, privacy_levels={"strict": 0.1, "open": 0.5}).count(cap="open")
+    found = table.personal(crowd=crowd, privacy_levels={"strict": 0.1, "open": 0.5}).count(
+        cap="open"
+    )
     assert table.account.spent.epsilon() == pytest.approx(0.5)
     assert found.release.receipt.account == table.account.name
     assert crowd.spent().any()
@@ -96,10 +100,14 @@ def test_no_sequence_of_questions_passes_a_limit(ledger):
 def test_members_who_are_not_one_number_each_are_refused_before_anybody_pays(ledger, names):
     """Person 1 is strict, and would count as open: two budgets for one number."""
     limits = {"strict": discreet.zcdp(Fraction(1, 10**6)), "open": discreet.zcdp(1000)}
-    crowd = ledger.personal_budgets("odd", limits=limits, members=names, privacy_levels=["strict", "open"])
+    crowd = ledger.personal_budgets(
+        "odd", limits=limits, members=names, privacy_levels=["strict", "open"]
+    )
     table = opened(((1, "open", ((3, "a"),)),), ledger)
     with pytest.raises(InvalidArgument, match="embers"):
-        table.personal(crowd=crowd, privacy_levels={"strict": 0.1, "open": 1}).by_level(ask.count())
+        table.personal(crowd=crowd, privacy_levels={"strict": 0.1, "open": 1}).by_level(
+            query.count()
+        )
     assert not crowd.spent().any()
 
 
@@ -120,7 +128,7 @@ def test_seeded_bits_are_refused(ledger):
     for one in (table, replace(table, account=None)):
         view = one.personal(crowd=crowd, privacy_levels={"strict": 0.1})
         with pytest.raises(NotCertified):
-            view._run(view._planned([ask.count()], "strict"), label=None, rng=seeded_rng(1))
+            view._run(view._planned([query.count()], "strict"), label=None, rng=seeded_rng(1))
     assert not crowd.spent().any()
 
 
@@ -160,7 +168,7 @@ def test_what_is_refused(ledger):
     with pytest.raises(InvalidArgument, match="rows of each level"):
         view.mean("x", rows={"open": 3})
     with pytest.raises(Unsupported, match="by_level"):
-        view.release(ask.median("x"), cap="open")
+        view.release(query.median("x"), cap="open")
     with pytest.raises(InvalidArgument, match="account must be given"):
         replace(table, account=None).personal(budget="consent", privacy_levels=LEVELS).count()
     crowd = panel(ledger)
@@ -168,7 +176,7 @@ def test_what_is_refused(ledger):
         table.personal(crowd=crowd, privacy_levels={"lax": 1})
     with pytest.raises(InvalidArgument, match="unit"):
         opened((), ledger, privacy_unit=None).personal(crowd=crowd, privacy_levels=LEVELS)
-    assert view.release(ask.median("x")).value is not None
+    assert view.release(query.median("x")).value is not None
 
 
 def test_a_limit_with_a_delta_becomes_the_rho_it_allows(ledger):

@@ -16,7 +16,8 @@ import polars as pl
 import pytest
 
 import discreet
-from discreet import ask, col
+from discreet import col
+from discreet import query as queries
 from discreet.audit import exact
 from discreet.audit.case import AuditCase
 from discreet.audit.runner import audit_case
@@ -32,14 +33,14 @@ from discreet.tables.personalized_table import PersonalizedRelease
 from tests.tables.privacy_levels import COLUMNS, LEVELS, duck, frame, opened
 
 QUESTIONS = {
-    "count": ask.count(),
-    "count by g": ask.count(by="g"),
-    "units": ask.count_units(by="g"),
-    "sum": ask.sum("x"),
-    "mean": ask.mean("x"),
-    "variance": ask.variance("x"),
-    "covariance": ask.covariance("x", col("g") == "a"),
-    "some rows": ask.count(where=col("x") > 0),
+    "count": queries.count(),
+    "count by g": queries.count(by="g"),
+    "units": queries.count_units(by="g"),
+    "sum": queries.sum("x"),
+    "mean": queries.mean("x"),
+    "variance": queries.variance("x"),
+    "covariance": queries.covariance("x", col("g") == "a"),
+    "some rows": queries.count(where=col("x") > 0),
 }
 HELD = [
     (),
@@ -171,7 +172,7 @@ def test_duckdb_gives_the_same_integers(seen, free):
         view = opened(people, None, source=source).with_personal_budgets(
             budget="consent", levels=LEVELS
         )
-        view.release(ask.mean("x", by="g").limit_contributions(max_rows_per_unit=3), cap="open")
+        view.release(queries.mean("x", by="g").limit_contributions(max_rows_per_unit=3), cap="open")
         found.append([exact.tolist() for exact, _ in seen])
     assert found[0] == found[1]
     assert any(found[0][0])
@@ -180,7 +181,7 @@ def test_duckdb_gives_the_same_integers(seen, free):
 @pytest.mark.parametrize("relation", RELATIONS, ids=lambda r: r.name)
 def test_answers_by_level_keep_every_level(relation, seen, free):
     def one(table):
-        table.with_personal_budgets(budget="consent", levels=LEVELS).by_level(ask.count(by="g"))
+        table.with_personal_budgets(budget="consent", levels=LEVELS).by_level(queries.count(by="g"))
 
     found = worst(one, seen, relation)
     assert found == {"none": 0, "strict": Fraction(1, 5), "open": 1}
@@ -216,12 +217,15 @@ def test_levels_are_read_together_as_they_are_one_by_one(seen, free, monkeypatch
     door = importlib.import_module("discreet.tables.personalized_table")
     monkeypatch.setattr(door, "fresh_key", lambda _: next(keep) // 2)
     for query, cap in (
-        (ask.mean("x").limit_contributions(max_rows_per_unit=1), "open"),
-        (ask.count(by="g").limit_contributions(max_groups_per_unit=1, max_rows_per_unit=1), "open"),
-        (ask.count_units(by=["g", "consent"], where=col("x") > 0), "open"),
-        (ask.sum("x", by="g", keys=["b"]), "open"),
-        (ask.sum("x", by="g", keys=ask.keys(["b"], include_other=True)), "open"),
-        (ask.median("x", by="g", method="tree"), "strict"),
+        (queries.mean("x").limit_contributions(max_rows_per_unit=1), "open"),
+        (
+            queries.count(by="g").limit_contributions(max_groups_per_unit=1, max_rows_per_unit=1),
+            "open",
+        ),
+        (queries.count_units(by=["g", "consent"], where=col("x") > 0), "open"),
+        (queries.sum("x", by="g", keys=["b"]), "open"),
+        (queries.sum("x", by="g", keys=queries.keys(["b"], include_other=True)), "open"),
+        (queries.median("x", by="g", method="tree"), "strict"),
     ):
         found = []
         for most in (10**6, 0):
@@ -250,7 +254,7 @@ def test_the_law_itself(seen, free):
 def attacked(level, claim, *, broken=False, factors=None):
     """A count without groups, with and without a person of the level."""
     view = opened((), None).with_personal_budgets(budget="consent", levels=LEVELS)
-    made = view._planned([ask.count()], "open")
+    made = view._planned([queries.count()], "open")
     made = made if factors is None else replace(made, factors=factors)
     (name,) = {name for plan in made.design.passes for name in plan.aggregates}
 
@@ -345,7 +349,7 @@ def test_everybody_counts_unless_something_is_known(ledger):
 def test_the_account_pays_for_the_most_open(ledger):
     table = opened(((1, "open", ((3, "a"),)),), ledger)
     view = table.with_personal_budgets(budget="consent", levels=LEVELS)
-    for ask_one in (lambda: view.count(cap="open"), lambda: view.by_level(ask.count())):
+    for ask_one in (lambda: view.count(cap="open"), lambda: view.by_level(queries.count())):
         before = table.account.spent.epsilon()
         ask_one()
         assert table.account.spent.epsilon() == pytest.approx(before + 1)
@@ -358,17 +362,17 @@ def test_the_best_cap_is_taken(ledger):
     table = opened(((1, "open", ((3, "a"),)),), ledger)
     view = table.with_personal_budgets(budget="consent", levels={"strict": 0.1, "open": 1})
     rows = {"strict": 500, "open": 500}
-    alike = view.trades(ask.mean("x"), rows=rows, max_difference=0)
+    alike = view.trades(queries.mean("x"), rows=rows, max_difference=0)
     assert [one.cap for one in alike] == ["open", "strict"]
     assert alike[0].bias == 0
     assert alike[1].noise > 4 * alike[0].noise
-    far = view.trades(ask.mean("x"), rows=rows)
+    far = view.trades(queries.mean("x"), rows=rows)
     assert [one.cap for one in far] == ["strict", "open"]
-    assert view.trades(ask.count(), rows=rows)[0].cap == "strict"
-    assert view.trades(ask.variance("x"), rows=rows)[1].bias == math.inf
+    assert view.trades(queries.count(), rows=rows)[0].cap == "strict"
+    assert view.trades(queries.variance("x"), rows=rows)[1].bias == math.inf
     assert view.mean("x", rows=rows, max_difference=0).weights["strict"] < 0.11
     assert view.mean("x", rows=rows).weights["strict"] == 1
-    assert len(view.trades(ask.median("x"), rows=rows)) == 1
+    assert len(view.trades(queries.median("x"), rows=rows)) == 1
 
 
 def test_the_bias_is_bounded(ledger):
@@ -381,7 +385,7 @@ def test_the_bias_is_bounded(ledger):
         rows = {level: len(held) for level, held in values.items()}
         means = [held.mean() for held in values.values()]
         spread = float(np.ptp(means))
-        for query in (ask.mean("x"), ask.sum("x"), ask.count()):
+        for query in (queries.mean("x"), queries.sum("x"), queries.count()):
             for one in view.trades(query, rows=rows, max_difference=spread):
                 w = np.concatenate([np.full(rows[x], one.weights[x]) for x in menu])
                 held = np.concatenate(list(values.values()))

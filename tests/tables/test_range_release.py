@@ -257,7 +257,7 @@ def test_a_short_budget_reads_nothing(tmp_path, monkeypatch):
 
 
 def test_questions_and_ranges_are_reserved_together(table, account):
-    asked = discreet.ask.count()
+    asked = discreet.query.count()
     work = ReleaseBatch(
         design=table._design([asked], None, epsilon=1),
         ranges=(planned(ranges("age"), setting=table.spec, budget=budget(epsilon=2)),),

@@ -16,7 +16,7 @@ import polars as pl
 import pytest
 
 import discreet
-from discreet import ask, col
+from discreet import col, query
 from discreet.data import program as engine
 from discreet.data.program import ContributionLimits
 from discreet.noise.random_source import seeded_rng
@@ -117,7 +117,9 @@ def test_every_source_gives_the_same(people, account, tmp_path):
 def test_one_budget_for_several_questions(people, account):
     t = opened(people, account)
     before = account.remaining
-    made = t.release([ask.count(by="sex"), ask.mean("pay", by="sex")], epsilon=1, weights=[1, 3])
+    made = t.release(
+        [query.count(by="sex"), query.mean("pay", by="sex")], epsilon=1, weights=[1, 3]
+    )
     assert before - account.remaining == 1
     assert [r.guarantee.epsilon() for r in made] == [0.5, 1]  # the rows are counted once
     assert "shared with 'mean of pay by sex'" in made[0].mechanism
@@ -143,10 +145,10 @@ def test_replacing_is_another_promise(people, ledger):
 def test_forecasts_cost_nothing(people, account):
     t = opened(people, account)
     head = account.head
-    assert t.forecast(ask.count(), epsilon=1).width == 6
-    assert t.forecast(ask.mean("pay"), epsilon=1).width is None
-    assert "state the number" in str(t.forecast(ask.mean("pay"), epsilon=1))
-    assert t.forecast(ask.mean("pay"), epsilon=1, expected_rows=400).width > 0
+    assert t.forecast(query.count(), epsilon=1).width == 6
+    assert t.forecast(query.mean("pay"), epsilon=1).width is None
+    assert "state the number" in str(t.forecast(query.mean("pay"), epsilon=1))
+    assert t.forecast(query.mean("pay"), epsilon=1, expected_rows=400).width > 0
     assert account.head == head
 
 
@@ -214,7 +216,7 @@ def test_a_typing_error_costs_nothing(people, account):
         lambda: opened(people, account, max_rows_per_unit=None).count(epsilon=1),
         lambda: opened(people, account, privacy_unit="nobody").count(epsilon=1),
         lambda: opened(people, account, columns={"age": int}),
-        lambda: t.run(design([ask.count()], setting=other, budget=QueryBudget(epsilon=1))),
+        lambda: t.run(design([query.count()], setting=other, budget=QueryBudget(epsilon=1))),
     ):
         with pytest.raises(discreet.InvalidArgument):
             wrong()
@@ -243,7 +245,7 @@ def test_the_public_door_takes_no_bits(people, account):
             assert "bits" not in inspect.signature(method).parameters
     t = opened(people, account)
     head = account.head
-    planned = design([ask.count()], setting=t.spec, budget=QueryBudget(epsilon=1))
+    planned = design([query.count()], setting=t.spec, budget=QueryBudget(epsilon=1))
     with pytest.raises(discreet.NotCertified):
         t._run(planned, label=None, rng=seeded_rng(1))
     assert account.head == head

@@ -8,13 +8,13 @@ import pytest
 
 import discreet
 from discreet import intervals as doors
+from discreet import query
 from discreet.core.errors import InvalidArgument, NotCertified
 from discreet.intervals._bootstrap import MeanBootstrap, bootstrap, fitted
 from discreet.intervals._coverage import coverage, per_column
 from discreet.intervals._mean import mean_interval
 from discreet.intervals._proportion import proportion_interval
 from discreet.noise.random_source import seeded_rng
-from discreet.query import builders as ask
 from discreet_studies.intervals import mean_comparison as against
 from discreet_studies.intervals.coverage_cases import entries
 from tests import distributions as laws
@@ -47,7 +47,7 @@ def test_intervals_of_tables_can_be_put_through(tmp_path, kind):
     """Any estimator of the project: here of a table, with an account that pays for each release."""
     ledger = discreet.Ledger(f"sqlite:///{tmp_path / 'budget.db'}")
     account = ledger.account("test", limit=discreet.pure_dp(1000))
-    asked = {"mean": ask.mean("x"), "median": ask.median("x", method="tree", bins=64)}[kind]
+    asked = {"mean": query.mean("x"), "median": query.median("x", method="tree", bins=64)}[kind]
 
     def interval(column, _bits):
         # Not with the bits of the simulation: a release that is charged takes private ones only.

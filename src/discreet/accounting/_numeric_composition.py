@@ -195,7 +195,7 @@ def _pitch(parts: Parts) -> float | None:
 
 
 def _lower_fineness(pair: DominatingPair) -> float:
-    """Steps per standard deviation on the lower side; atoms cannot be centerd in their cells."""
+    """Steps per standard deviation on the lower side; atoms cannot be centered in their cells."""
     if isinstance(pair, (LaplacePair, LatticeLaplacePair)):
         return 100.0
     return 200.0 if cells.atoms_of(pair) is not None else 12.0
@@ -287,7 +287,7 @@ def leaf_pairs(leaf: Event, side: Side) -> Both:
         case _:
             simple = simple_pair(leaf)
             if simple is None:
-                raise Unsupported(f"{type(leaf).__name__} has no numerical pair.")
+                raise Unsupported(f"{type(leaf).__name__.removesuffix('Event')} has no numerical pair.")
             return simple, simple, 0.0
 
 

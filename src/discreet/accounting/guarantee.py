@@ -31,7 +31,7 @@ class Guarantee:
     def __post_init__(self) -> None:
         if not isinstance(self.relation, NeighboringRelation):
             raise InvalidArgument(
-                f"relation must be a Relation, got {type(self.relation).__name__}."
+                f"relation must be a NeighboringRelation, got {type(self.relation).__name__}."
             )
         _check_relation(self.event, self.relation, 1)
 
@@ -86,7 +86,7 @@ class Guarantee:
         """Under replace-one: to replace is to remove and to add, two steps (B1)."""
         if self.relation is not NeighboringRelation.ADD_REMOVE:
             raise RelationMismatch(
-                f"Only Relation.ADD_REMOVE converts to replace-one, this is {self.relation!r}; "
+                f"Only NeighboringRelation.ADD_REMOVE converts to replace-one, this is {self.relation!r}; "
                 "there is no conversion back."
             )
         return Guarantee(events.GroupEvent(2, self.event), NeighboringRelation.REPLACE_ONE)
@@ -116,13 +116,13 @@ class Guarantee:
 
         Theorem: shuffling amplifies; the numbers are those of the tightest proved pair.
         Source: Feldman, McMillan, Talwar 2021 (F56); docs/theory/shuffle.md.
-        Needs: a pure guarantee under Relation.LOCAL; every report is made by the same public
+        Needs: a pure guarantee under NeighboringRelation.LOCAL; every report is made by the same public
             randomizer; ``reports`` counts the honest ones. ``parts`` (see
             ``accounting.randomizers``) describes the randomizer and makes the bound tighter.
         """
         if self.relation is not NeighboringRelation.LOCAL:
             raise RelationMismatch(
-                f"Only reports under Relation.LOCAL can be shuffled, this is {self.relation!r}."
+                f"Only reports under NeighboringRelation.LOCAL can be shuffled, this is {self.relation!r}."
             )
         total, failure = composition.basic(self.event)
         if total is None or failure:
@@ -265,7 +265,7 @@ def _check_relation(event: Event, relation: NeighboringRelation, steps: int) -> 
                 relation = NeighboringRelation.ADD_REMOVE
             if relation is not NeighboringRelation.ADD_REMOVE:
                 raise RelationMismatch(
-                    f"Poisson sampling amplifies under Relation.ADD_REMOVE only, got {relation!r}; "
+                    f"Poisson sampling amplifies under NeighboringRelation.ADD_REMOVE only, got {relation!r}; "
                     "sample first, then convert with to_replace_one()."
                 )
             _check_relation(inner, relation, 1)
@@ -277,7 +277,7 @@ def _check_relation(event: Event, relation: NeighboringRelation, steps: int) -> 
             if relation is not NeighboringRelation.REPLACE_ONE:
                 raise RelationMismatch(
                     "Sampling without replacement and shuffling amplify under "
-                    f"Relation.REPLACE_ONE only, got {relation!r}."
+                    f"NeighboringRelation.REPLACE_ONE only, got {relation!r}."
                 )
             if isinstance(event, events.SampledWithoutReplacementEvent):
                 _check_relation(event.inner, relation, 1)  # a drawn unit is replaced once

@@ -105,7 +105,7 @@ class IndividualFilter:
         if isinstance(cost, Guarantee):
             if cost.relation is not NeighboringRelation.ADD_REMOVE:
                 raise RelationMismatch(
-                    f"Personal budgets are under Relation.ADD_REMOVE, the cost under "
+                    f"Personal budgets are under NeighboringRelation.ADD_REMOVE, the cost under "
                     f"{cost.relation!r}."
                 )
             rho = rho_of(cost.event)
@@ -138,7 +138,7 @@ def limit_rho(limit: Guarantee) -> Fraction:
     """The largest zCDP whose conversion keeps the limit, rounded down."""
     if limit.relation is not NeighboringRelation.ADD_REMOVE:
         raise RelationMismatch(
-            f"Personal limits are under Relation.ADD_REMOVE, this one under {limit.relation!r}."
+            f"Personal limits are under NeighboringRelation.ADD_REMOVE, this one under {limit.relation!r}."
         )
     match limit.event:
         case events.ZcdpEvent(rho, xi) if xi == 0:

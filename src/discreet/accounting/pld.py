@@ -169,7 +169,7 @@ def lower(pair: DominatingPair, *, step: float, tail: float) -> LossMasses:
 
 
 def _lower_ends(pair: DominatingPair, *, step: float, tail: float) -> tuple[Floats, float]:
-    """Ends of cells that are centerd on grid points; the atoms of a Laplace pair stand alone."""
+    """Ends of cells that are centered on grid points; the atoms of a Laplace pair stand alone."""
     edges = _edges(pair, step=step, tail=tail) * step
     middle = (edges[1:] + edges[:-1]) / 2
     if not isinstance(pair, LaplacePair):
@@ -450,17 +450,17 @@ def _reach(part: ComposedLoss, size: int) -> float:
 def _window(index: Floats, weights: Floats, count: int) -> tuple[int, int]:
     """Indices that hold all but 2 * TRUNCATE of the mass of ``count`` draws (Chernoff)."""
     mean = float(weights @ index)
-    centerd = index - mean
-    sd = math.sqrt(max(float(weights @ centerd**2), 1e-12))
+    centered = index - mean
+    sd = math.sqrt(max(float(weights @ centered**2), 1e-12))
     budget = math.log(1 / TRUNCATE)
     start = math.sqrt(2 * budget / count) / sd
     rates = start * np.exp(np.linspace(-4.0, 3.0, 36))
-    widest = max(float(centerd[-1]), -float(centerd[0]), 1e-300)
+    widest = max(float(centered[-1]), -float(centered[0]), 1e-300)
     rates = rates[rates * widest < 600]
     if rates.size == 0:
         rates = np.array([600 / widest])
-    grown = np.exp(np.outer(rates, centerd)) @ weights
-    shrunk = np.exp(np.outer(-rates, centerd)) @ weights
+    grown = np.exp(np.outer(rates, centered)) @ weights
+    shrunk = np.exp(np.outer(-rates, centered)) @ weights
     up = float(np.min((count * np.log(grown) + budget) / rates))
     down = float(np.min((count * np.log(shrunk) + budget) / rates))
     return math.floor(count * mean - down), math.ceil(count * mean + up)

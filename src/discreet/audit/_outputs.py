@@ -1,7 +1,7 @@
 """Exact output laws of mechanisms that are more than a sum: selection, thresholds, flips.
 
 Each function lists the law of the output on one input, by exact sums over the lattice noise. Two
-of them make a `Pair` (`discreet.leakage.exact.pair`) and so an exact audit.
+of them make a `Pair` (`discreet.audit.exact.pair`) and so an exact audit.
 """
 
 from __future__ import annotations

@@ -88,7 +88,7 @@ def check_sensitivity(
     ordered: bool = False,
     slack: str | None = None,
 ) -> Sensitivity:
-    """Raise `WrongSensitivity` if the claim is too small, or too large without a stated reason.
+    """Raise `SensitivityError` if the claim is too small, or too large without a stated reason.
 
     A claim must be attained on these values, unless ``slack`` says why it is not.
     """

@@ -7,119 +7,64 @@ import io
 import json
 import os
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, TextIO, TypeAlias
+from typing import TYPE_CHECKING, Any, BinaryIO, TextIO
 
-import numpy as np
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
 from rich.table import Table
 
 from discreet.cli._console import literal
-from discreet.core.errors import InvalidArgument, OutOfDomain, Unsupported
+from discreet.core.errors import InvalidArgument, OutOfDomain
 from discreet.data.source import open_source, sealed
 from discreet.ledger.ledger import plain
-from discreet.local._heavy_hitters import HeavyHittersEstimate
 from discreet.local.collection import _report_frames as frames
 from discreet.local.collection.aggregator_state import COLUMNAR, AggregatorState, FileProgress
 from discreet.local.collection.report_file import ReportWriter
 from discreet.local.collection.spec import CollectionSpec
-from discreet.local.distribution import DistributionEstimate
-from discreet.local.means.base import MeanEstimate
-from discreet.local.oracles.base import Frequencies
 from discreet.local.ranges.release import LocalRanges
+from discreet.spec.estimate_rows import estimate_rows, standard_error
 
 if TYPE_CHECKING:
     from discreet.local.randomizer import LocalRandomizer
 
 
-# ── Estimates ────────────────────────────────────────────────────────────────────────────────────
-# Estimates of the local model as rows of plain values: for a table, CSV or JSON.
+# ── Randomizers ──────────────────────────────────────────────────────────────────────────────────
 
 
-Row: TypeAlias = dict[str, Any]
-_SHARES = ("share", "std", "low", "high", "count")
-
-
-def estimate_rows(found: object, collection: CollectionSpec, *, confidence: float) -> list[Row]:
-    """One row for each category, cell, text or mean."""
-    match found:
-        case Frequencies():
-            names: Iterable[Any] = collection.labels or range(len(found.shares))
-            columns = (found.shares, found.std, *found.interval(confidence), found.counts)
-            return _columns(("category", *_SHARES), names, *columns)
-        case HeavyHittersEstimate():
-            counts = found.shares * found.reports
-            columns = (found.shares, found.std, *found.interval(confidence), counts)
-            return _columns(("text", *_SHARES), found.texts, *columns)
-        case LocalRanges():
-            return _cells(found, confidence)
-        case DistributionEstimate():
-            edges, shares = found.edges, found.shares
-            return _columns(("from", "to", "share"), edges[:-1].tolist(), edges[1:], shares)
-        case MeanEstimate():
-            return [_mean(found, confidence)]
-        case dict():
-            return [{"column": name, **_mean(one, confidence)} for name, one in found.items()]
-    raise Unsupported(
-        f"The estimate of {collection.randomizer.kind} is no table: read the state in Python."
-    )
-
-
-def _cells(found: LocalRanges, confidence: float) -> list[Row]:
-    """Numbers of clients, cell by cell; ranges of cells are answered from the artifact."""
-    labels = [found.domain.label(cell) for cell in range(found.domain.size)]
-    ends = [(label, label) if not isinstance(label, tuple) else label for label in labels]
-    first, last = (np.array([end[side] for end in ends]) for side in (0, 1))
-    low, high = found.interval(first, last, confidence=confidence)
-    columns = (found.cells, found.std(first, last), low, high)
-    return _columns(("cell", "count", "std", "low", "high"), map(str, labels), *columns)
-
-
-def _mean(found: MeanEstimate, confidence: float) -> Row:
-    low, high = found.interval(confidence)
-    return {"mean": found.value, "std": found.std, "low": low, "high": high}
-
-
-def _columns(heads: tuple[str, ...], names: Iterable[Any], *columns: Any) -> list[Row]:
-    plain = (np.asarray(column).tolist() for column in columns)
-    return [dict(zip(heads, row, strict=True)) for row in zip(names, *plain, strict=True)]
-
-
-# ── Kinds ────────────────────────────────────────────────────────────────────────────────────────
-# What `discreet local describe` can set up, by the names that people know.
-
-
-# Kind: the function of `discreet.local` that makes it, and what it is told besides epsilon.
+# What `discreet local create` can set up: the function of `discreet.local` that makes the
+# randomizer, and its arguments besides epsilon.
 _CATEGORIES, _BOUNDS = ("categories",), ("lower", "upper")
-KINDS: Mapping[str, tuple[str, tuple[str, ...]]] = {
+RANDOMIZERS: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "grr": ("grr", _CATEGORIES),
     "sue": ("sue", _CATEGORIES),
     "oue": ("oue", _CATEGORIES),
-    "the": ("the", _CATEGORIES),
-    "she": ("she", _CATEGORIES),
+    "the": ("threshold_histogram_encoding", _CATEGORIES),
+    "she": ("summation_histogram_encoding", _CATEGORIES),
     "olh": ("olh", _CATEGORIES),
     "hadamard": ("hadamard_response", _CATEGORIES),
     "subset": ("subset_selection", _CATEGORIES),
-    "mean": ("best_mean", _BOUNDS),
+    "mean": ("best_mean_randomizer", _BOUNDS),
     "distribution": ("square_wave", (*_BOUNDS, "cells")),
-    "ranges": ("plan_local", _BOUNDS),
+    "ranges": ("plan_collection", _BOUNDS),
     "words": ("heavy_hitters", ("length",)),
 }
 _CLIENTS = 1_000_000  # a plan of ranges is the same for any number
 
 
-def make(kind: str, *, epsilon: float, given: Mapping[str, Any]) -> LocalRandomizer:
-    """The randomizer of this kind."""
+def make_randomizer(kind: str, *, epsilon: float, given: Mapping[str, Any]) -> LocalRandomizer:
+    """The randomizer of this name."""
     from discreet import local
 
-    name, needed = KINDS[kind]
+    name, needed = RANDOMIZERS[kind]
     if set(given) != set(needed):
         wanted = " and ".join(f"--{option}" for option in needed)
-        raise InvalidArgument(f"--kind {kind} needs {wanted}, and nothing else besides --epsilon.")
+        raise InvalidArgument(
+            f"--randomizer {kind} needs {wanted}, and nothing else besides --epsilon."
+        )
     if kind == "ranges":
         return _ranges(epsilon, **given)
     made: LocalRandomizer = getattr(local, name)(epsilon=epsilon, **given)
@@ -132,17 +77,17 @@ def _ranges(epsilon: float, *, lower: float, upper: float) -> LocalRandomizer:
     from discreet.ranges.workload import all_ranges
 
     if not (lower.is_integer() and upper.is_integer() and lower < upper):
-        raise InvalidArgument("--kind ranges needs whole numbers, --lower below --upper.")
+        raise InvalidArgument("--randomizer ranges needs whole numbers, --lower below --upper.")
     domain = local.integers(lower=int(lower), upper=int(upper))
     return local.plan_collection(
         domain, all_ranges(), epsilon=epsilon, expected_clients=_CLIENTS
     ).best
 
 
-# ── Collect ──────────────────────────────────────────────────────────────────────────────────────
+# ── Commands ─────────────────────────────────────────────────────────────────────────────────────
 
 
-_VALUES = 1 << 16  # encoded at once
+_VALUES = 1 << 16  # randomized at once
 _SHOWN = 20
 _MILLION = 1_000_000
 _NAMED = ("category", "text", "column")
@@ -159,15 +104,19 @@ class LocalOutputOptions:
     confidence: float
 
 
-def describe(kind: str, *, epsilon: float, labels: Path | None, given: Mapping[str, Any]) -> int:
+def create(
+    kind: str, *, epsilon: float, categories_file: Path | None, given: Mapping[str, Any]
+) -> int:
     """Print the collection, and tell what to expect of it."""
-    names = () if labels is None else tuple(_text(labels).splitlines())
+    names = () if categories_file is None else tuple(_text(categories_file).splitlines())
     if names:
         given = {"categories": len(names), **given}
-    collection = CollectionSpec(randomizer=make(kind, epsilon=epsilon, given=given), labels=names)
+    collection = CollectionSpec(
+        randomizer=make_randomizer(kind, epsilon=epsilon, given=given), labels=names
+    )
     print(json.dumps(collection.describe(), indent=1, ensure_ascii=False))
     randomizer = collection.randomizer
-    error = randomizer.std / _MILLION**0.5
+    error = standard_error(randomizer, reports=_MILLION)
     print(
         f"A report has {randomizer.width:,} bytes and costs its client epsilon "
         f"{float(randomizer.epsilon):g}. A million of them give a standard error of at most "
@@ -177,7 +126,7 @@ def describe(kind: str, *, epsilon: float, labels: Path | None, given: Mapping[s
     return 0
 
 
-def encode(
+def randomize(
     path: Path,
     values: Path | None,
     *,
@@ -190,7 +139,7 @@ def encode(
     target: Path | BinaryIO = sys.stdout.buffer if output is None else output
     if output is None and sys.stdout.isatty():
         raise InvalidArgument("Reports are bytes: name a file with --output, or use a pipe.")
-    # Encoded twice, a client would be counted twice and spend twice.
+    # Randomized twice, a client would be counted twice and spend twice.
     with ReportWriter(target, collection, all_or_none=True) as writer:
         for texts in _texts(values, column):
             writer.write(collection.randomizer.randomize(collection.parse(texts, unknown=unknown)))

@@ -13,7 +13,7 @@ from discreet.mechanisms.additive import laplace
 from discreet.spec.demo_folder import begin
 
 _GIVEN = ("health.parquet", "health.toml", "README.md")
-_WRITTEN = ("health.json", "health.csv", "health.html", "budget.db")
+_WRITTEN = ("health.json", "health.release.csv", "health.html", "budget.db")
 
 
 def tell(folder: Path) -> int:

@@ -7,11 +7,13 @@ from pathlib import Path
 
 import click
 
-from discreet.cli import _local_commands as kinds
+from discreet.cli._local_commands import RANDOMIZERS
 
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 _WRITTEN = click.Path(dir_okay=False, path_type=Path)
-_LEVEL = click.option("--level", type=float, default=0.95, show_default=True, help="Of intervals.")
+_CONFIDENCE = click.option(
+    "--confidence", type=float, default=0.95, show_default=True, help="Confidence of the intervals."
+)
 _CSV = click.option("--csv", "csv_file", type=_WRITTEN, help="Write the estimate here, as CSV.")
 _RANGES = click.option("--ranges", "ranges_file", type=_WRITTEN, help="For `discreet ranges`.")
 _JSON = click.option("--json", "as_json", is_flag=True, help="One JSON object.")
@@ -21,25 +23,30 @@ _JSON = click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 def local() -> None:
     """Collect without a trusted server: each client randomizes its own value.
 
-    Everyone shares one COLLECTION, a small JSON file that `describe` writes.
+    Everyone shares one COLLECTION, a small JSON file that `create` writes.
     """
 
 
 @local.command(short_help="Print a collection: what clients do.")
-@click.option("--kind", required=True, type=click.Choice(sorted(kinds.KINDS)), help="Of reports.")
+@click.option(
+    "--randomizer",
+    required=True,
+    type=click.Choice(sorted(RANDOMIZERS)),
+    help="Local randomizer that makes the reports.",
+)
 @click.option("--epsilon", required=True, type=float, help="What one report may cost its client.")
 @click.option("--categories", type=int, help="How many categories there are, coded from 0.")
-@click.option("--labels", type=_FILE, help="The names of the categories, one a line.")
+@click.option("--categories-file", type=_FILE, help="Names of the categories, one per line.")
 @click.option("--lower", type=float, help="Of numbers: their smallest value.")
 @click.option("--upper", type=float, help="Of numbers: their largest value.")
 @click.option("--cells", type=int, help="Of a distribution: how fine it is to be.")
 @click.option("--length", type=int, help="Of words: their largest number of bytes.")
-def describe(
+def create(
     *,
-    kind: str,
+    randomizer: str,
     epsilon: float,
     categories: int | None,
-    labels: Path | None,
+    categories_file: Path | None,
     lower: float | None,
     upper: float | None,
     cells: int | None,
@@ -49,12 +56,12 @@ def describe(
 
     What to expect of it is told on standard error.
     """
-    from discreet.cli._local_commands import describe as run
+    from discreet.cli._local_commands import create as run
 
     numbers = {"lower": lower, "upper": upper, "cells": cells}
     chosen = {"categories": categories, "length": length, **numbers}
     given = {name: value for name, value in chosen.items() if value is not None}
-    sys.exit(run(kind, epsilon=epsilon, labels=labels, given=given))
+    sys.exit(run(randomizer, epsilon=epsilon, categories_file=categories_file, given=given))
 
 
 @local.command(short_help="Randomize values into reports, on the client's side.")
@@ -63,7 +70,7 @@ def describe(
 @click.option("--output", "-o", type=_WRITTEN, help="Append reports here; else standard output.")
 @click.option("--column", help="The column that holds the values: VALUES is CSV, Parquet, Arrow.")
 @click.option("--unknown", help="The label that stands for every value that is no label.")
-def encode(
+def randomize(
     collection: Path,
     *,
     values: Path | None,
@@ -74,9 +81,9 @@ def encode(
     """Randomize values, one a line (or from standard input), into reports.
 
     Each value is a category's code or label, or a number. Reports are safe to send; the values are
-    not. Encoding a person's value again costs epsilon again.
+    not. Randomizing a person's value again costs epsilon again.
     """
-    from discreet.cli._local_commands import encode as run
+    from discreet.cli._local_commands import randomize as run
 
     sys.exit(run(collection, values, output=output, column=column, unknown=unknown))
 
@@ -88,7 +95,7 @@ def encode(
 @click.option("--column", default="report", show_default=True, help="In CSV, Parquet, Arrow files.")
 @_CSV
 @_RANGES
-@_LEVEL
+@_CONFIDENCE
 @_JSON
 def aggregate(
     collection: Path,
@@ -120,7 +127,7 @@ def aggregate(
 @click.argument("states", type=_FILE, nargs=-1, required=True)
 @_CSV
 @_RANGES
-@_LEVEL
+@_CONFIDENCE
 @_JSON
 def estimate(
     states: tuple[Path, ...],

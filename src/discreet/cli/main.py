@@ -124,7 +124,9 @@ def release(file: Path, *, output: Path | None, overwrite: bool, as_json: bool) 
 @main.command(context_settings={"ignore_unknown_options": True})
 @click.argument("file", type=_FILE)
 @click.argument("ends", nargs=-1)
-@click.option("--level", type=float, default=0.95, show_default=True, help="Of the interval.")
+@click.option(
+    "--confidence", type=float, default=0.95, show_default=True, help="Confidence of the interval."
+)
 @click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 def ranges(file: Path, *, ends: tuple[str, ...], confidence: float, as_json: bool) -> None:
     """Answer a range from a released FILE: costs nothing.

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import replace
-from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -17,20 +16,18 @@ from discreet.cli.ranges import range_table
 from discreet.data.program import ContributionLimits
 from discreet.query.budget import QueryBudget
 from discreet.query.error_forecast import forecast
+from discreet.spec.budget_arithmetic import cost_amount
 from discreet.spec.ranges import range_content
 from discreet.spec.release_file import (
     BudgetStatus,
     ReleaseFile,
-    amount,
     limit_in_words,
     read,
+    relaxation,
     standing,
 )
 from discreet.tables._execute import ReleaseBatch
 from discreet.tables.release import protection, worth
-
-_WIDEST = 1 << 20
-_CLOSE = Fraction(101, 100)
 
 
 def run(path: Path, *, as_json: bool) -> int:
@@ -104,38 +101,17 @@ def _content(file: ReleaseFile, planned: ReleaseBatch, found: BudgetStatus) -> d
         "statistics": statistics,
         "ranges": [range_content(one, found) for one in planned.ranges],
         "targets": targets,
-        "relax": _relax(file, planned, found) if targets and not affordable else None,
+        "relax": relaxation(file, planned, found) if targets and not affordable else None,
         "passes": len(planned.passes),
         "account": found.name,
         "exists": found.account is not None,
         "limit": json.loads(found.limit.to_json()),
         "remaining": found.remaining,
         "affordable": affordable,
-        "cost": _finite(amount(planned.guarantee, found.limit)),
+        "cost": _finite(cost_amount(planned.guarantee, found.limit)),
         "share": _finite(found.share(planned.guarantee)),
         "protects": protection(replace(file.setting, limits=ContributionLimits())),
     }
-
-
-def _relax(file: ReleaseFile, planned: ReleaseBatch, found: BudgetStatus) -> float | None:
-    """How many times as wide all targets must be to fit into what is left; None if that is no use.
-
-    A hundredth part too wide at most; the answer has been checked.
-    """
-
-    def fits(factor: Fraction) -> bool:
-        wider = ReleaseBatch(design=file.relaxed(factor).design(), ranges=planned.ranges)
-        return found.affords(wider.guarantee)
-
-    low, high = Fraction(1), Fraction(2)
-    while not fits(high):
-        low, high = high, 2 * high
-        if high > _WIDEST:
-            return None
-    while high > low * _CLOSE:
-        middle = (high + low) / 2
-        low, high = (low, middle) if fits(middle) else (middle, high)
-    return float(math.ceil(high * 100) / Fraction(100))
 
 
 def _advice(content: dict[str, Any]) -> str:

@@ -85,7 +85,7 @@ def _released(
     columns = SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn()
     with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
         task = progress.add_task("planning")
-        made, ranges = opened(file, account)._run_all(
+        made, ranges = opened(file, account)._run_all(  # noqa: SLF001 - one batch for the whole file
             planned,
             label=file.title[:200],
             progress=lambda stage: progress.update(task, description=stage),
@@ -96,7 +96,8 @@ def _released(
 
 def _targets(stem: Path, *, ranges: int, overwrite: bool) -> dict[str, Path]:
     """Where the results go, checked before anything is spent."""
-    targets = {kind: stem.with_name(f"{stem.name}.{kind}") for kind in ("json", "csv", "html")}
+    ends = {"json": "json", "csv": "release.csv", "html": "html"}
+    targets = {kind: stem.with_name(f"{stem.name}.{end}") for kind, end in ends.items()}
     for i in range(1, ranges + 1):
         targets[f"ranges {i}"] = stem.with_name(f"{stem.name}.ranges-{i}.json")
     present = [str(path) for path in targets.values() if path.exists()]

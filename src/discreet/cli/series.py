@@ -1,4 +1,4 @@
-"""`discreet series`: the command; what it does is in `panel_leaks`."""
+"""`discreet series`: the command; what it does is in `_series_command`."""
 
 from __future__ import annotations
 
@@ -26,6 +26,7 @@ _WRITTEN = click.Path(dir_okay=False, path_type=Path)
 @click.option("--delta", type=float, default=1e-6, show_default=True, help="Of all epsilons.")
 @click.option(
     "--known",
+    "attacker_knows",
     type=click.Choice(["time", "none", "all"]),
     default="time",
     show_default=True,
@@ -68,12 +69,12 @@ def series(
     model is public (--model) or fitted with differential privacy (--epsilon).
     """
     from discreet.cli._series_command import (
-        Layout,
         SeriesBudgetOptions,
         SeriesOptions,
         SeriesOutputOptions,
         run,
     )
+    from discreet.spec.panel_csv import PanelLayout
 
     named = ("noise", "promise", "released", "delta", "target", "order", "model")
     asked = SeriesOptions(
@@ -82,7 +83,7 @@ def series(
         dynamics=dynamics,
         **{name: given[name] for name in named},
     )
-    layout = Layout(
+    layout = PanelLayout(
         person=given["person"],
         time=given["time"],
         value=given["value"],

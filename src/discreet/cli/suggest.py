@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,9 @@ from discreet.core import _validate as check
 from discreet.core.errors import BudgetExceeded, InvalidArgument
 from discreet.data.schema import NumericColumn
 from discreet.ledger.ledger import Ledger
-from discreet.spec.release_file import ReleaseFile, in_words, read, standing
+from discreet.spec.budget_arithmetic import split_evenly
+from discreet.spec.release_file import in_words, read, standing
+from discreet.spec.table import column_bounds
 from discreet.tables.suggest import SuggestedBounds, SuggestedLimits
 
 
@@ -24,7 +25,11 @@ def run(path: Path, *, epsilon: float | None, as_json: bool) -> int:
     if epsilon is None:
         raise InvalidArgument("--suggest-bounds needs --epsilon: what the suggestions may cost.")
     amount = check.positive("epsilon", epsilon)
-    columns = [n for n, column in file.setting.schema.items() if isinstance(column, NumericColumn)]
+    columns = {
+        name: column
+        for name, column in file.setting.schema.items()
+        if isinstance(column, NumericColumn)
+    }
     parts = len(columns) + (file.setting.privacy_unit is not None)
     if not parts:
         raise InvalidArgument("The file declares no numbers and no unit: nothing to suggest.")
@@ -39,22 +44,16 @@ def run(path: Path, *, epsilon: float | None, as_json: bool) -> int:
             short = BudgetExceeded(f"Epsilon {float(amount):g} is more than the account has left.")
             return refused(short, as_json=as_json)
         table = opened(file, account)
+        each = split_evenly(amount, parts)
+        # The bounds in the file are taken as the range that surely holds everything.
         bounds = [
-            table.suggest_bounds(name, outermost=_declared(file, name), epsilon=amount / parts)
-            for name in columns
+            table.suggest_bounds(name, outermost=column_bounds(column), epsilon=each)
+            for name, column in columns.items()
         ]
         limits = None
         if file.setting.privacy_unit is not None:
-            limits = table.suggest_contribution_limits(epsilon=amount / parts)
+            limits = table.suggest_contribution_limits(epsilon=each)
         return _told(bounds, limits, in_words(account), as_json=as_json)
-
-
-def _declared(file: ReleaseFile, name: str) -> tuple[Fraction, Fraction]:
-    """The bounds in the file are taken as the range that surely holds everything."""
-    column = file.setting.schema[name]
-    assert isinstance(column, NumericColumn)  # noqa: S101 - only numbers are asked about
-    step = Fraction(2) ** column.exponent
-    return column.lower * step, column.upper * step
 
 
 def _told(

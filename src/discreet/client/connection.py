@@ -1,4 +1,4 @@
-"""HTTP to a server, with the standard library: a token, patience, and errors by their names."""
+"""HTTP to a server, with the standard library: a token, a timeout, and errors by their names."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from discreet.core.errors import (
     Unsupported,
 )
 
-PATIENCE = 60.0
+DEFAULT_TIMEOUT = 60.0
 """Seconds after which a server that cannot be reached, or is busy, is given up."""
 _ROOT = "/api/v1"
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 2.0
-_TIMEOUT = 30.0
+_SOCKET_TIMEOUT = 30.0
 _BUSY = (429, 502, 503, 504)
 _NO_JSON: Mapping[str, str] = {"detail": "the answer is not JSON"}
 _KINDS: Mapping[str, type[PrivacyError]] = {
@@ -59,17 +59,19 @@ class Connection:
     prefix: str
     context: ssl.SSLContext | None = field(repr=False)
     token: str = field(repr=False)
-    timeout: float = PATIENCE
+    timeout: float = DEFAULT_TIMEOUT
 
     def get(self, *path: str, wait: int = 0) -> Any:
         """What stands at an address; ``wait`` lets the server wait for it so many seconds."""
-        return self._patiently("GET", _address(path) + (f"?wait={wait}" if wait else ""), None)
+        return self._until_answered("GET", _address(path) + (f"?wait={wait}" if wait else ""), None)
 
     def post(self, *path: str, body: Mapping[str, Any]) -> Any:
         """The answer to a request that the server recognizes when it comes twice."""
-        return self._patiently("POST", _address(path), json.dumps(body, allow_nan=False).encode())
+        return self._until_answered(
+            "POST", _address(path), json.dumps(body, allow_nan=False).encode()
+        )
 
-    def _patiently(self, method: str, path: str, body: bytes | None) -> Any:
+    def _until_answered(self, method: str, path: str, body: bytes | None) -> Any:
         """Every request here may be repeated: planning spends nothing, a release has its id."""
         ends, pause = time.monotonic() + self.timeout, _FIRST_PAUSE
         while True:
@@ -110,9 +112,9 @@ class Connection:
 
     def _socket(self) -> http.client.HTTPConnection:
         if self.context is None:
-            return http.client.HTTPConnection(self.host, self.port, timeout=_TIMEOUT)
+            return http.client.HTTPConnection(self.host, self.port, timeout=_SOCKET_TIMEOUT)
         return http.client.HTTPSConnection(
-            self.host, self.port, timeout=_TIMEOUT, context=self.context
+            self.host, self.port, timeout=_SOCKET_TIMEOUT, context=self.context
         )
 
 
@@ -176,7 +178,7 @@ def _refusal(status: int, content: Any) -> PrivacyError:
     return _KINDS.get(str(code), ServerRefused)(f"{_detail(content)} (HTTP {status})")
 
 
-def named(problem: str | None, detail: str) -> PrivacyError:
+def error_of(problem: str | None, detail: str) -> PrivacyError:
     """The error of a job that failed."""
     return _KINDS.get(str(problem), ServerRefused)(detail)
 

@@ -1,4 +1,8 @@
-"""`discreet.connect`: the door to a server."""
+"""Tables of a server, with the methods of a local table.
+
+What is public (forecasts, budgets, plans) is computed here, by the same code as for a local table.
+What reads data is sent to the server, which charges the caller's account there.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +14,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Never, Unpack
 
-from discreet.client.connection import PATIENCE, Connection, ServerUnreachable, connection, named
+from discreet.client.connection import (
+    DEFAULT_TIMEOUT,
+    Connection,
+    ServerUnreachable,
+    connection,
+    error_of,
+)
 from discreet.core._rational import Number
 from discreet.core.errors import InvalidArgument, Unsupported
 from discreet.core.relation import NeighboringRelation
@@ -29,24 +39,32 @@ from discreet.tables.range_release import ChargedGridRelease, ChargedRangeReleas
 from discreet.tables.release import Release
 from discreet.tables.table import RangeBudget, Table, split
 
-# ── Schema ───────────────────────────────────────────────────────────────────────────────────────
-# The setting of a table from what its server shows of it.
-
-
 _RELATIONS = {
     "add_remove": NeighboringRelation.ADD_REMOVE,
     "replace_one": NeighboringRelation.REPLACE_ONE,
 }
-_LIMITS = ("rows_per_unit", "groups_per_unit", "rows_per_unit_and_group")
+_LIMITS = {
+    "max_rows_per_unit": "rows_per_unit",
+    "max_groups_per_unit": "groups_per_unit",
+    "max_rows_per_unit_per_group": "rows_per_unit_and_group",
+}
+"""Contribution limits, and what they are called in the answers of a server."""
+_WAIT_S = 10
+"""So long the server may keep a request, instead of being asked again and again."""
+_PAUSE_S = 0.05
+_OPEN = ("queued", "running")
 
 
-def setting_of(shown: Mapping[str, Any]) -> TableSpec:
+# ── Declarations ─────────────────────────────────────────────────────────────────────────────────
+
+
+def table_spec(shown: Mapping[str, Any]) -> TableSpec:
     """What forecasts and plans follow from; the server declares it, nothing is read."""
     try:
         return TableSpec(
             schema={one["name"]: _column(one) for one in shown["columns"]},
             privacy_unit=shown["unit"],
-            limits=ContributionLimits(**{name: shown[name] for name in _LIMITS}),
+            limits=ContributionLimits(**{name: shown[sent] for name, sent in _LIMITS.items()}),
             relation=_RELATIONS[shown["relation"]],
         )
     except (KeyError, TypeError, ValueError) as error:
@@ -82,24 +100,14 @@ def _time(text: str) -> dt.date:
     return dt.date.fromisoformat(text) if len(text) == 10 else dt.datetime.fromisoformat(text)
 
 
-# ── Served ───────────────────────────────────────────────────────────────────────────────────────
-# A table that somebody else holds: the verbs of a local one, answered by its server.
-#
-# What is public — forecasts, amounts, plans — is computed here, by the same code as for a local
-# table. What reads data is asked of the server, which charges the caller's account there.
-
-
-_WAIT_S = 10
-"""So long the server may keep a request, instead of being asked again and again."""
-_PAUSE_S = 0.05
-_OPEN = ("queued", "running")
+# ── The table ────────────────────────────────────────────────────────────────────────────────────
 
 
 def _elsewhere(verb: str) -> Callable[..., Never]:
     def refuse(*_: object, **__: object) -> Never:
         raise Unsupported(
-            f"{verb} is for a table that is here: a server answers count, units, sum, mean, "
-            "variance, covariance, median, quantiles, histogram, ranges, grid and release."
+            f"{verb} is for a table that is here: a server answers count, count_units, sum, "
+            "mean, variance, covariance, median, quantiles, histogram, ranges, grid and release."
         )
 
     return refuse
@@ -113,14 +121,14 @@ class RemoteTable(Table):
     connection: Connection = field(repr=False)
 
     # What reads data in ways that a server does not offer.
-    discover_keys: ClassVar[Any] = _elsewhere("discover")
-    large_domain_quantiles: ClassVar[Any] = _elsewhere("fine_quantiles")
+    discover_keys: ClassVar[Any] = _elsewhere("discover_keys")
+    large_domain_quantiles: ClassVar[Any] = _elsewhere("large_domain_quantiles")
     join: ClassVar[Any] = _elsewhere("join")
-    join_by_unit: ClassVar[Any] = _elsewhere("join_units")
-    _run: ClassVar[Any] = _elsewhere("run")
-    _run_all: ClassVar[Any] = _elsewhere("run_all")
+    join_by_unit: ClassVar[Any] = _elsewhere("join_by_unit")
+    _run: ClassVar[Any] = _elsewhere("_run")
+    _run_all: ClassVar[Any] = _elsewhere("_run_all")
     suggest_bounds: ClassVar[Any] = _elsewhere("suggest_bounds")
-    suggest_contribution_limits: ClassVar[Any] = _elsewhere("suggest_limits")
+    suggest_contribution_limits: ClassVar[Any] = _elsewhere("suggest_contribution_limits")
 
     @property
     def remaining(self) -> float:
@@ -192,7 +200,7 @@ class RemoteTable(Table):
 
     def __repr__(self) -> str:
         return (
-            f"ServedTable({self.name!r} of {self.connection.host}, "
+            f"RemoteTable({self.name!r} of {self.connection.host}, "
             f"columns={sorted(self.spec.schema)}, relation={self.spec.relation!r})"
         )
 
@@ -218,11 +226,11 @@ class RemoteTable(Table):
             ) from None
 
 
-def served(connection: Connection, name: str) -> RemoteTable:
+def _open(connection: Connection, name: str) -> RemoteTable:
     """The table of that name, as its server declares it."""
     shown = connection.get("tables", name)
     return RemoteTable(
-        _source=None, spec=setting_of(shown), account=None, name=name, connection=connection
+        _source=None, spec=table_spec(shown), account=None, name=name, connection=connection
     )
 
 
@@ -232,7 +240,7 @@ def _waited(connection: Connection, name: str, body: Mapping[str, Any]) -> Mappi
         time.sleep(_PAUSE_S)
         job = connection.get("releases", job["id"], wait=_WAIT_S)
     if job["state"] != "done":
-        raise named(job["problem"], job["error"])
+        raise error_of(job["problem"], job["error"])
     found: Mapping[str, Any] = job["result"]
     return found
 
@@ -242,7 +250,7 @@ def _amount(given: QueryBudget) -> dict[str, Any]:
     return {name: write_label(one) for name, one in parts.items() if one is not None}
 
 
-# ── Connect ──────────────────────────────────────────────────────────────────────────────────────
+# ── Connecting ───────────────────────────────────────────────────────────────────────────────────
 
 
 def connect(
@@ -250,7 +258,7 @@ def connect(
     token: str,
     *,
     table: str | None = None,
-    timeout: float = PATIENCE,
+    timeout: float = DEFAULT_TIMEOUT,
     ca_file: str | None = None,
 ) -> RemoteTable:
     """A table of a server, with the verbs of a local one: `discreet serve` is at the other end.
@@ -269,4 +277,4 @@ def connect(
         table = names[0]
     if table not in names:
         raise InvalidArgument(f"table must be one of {', '.join(names)}; got {table!r}.")
-    return served(made, str(table))
+    return _open(made, str(table))

@@ -15,7 +15,7 @@ class NeighboringRelation(Enum):
     LOCAL = "any two values of one client"
 
     def __repr__(self) -> str:
-        return f"Relation.{self.name}"
+        return f"NeighboringRelation.{self.name}"
 
 
 def trusted(relation: NeighboringRelation) -> NeighboringRelation:

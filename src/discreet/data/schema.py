@@ -43,7 +43,7 @@ class NumericColumn:
             return f"integer(lower={self.lower}, upper={self.upper}, missing={self.missing})"
         step = 2.0**self.exponent
         ends = f"lower={self.lower * step:g}, upper={self.upper * step:g}"
-        return f"real({ends}, grid={step:g}, missing={self.missing * step:g})"
+        return f"real({ends}, granularity={step:g}, missing={self.missing * step:g})"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,7 +60,7 @@ class CategoryColumn:
             *map(repr, self.categories[:_SHOWN]),
             *(["..."] if len(self.categories) > _SHOWN else []),
         ]
-        return f"category([{', '.join(shown)}], other={self.include_other})"
+        return f"category([{', '.join(shown)}], include_other={self.include_other})"
 
     @property
     def upper(self) -> int:
@@ -217,7 +217,7 @@ def category(
 ) -> CategoryColumn:
     """One of the declared levels, all texts or all whole numbers.
 
-    With ``other=True`` an unknown value is a level of its own and what is missing joins it;
+    With ``include_other=True`` an unknown value is a level of its own and what is missing joins it;
     otherwise both become ``missing`` (the first level unless declared).
     """
     if isinstance(categories, set | frozenset):

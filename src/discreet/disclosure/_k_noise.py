@@ -129,7 +129,7 @@ def expected_anonymity_set_size(
     x = np.sort(sample("values", values))
     points, back = _sorted(sample("at", at))
     a, r = float(positive("half_width", half_width)), float(positive("window", window))
-    # Centerd, so that prefix sums stay small.
+    # Centered, so that prefix sums stay small.
     center = float(x[len(x) // 2])
     x, points = x - center, points - center
     sums = np.concatenate([[0.0], np.cumsum(x)])

@@ -162,7 +162,7 @@ def proportion_interval(
     """
     size = check.count("public_rows", public_rows)
     allowed = check.probability("delta", delta, one=False)
-    options = {"sensitivity": 1, "epsilon": epsilon, "on": "integers"}
+    options = {"sensitivity": 1, "epsilon": epsilon, "domain": "integers"}
     if allowed:
         noise = gaussian(**options, delta=allowed, relation=NeighboringRelation.REPLACE_ONE)  # type: ignore[arg-type]
     else:

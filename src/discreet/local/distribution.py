@@ -44,7 +44,7 @@ class DistributionEstimate:
         lower, upper = self.bounds
         settled = "" if self.converged else ", not settled"
         return (
-            f"Distribution({len(self.shares)} cells from {lower:g} to {upper:g}, mean "
+            f"DistributionEstimate({len(self.shares)} cells from {lower:g} to {upper:g}, mean "
             f"{self.mean:.4g}, {self.reports:,} reports{settled})"
         )
 
@@ -96,7 +96,7 @@ class DistributionBootstrap:
     replicates: tuple[DistributionEstimate, ...]
 
     def __repr__(self) -> str:
-        return f"Bootstrap({self.estimate!r}, {len(self.replicates)} replicates)"
+        return f"DistributionBootstrap({self.estimate!r}, {len(self.replicates)} replicates)"
 
     def interval(
         self, statistic: Callable[[DistributionEstimate], ArrayLike], confidence: float = 0.95

@@ -241,7 +241,7 @@ def rappor(*, categories: int, epsilon: Number, permanent_epsilon: Number | str)
 
     Theorem: one report is epsilon-DP, any number from one permanent response permanent-DP, in the
     local model; `Memoized.after` says what lies between.
-    Proof: `MemoisedUnary.ratio_after`, in integers; the flip is the least whole number of 2**-32
+    Proof: `MemoizedUnary.ratio_after`, in integers; the flip is the least whole number of 2**-32
     for which one report keeps its epsilon.
     Source: Erlingsson, Pihur, Korolova 2014; Arcolezi, Couchot, Al Bouna, Xiao 2022. F58.
     Needs: categories >= 2, 0 < epsilon < permanent.
@@ -256,7 +256,7 @@ def l_osue(*, categories: int, epsilon: Number, permanent_epsilon: Number | str)
 
     Theorem: as `rappor`, with the permanent response of `oue`; one report has the error of `oue`
     with that epsilon.
-    Proof: `MemoisedUnary.ratio_after`; the fair coin of the own bit stays fair under flips.
+    Proof: `MemoizedUnary.ratio_after`; the fair coin of the own bit stays fair under flips.
     Source: Arcolezi, Couchot, Al Bouna, Xiao 2022. F58.
     Needs: categories >= 2, 0 < epsilon < permanent.
     """
@@ -460,7 +460,7 @@ def longitudinal_olh(
 
     Theorem: one report is epsilon-DP, any number from one permanent response permanent-DP, in the
     local model; one report has the law and the error of `olh` with that epsilon and these hashes.
-    Proof: two randomized responses in a row are one, `MemoisedHashing._second_lie`; for many,
+    Proof: two randomized responses in a row are one, `MemoizedHashing._second_lie`; for many,
     post-processing.
     Source: Arcolezi, Pinzón, Palamidessi, Gambs 2023 (LOLOHA), with linear hashing. F58.
     Needs: 2 <= categories <= 2^24, 0 < epsilon < permanent; ``hashes`` as for `olh`.

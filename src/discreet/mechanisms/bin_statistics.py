@@ -259,7 +259,7 @@ class BinCounts(Mechanism):
         return self.inner.certify()
 
     def __repr__(self) -> str:
-        return f"bin_counts({self.bins.many} bins; {self.inner!r})"
+        return f"private_bin_counts({self.bins.many} bins; {self.inner!r})"
 
 
 def private_bin_counts(

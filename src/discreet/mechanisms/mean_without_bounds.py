@@ -166,7 +166,7 @@ class MeanWithoutBounds(Mechanism):
         return Certificate(mechanism=repr(self), guarantee=self.guarantee, checks=checks).demand()
 
     def __repr__(self) -> str:
-        return f"unbounded_mean(epsilon {float(self.epsilon):g}, {self.relation.value})"
+        return f"mean_without_bounds(epsilon {float(self.epsilon):g}, {self.relation.value})"
 
 
 def _in_order(

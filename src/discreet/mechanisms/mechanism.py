@@ -87,7 +87,7 @@ class Mechanism(ABC):
         relation = getattr(self, "relation", NeighboringRelation.LOCAL)
         if not isinstance(relation, NeighboringRelation):
             raise InvalidArgument(
-                f"relation must be one of discreet.Relation, got {type(relation).__name__}."
+                f"relation must be one of discreet.NeighboringRelation, got {type(relation).__name__}."
             )
 
     @property

@@ -1,6 +1,4 @@
-from discreet.models import blackbox as learned
-from discreet.models import dp_sgd as sgd
-from discreet.models import pate, regression
+from discreet.models import blackbox, dp_sgd, pate, regression
 from discreet.models.dp_sgd import (
     OutputPerturbationLogisticRegression,
     PersonalizedLogisticRegression,
@@ -13,15 +11,15 @@ from discreet.models.regression import AutoLinearRegression, PrivateLinearRegres
 
 __all__ = [
     "AutoLinearRegression",
-    "PersonalizedLogisticRegression",
     "OutputPerturbationLogisticRegression",
     "PATEClassifier",
+    "PersonalizedLogisticRegression",
     "PrivateHuberRegressor",
     "PrivateLinearRegression",
     "PrivateLogisticRegression",
     "PrivateRidge",
-    "learned",
+    "blackbox",
+    "dp_sgd",
     "pate",
     "regression",
-    "sgd",
 ]

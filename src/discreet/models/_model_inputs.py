@@ -1,61 +1,19 @@
-"""Private rows at the door: rectangular numbers, finite; nothing of them appears in an error."""
+"""Checks of private rows: rectangular tables of finite numbers, and their declared bounds.
+
+No value of the rows appears in an error.
+"""
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from typing import Any, Self, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator
 
 from discreet.core._validate import finite
-from discreet.core.errors import InvalidArgument, OutOfDomain, Unsupported
-from discreet.ledger.account import Account
-from discreet.noise.random_source import RandomSource, source_of
-
-# ── Charging ─────────────────────────────────────────────────────────────────────────────────────
-# What every private estimator shares: the account it charges, the bits it draws from.
-
-
-_SHARED = ("account", "bits")
-
-
-class ChargingEstimator(BaseEstimator):
-    """An estimator whose fit may charge an ``account``; ``rng`` are for tests and simulations."""
-
-    account: Account | None
-    rng: RandomSource | None
-
-    @property
-    def _source(self) -> RandomSource:
-        """Where the noise of a fit comes from."""
-        return source_of(self.rng)
-
-    def __sklearn_clone__(self) -> Self:
-        """An unfitted copy; the account and the bits are shared, not copied."""
-        return type(self)(
-            **{
-                name: value if name in _SHARED else copy.deepcopy(value)
-                for name, value in self.get_params(deep=False).items()
-            }
-        )
-
-
-# ── Extra ────────────────────────────────────────────────────────────────────────────────────────
-# Imported first by what needs scikit-learn: says which extra is missing.
-
-
-try:
-    import sklearn as _  # noqa: F401 - only whether it is there
-except ModuleNotFoundError:
-    raise Unsupported("These models need scikit-learn: pip install 'discreet[models]'.") from None
-
-
-# ── Inputs ───────────────────────────────────────────────────────────────────────────────────────
-
+from discreet.core.errors import InvalidArgument, OutOfDomain
 
 Floats: TypeAlias = NDArray[np.float64]
 Bounds: TypeAlias = Any

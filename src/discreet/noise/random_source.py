@@ -103,6 +103,6 @@ def source_of(rng: RandomSource | None) -> RandomSource:
         return system_rng()
     if not (callable(getattr(rng, "words", None)) and hasattr(rng, "width")):
         raise InvalidArgument(
-            f"rng must be left out, or seeded(n) for a simulation, not {type(rng).__name__}."
+            f"rng must be left out, or seeded_rng(n) for a simulation, not {type(rng).__name__}."
         )
     return rng

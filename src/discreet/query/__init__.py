@@ -1,1 +1,9 @@
-"""What can be asked of a table, each with its sensitivity and its error."""
+"""Queries on a table: counts, sums, means, quantiles and their keys, each with its error.
+
+A query is public and reads nothing. Give it to `Table.release`, `Table.forecast` or
+`Table.budget_for`.
+"""
+
+from discreet.core._lazy_import import offered
+
+__getattr__, __dir__, __all__ = offered(__name__)

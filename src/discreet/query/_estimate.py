@@ -160,9 +160,9 @@ def quotient(total: Range, least: Floats, most: Floats, limit: float) -> Range:
     return np.clip(low, -float(limit), float(limit)), np.clip(high, -float(limit), float(limit))
 
 
-def _place(scale: SumEstimator, centerd: Floats) -> Floats:
+def _place(scale: SumEstimator, centered: Floats) -> Floats:
     """A mean of d = 2 c - (lower + upper) as a mean of values."""
-    return np.ldexp(centerd + float(scale.lower + scale.upper), scale.exponent - 1)
+    return np.ldexp(centered + float(scale.lower + scale.upper), scale.exponent - 1)
 
 
 def _moments(scale: SumEstimator, sums: Sequence[Floats]) -> Range:
@@ -197,7 +197,7 @@ def listed(numbers: Floats) -> list[float]:
 class CovarianceEstimator:
     """How the parts of a covariance are read: widths of both ranges, grid, powers taken out.
 
-    The parts are rows n, centerd sums s and t, and the sum p of centerd products. The covariance
+    The parts are rows n, centered sums s and t, and the sum p of centered products. The covariance
     is ``(p / n - (s / n) (t / n)) / 4`` steps, and lies within ``width * other / 4`` of zero.
     """
 
@@ -208,7 +208,7 @@ class CovarianceEstimator:
 
     @property
     def limits(self) -> tuple[int, int, int]:
-        """Bounds of the mean centerd values and of their product."""
+        """Bounds of the mean centered values and of their product."""
         return self.width, self.other, self.width * self.other
 
     def values(self, parts: Sequence[NoisyIntegers]) -> list[float]:
@@ -280,6 +280,6 @@ class CovarianceEstimator:
         shift = self.shifts[place]
         return np.asarray(np.ldexp(parts[place].floats + (0.5 if shift else 0.0), shift))
 
-    def _number(self, centerd: Floats) -> Floats:
+    def _number(self, centered: Floats) -> Floats:
         limit = float(self.limits[2])
-        return np.asarray(np.ldexp(np.clip(centerd, -limit, limit), self.exponent - 2))
+        return np.asarray(np.ldexp(np.clip(centered, -limit, limit), self.exponent - 2))

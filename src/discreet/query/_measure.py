@@ -191,13 +191,13 @@ def parts_of(query: Query, collected: DataScan) -> tuple[MeasuredVector, ...]:
                 ),
             )
         case "mean":
-            return _rows(collected), _centerd(query, collected)
+            return _rows(collected), _centered(query, collected)
         case "variance":
-            return _rows(collected), _centerd(query, collected), _squares(query, collected)
+            return _rows(collected), _centered(query, collected), _squares(query, collected)
         case "covariance":
             other = _second(query)
             product = _products(query, other, collected)
-            return _rows(collected), _centerd(query, collected), _centerd(other, collected), product
+            return _rows(collected), _centered(query, collected), _centered(other, collected), product
         case "median" | "quantiles":
             raise Unsupported(f"{query.kind} is measured on bins.")
 
@@ -207,24 +207,27 @@ def other_parts_of(query: Query, collected: DataScan) -> tuple[MeasuredVector, .
 
     Both parts then need at least the share that the sum would have had by itself: with a row
     adding at most w, and d in -h .. h around m / 2, ``h**2 + m**2 <= 4 w**2``, so
-    ``(centerd + m * rows) / 2`` has no more noise than the sum measured directly.
+    ``(centered + m * rows) / 2`` has no more noise than the sum measured directly.
     """
     if query.kind != "sum":
         return None
-    return _rows(collected), _centerd(query, collected)
+    return _rows(collected), _centered(query, collected)
 
 
 def _rows(collected: DataScan) -> MeasuredVector:
     return MeasuredVector(name="rows", terms=((1, collected.name(data.count())),), lower=0, upper=1)
 
 
-def _centerd(query: Query, collected: DataScan) -> MeasuredVector:
+# The names of vectors are part of release files and keep the spelling of version 0.1.
+
+
+def _centered(query: Query, collected: DataScan) -> MeasuredVector:
     """The sum of d = 2 c - middle, which lies in -width .. width, whatever the parity."""
     value = bounds(query, collected.setting.schema)
     middle, width = value.lower + value.upper, value.upper - value.lower
     rows, total = collected.name(data.count()), collected.name(data.total(_value(query)))
     terms = (2, total), (-middle, rows)
-    return MeasuredVector(name="centerd sum", terms=terms, lower=-width, upper=width)
+    return MeasuredVector(name="centred sum", terms=terms, lower=-width, upper=width)
 
 
 def _squares(query: Query, collected: DataScan) -> MeasuredVector:
@@ -234,7 +237,7 @@ def _squares(query: Query, collected: DataScan) -> MeasuredVector:
     rows, total = collected.name(data.count()), collected.name(data.total(one))
     squares = collected.name(data.total(one, one))
     terms = (8, squares), (-8 * middle, total), (2 * middle**2 - width**2, rows)
-    return MeasuredVector(name="centerd squares", terms=terms, lower=-(width**2), upper=width**2)
+    return MeasuredVector(name="centred squares", terms=terms, lower=-(width**2), upper=width**2)
 
 
 def _products(query: Query, other: Query, collected: DataScan) -> MeasuredVector:
@@ -248,7 +251,7 @@ def _products(query: Query, other: Query, collected: DataScan) -> MeasuredVector
     )
     both = collected.name(data.total(x, y))
     terms = (4, both), (-2 * m2, first), (-2 * m1, second), (m1 * m2, rows)
-    return MeasuredVector(name="centerd products", terms=terms, lower=-h * k, upper=h * k)
+    return MeasuredVector(name="centred products", terms=terms, lower=-h * k, upper=h * k)
 
 
 def _second(query: Query) -> Query:
@@ -277,7 +280,7 @@ def move_of(
 
     Theorem: ``l1`` and ``l2_squared`` bound the distance of the part on any two neighbors.
     Proof: adding or removing a unit changes at most ``rows`` kept rows, ``rows_per_group`` in a
-        group, each by at most the weight (`Reach`). To replace is to remove a vector a and add a
+        group, each by at most the weight (`ContributionBound`). To replace is to remove a vector a and add a
         vector b of that kind: ``|b - a|_1 <= |a|_1 + |b|_1``; if no entry is negative (or none is
         positive), ``|b - a|^2 <= |a|^2 + |b|^2``, else at most twice that. And each of the entries
         lies, before and after, between the extremes of one unit in one group.

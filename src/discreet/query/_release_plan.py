@@ -140,7 +140,7 @@ def single(query: Query) -> Query:
     """One question, where a list of them cannot be answered."""
     if not isinstance(query, Query):
         raise InvalidArgument(
-            f"query must be one question, such as ask.count(by='sex'), got {type(query).__name__}."
+            f"query must be one question, such as query.count(by='sex'), got {type(query).__name__}."
         )
     return query
 
@@ -161,7 +161,7 @@ def design(
     """
     queries = check.listed("queries", queries)
     if not queries or not all(isinstance(query, Query) for query in queries):
-        raise InvalidArgument("queries must be a list of questions, such as ask.count(by='sex').")
+        raise InvalidArgument("queries must be a list of questions, such as query.count(by='sex').")
     queries = [settled(query, setting=setting, budget=budget) for query in queries]
     passes = DataScans(setting)
     places = [passes.place(query, bins=in_bins(query, setting.schema)) for query in queries]

@@ -21,16 +21,16 @@ class HasKeys(Protocol):
         """The keys."""
 
     @property
-    def names(self) -> tuple[str, ...]:
+    def key_columns(self) -> tuple[str, ...]:
         """What they are values of."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeySet:
-    """Public keys; with ``include_other``, all rows of other keys are one last group. See `keys`."""
+    """Public keys; with ``include_other``, all other rows are one last group. See `keys`."""
 
     keys: tuple[Key, ...]
-    names: tuple[str, ...] = ()
+    key_columns: tuple[str, ...] = ()
     include_other: bool = False
 
     def __repr__(self) -> str:
@@ -42,7 +42,7 @@ Keys: TypeAlias = HasKeys | Iterable[Label | Key] | None
 
 
 def keys(source: object, *, columns: Sequence[str] = (), include_other: bool = False) -> KeySet:
-    """Public keys from a list, a release (`Table.discover`), or columns of a public table or file.
+    """Public keys: a list, a release (`Table.discover_keys`), columns of a public table or file.
 
     With ``include_other`` the rows of all keys that are not among them count in one last group.
     """
@@ -50,10 +50,10 @@ def keys(source: object, *, columns: Sequence[str] = (), include_other: bool = F
         from discreet.data.public_tables import listed_keys  # noqa: PLC0415 - engines are slow to import
 
         return KeySet(
-            keys=listed_keys(source, columns=names), names=names, include_other=include_other
+            keys=listed_keys(source, columns=names), key_columns=names, include_other=include_other
         )
     if isinstance(source, HasKeys):
-        return KeySet(keys=source.keys, names=source.names, include_other=include_other)
+        return KeySet(keys=source.keys, key_columns=source.key_columns, include_other=include_other)
     if isinstance(source, str) or not isinstance(source, Iterable):
         raise InvalidArgument("keys must be a list of keys, a release, or a table with columns=.")
     listed = check.listed("keys", source)
@@ -72,6 +72,7 @@ def chosen(given: Keys, *, names: tuple[str, ...]) -> KeySet | None:
     found = given if isinstance(given, KeySet) else keys(given)
     if not found.keys:
         raise InvalidArgument("keys must name at least one group; a discovery may find none.")
-    if found.names and len(found.names) == len(names) and found.names != names:
-        raise InvalidArgument(f"keys are values of {list(found.names)}, by is {list(names)}.")
+    known = found.key_columns
+    if known and len(known) == len(names) and known != names:
+        raise InvalidArgument(f"keys are values of {list(known)}, by is {list(names)}.")
     return found

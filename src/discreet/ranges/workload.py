@@ -292,8 +292,8 @@ def _between(x: Floats, low: int, high: int) -> Floats:
     """Mean of ``(x_q - x_p)^2`` over all pairs of rows with ``low <= q - p <= high``."""
     rows = len(x)
     if (low, high) == (1, rows - 1):  # all pairs: n sum x^2 - (sum x)^2 around the mean
-        centerd = x - x.mean(axis=0)
-        return floats(2 * np.square(centerd).sum(axis=0) / (rows - 1))
+        centered = x - x.mean(axis=0)
+        return floats(2 * np.square(centered).sum(axis=0) / (rows - 1))
     if low == high:
         return floats(np.square(x[low:] - x[:-low]).mean(axis=0))
     zero = np.zeros((1, *x.shape[1:]))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import subprocess
 import sys
 import threading
@@ -13,12 +12,10 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any
 
-import numpy as np
-
-from discreet.accounting.individual_filter import GRAIN, limit_rho
 from discreet.core import _validate as check
 from discreet.core.errors import InvalidArgument
 from discreet.ledger.ledger import Ledger
+from discreet.ledger.spent_shares import spent_shares
 from discreet.ledger.store import Store
 from discreet.server.jobs.concurrency import ConcurrencyLimit
 from discreet.server.middleware.errors import Busy, understood
@@ -42,7 +39,6 @@ _STALE_MS = 15 * 60 * 1000
 _MOST_PEOPLE = 1_000_000
 _MOST_TIMES = 60
 _MOST_HABITS = 10
-_TENTHS = 10
 _TURNS = ConcurrencyLimit("Another model is being looked at; try again soon.", waiting=2)
 _LEAKAGE = (
     *("habits", "variance", "correlation", "people", "times", "lower", "upper", "noise"),
@@ -166,8 +162,8 @@ def leakage(given: Mapping[str, Any]) -> LeakageInfo:
 
 @lru_cache(maxsize=64)
 def _leakage(text: str) -> LeakageInfo:
-    from discreet.accounting.conversion import gaussian_sigma
     from discreet.audit import series
+    from discreet.audit.series._mean_noise import mean_noise
     from discreet.report.leakage_report import SeriesPage, as_html, over_time
 
     given = json.loads(text)
@@ -192,7 +188,7 @@ def _leakage(text: str) -> LeakageInfo:
         std = float(check.positive("noise", given["noise"]))
     else:
         promise = float(check.positive("promise", given["promise"]))
-        std = gaussian_sigma(promise, delta=delta, sensitivity=(high - low) / people)
+        std = mean_noise((low, high), people=people, epsilon=promise, delta=delta)
     target = given.get("target")
     model = series.ExchangeableVAR(
         habits=tuple(habits),
@@ -243,27 +239,22 @@ def _count(given: Mapping[str, Any], name: str, most: int) -> int:
 
 
 def personal(ledger: Ledger) -> tuple[PersonalBudgetsInfo, ...]:
-    """How the spent budgets of each crowd are distributed: for those who hold the data."""
+    """How the spent personal budgets are distributed: for the data owner."""
     shown = []
     for name in ledger.all_personal_budgets():
-        crowd = ledger.personal_budgets(name)
-        spent, levels = crowd.spent(), crowd.levels
-        found = []
-        for level in crowd.limits:
-            limit = math.floor(limit_rho(crowd.limits[level]) / GRAIN)
-            shares = spent[levels == level] / max(limit, 1)
-            counts, _ = np.histogram(shares, bins=_TENTHS, range=(0.0, 1.0))
-            found.append(
-                PrivacyLevelInfo(
-                    name=level,
-                    limit=limit_in_words(crowd.limits[level]),
-                    members=len(shares),
-                    counts=tuple(counts.tolist()),
-                    mean_share=float(shares.mean()) if len(shares) else 0.0,
-                )
+        budgets = ledger.personal_budgets(name)
+        levels = tuple(
+            PrivacyLevelInfo(
+                name=one.level,
+                limit=limit_in_words(one.limit),
+                members=one.members,
+                counts=one.counts,
+                mean_share=one.mean,
             )
-        entries = int(crowd.head.partition(":")[0])
+            for one in spent_shares(budgets)
+        )
+        entries = int(budgets.head.partition(":")[0])
         shown.append(
-            PersonalBudgetsInfo(name=name, members=len(crowd), entries=entries, levels=tuple(found))
+            PersonalBudgetsInfo(name=name, members=len(budgets), entries=entries, levels=levels)
         )
     return tuple(shown)

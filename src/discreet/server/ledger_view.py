@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 
@@ -16,6 +15,7 @@ from discreet.server.config import Config, TableConfig, is_name
 from discreet.server.schemas import AccountInfo, BudgetInfo, EntryInfo, VerificationInfo
 from discreet.server.table_registry import standing
 from discreet.server.users import User
+from discreet.spec.budget_arithmetic import amount_spent, days_left
 
 # ── Budgets ──────────────────────────────────────────────────────────────────────────────────────
 # Budgets of people: an account for each, under the account of the table.
@@ -175,11 +175,9 @@ def _account(
 
 
 def _spent(budget: BudgetInfo) -> str:
-    """What is gone of the limit; the tightest accountant would take seconds for long histories."""
-    gone = budget.limit - budget.remaining
-    if budget.currency == "mu":
-        gone = math.sqrt(max(budget.limit**2 - budget.remaining**2, 0.0))
-    return f"{budget.currency} {max(gone, 0.0):.4g}"
+    """What is spent of the limit."""
+    spent = amount_spent(budget.remaining, budget.limit, measure=budget.currency)
+    return f"{budget.currency} {spent:.4g}"
 
 
 def _entry(step: BudgetStep) -> EntryInfo:
@@ -197,14 +195,11 @@ def _entry(step: BudgetStep) -> EntryInfo:
 
 def _days(steps: tuple[BudgetStep, ...], left: float) -> float | None:
     """Days until nothing is left, at the pace of the entries that are shown."""
-    told = [step for step in steps if step.remaining is not None]
-    if len(told) < 3 or left <= 0:
+    known = [step for step in steps if step.remaining is not None]
+    if not known:
         return None
-    first, last = told[0], told[-1]
-    gone = float((first.remaining or 0) - (last.remaining or 0))
-    # A day at least: five releases within one minute are no pace.
-    days = max((datetime.now(tz=UTC) - first.entry.time).total_seconds() / _DAY_S, 1.0)
-    return None if gone <= 0 else left * days / gone
+    age = (datetime.now(tz=UTC) - known[0].entry.time).total_seconds() / _DAY_S
+    return days_left([float(step.remaining or 0) for step in known], days=age, now=left)
 
 
 def _in_words(days: float | None, left: float) -> str:

@@ -9,21 +9,15 @@ from contextlib import nullcontext, suppress
 from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any
+from typing import Any, Literal
 
-from discreet.accounting import composition
-from discreet.accounting.conversion import gaussian_sigma
 from discreet.accounting.guarantee import Guarantee
-from discreet.core import events
 from discreet.core.errors import BudgetExceeded, InvalidArgument, PrivacyError
-from discreet.data.expression import Expression
 from discreet.ledger.account import Account
 from discreet.query._release_plan import ReleasePlan, TableSpec, design
-from discreet.query.budget import QueryBudget, budget
+from discreet.query.budget import QueryBudget
 from discreet.query.builders import Query
 from discreet.query.error_forecast import ErrorForecast, forecast
-from discreet.ranges.grid.table_query import GridQuery
-from discreet.ranges.table_query import RangeQuery
 from discreet.report.html_page import plainly
 from discreet.server.config import TableConfig
 from discreet.server.jobs.concurrency import BoundedCache, ConcurrencyLimit
@@ -37,27 +31,33 @@ from discreet.server.schemas import (
     StatisticPlanInfo,
     StrategyInfo,
 )
+from discreet.spec.budget_arithmetic import (
+    amount_left,
+    curve_budgets,
+    fast_budget,
+    limit_amount,
+    limit_measure,
+    share_of_limit,
+    stated_amount,
+)
+from discreet.spec.query_size import count_cells, count_groups, rows_per_group
 from discreet.spec.ranges import range_content
-from discreet.spec.release_file import BudgetStatus, amount, whole
+from discreet.spec.release_file import BudgetStatus
 from discreet.spec.statistics import ReleaseSpec, StatisticSpec, asked, is_ranges
 from discreet.tables._execute import ReleaseBatch
 from discreet.tables.range_release import AnyPlanned
 from discreet.tables.release import protection, worth
 
-# ── Sizes ────────────────────────────────────────────────────────────────────────────────────────
-# How large a question is: what many people share refuses what would keep one worker busy.
-#
-# On one's own machine a table of ten million cells is one's own affair; a server has others to serve.
+# ── Limits of a request ──────────────────────────────────────────────────────────────────────────
+# A server has others to serve: it refuses what would keep one worker busy.
 
 
 MOST_CELLS = 65_536
 """Groups of a statistic (times bins, for quantiles), or cells of ranges."""
 MOST_SEARCHES = 10
 """Ranges and targets in one request: each may take a second or two of a core."""
-LEAST, MOST = Fraction(1, 10**9), Fraction(10**6)
+LEAST, MOST = Fraction(1, 1_000_000_000), Fraction(1_000_000)
 """Of an epsilon or a rho."""
-_BINS = 64
-"""Counted for quantiles that leave the number of bins to the design."""
 _PRICE = ("epsilon", "delta", "rho", "within")
 
 
@@ -79,8 +79,8 @@ def check_sizes(statistics: list[Any], setting: TableSpec) -> int:
         for one in statistics
     ]
     found = asked(free, setting=setting)  # with an amount nothing is searched for
-    cells = [_groups(one.query, setting) for one in found.statistics]
-    cells += [_cells(one.query, setting) for one in found.ranges]
+    cells = [count_groups(one.query, setting) for one in found.statistics]
+    cells += [count_cells(one.query, setting) for one in found.ranges]
     if sum(cells) > MOST_CELLS:
         raise InvalidArgument(
             f"statistics: {sum(cells):,} groups or cells are more than the {MOST_CELLS:,} that "
@@ -100,35 +100,12 @@ def check_amounts(found: ReleaseSpec) -> None:
             )
 
 
-def _groups(query: Query, setting: TableSpec) -> int:
-    each = query.bins or _BINS if query.q else 1
-    if query.keys is not None:
-        return each * (len(query.keys) + query.include_other)
-    return each * math.prod(_width(one, setting) for one in query.by.values())
-
-
-def _cells(query: RangeQuery | GridQuery, setting: TableSpec) -> int:
-    if isinstance(query, GridQuery):
-        return math.prod(
-            query.bins.get(name) or _width(one, setting) for name, one in query.values.items()
-        )
-    if query.bins is not None:
-        return query.bins
-    return _width(query.value, setting) if query.edges is None else len(query.edges)
-
-
-def _width(expression: Expression, setting: TableSpec) -> int:
-    bound = expression.bind(setting.schema)
-    return 1 if bound.kind == "text" else bound.upper - bound.lower + 1
-
-
-# ── Planning ─────────────────────────────────────────────────────────────────────────────────────
+# ── Plans ────────────────────────────────────────────────────────────────────────────────────────
 
 
 LEVEL = 0.95
 MOST_STATISTICS = 50
-_CURVE = tuple(Fraction(n, 100) for n in (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000))
-_DELTA = Fraction(1, 10**6)
+_DELTA = Fraction(1, 1_000_000)
 _STRUCTURES = 12
 _TURNS = ConcurrencyLimit("Other plans are being made; try again soon.", waiting=7)
 """Structures for ranges, and amounts for targets, are looked for one at a time."""
@@ -252,26 +229,22 @@ def plan(
     standing = _limit(table)
     if account is not None:
         standing = BudgetStatus(name=account.name, limit=account.limit, account=account)
+    after = None
     with understood("statistics"):
         cost = _cost(asked_for.guarantee, standing.limit)
         public = _public(_NamedQuery(table), asked_for.text, compare=compare)
+    if shown is not None and cost is not None:  # for display; the ledger decides
+        after = amount_left(shown.remaining, cost, measure=shown.currency)
     return PlanInfo(
         table=table.name,
         **public,
         cost=cost,
         share=_share(cost, standing.limit),
         budget=shown,
-        after=None if shown is None or cost is None else _after(shown, cost),
+        after=after,
         affordable=account is not None and account.can_afford(asked_for.guarantee),
         level=LEVEL,
     )
-
-
-def _after(shown: BudgetInfo, cost: float) -> float:
-    """What a display says is left; the ledger decides."""
-    if shown.currency == "mu":
-        return math.sqrt(max(shown.remaining**2 - cost**2, 0.0))
-    return max(shown.remaining - cost, 0.0)
 
 
 @lru_cache(maxsize=512)
@@ -320,7 +293,7 @@ def _statistic(
     asked_for = planned.questions[index]
     rows = one.expected_rows
     if rows is None and table.expected_rows is not None:  # a guess: groups that are alike
-        rows = max(1, table.expected_rows // max(1, len(asked_for.keys)))
+        rows = rows_per_group(table.expected_rows, [len(asked_for.keys)])
     error = forecast(asked_for, expected_rows=rows, confidence=LEVEL)
     return StatisticPlanInfo(
         name=asked_for.query.title,
@@ -373,18 +346,10 @@ def _alternatives(
     found = []
     for name, query, amount_of, chosen in ways:
         with suppress(PrivacyError):  # not every question can be answered in every way
-            error = _one(setting, query, _quick(amount_of), expected_rows)
+            error = _one(setting, query, fast_budget(amount_of), expected_rows)
             std, width = _finite(error.std), _finite(error.width)
             found.append(AlternativeInfo(name=name, std=std, width=width, chosen=chosen))
     return tuple(found)
-
-
-def _quick(price: QueryBudget) -> QueryBudget:
-    """For comparisons: Gaussian noise by its formula, not certified to the last digit."""
-    if price.delta is None or price.epsilon is None:
-        return price
-    sigma = gaussian_sigma(float(price.epsilon), delta=float(price.delta))
-    return QueryBudget(rho=Fraction(1 / (2 * sigma**2)))
 
 
 @lru_cache(maxsize=512)
@@ -393,14 +358,12 @@ def _curve(named: _NamedQuery, text: str, expected_rows: int | None) -> tuple[Er
     table = named.table
     given = json.loads(text)
     delta = given.get("delta")
-    currency = "rho" if "rho" in given else "epsilon"
-    (one,) = asked([{**given, currency: 1}], setting=table.setting).statistics
+    measure: Literal["rho", "epsilon"] = "rho" if "rho" in given else "epsilon"
+    (one,) = asked([{**given, measure: 1}], setting=table.setting).statistics
     points = []
-    for at in _CURVE:
-        price = QueryBudget(rho=at**2) if currency == "rho" else budget(epsilon=at, delta=delta)
+    for x, price in curve_budgets(measure, delta=delta):
         with suppress(PrivacyError):
-            error = _one(table.setting, one.query, _quick(price), expected_rows)
-            x = float(price.rho if price.rho is not None else at)
+            error = _one(table.setting, one.query, fast_budget(price), expected_rows)
             points.append(ErrorPoint(amount=x, std=_finite(error.std), width=_finite(error.width)))
     return tuple(points)
 
@@ -438,20 +401,15 @@ def _limit(table: TableConfig) -> BudgetStatus:
 
 @lru_cache(maxsize=1024)
 def _cost(cost: Guarantee, limit: Guarantee) -> float | None:
-    """A cost in the currency of a limit: for pure noise the epsilon that was asked for."""
-    if isinstance(limit.event, events.ApproxEvent | events.PureEvent):
-        total, failure = composition.basic(cost.event)
-        if total is not None and not failure:
-            return float(total)
-    return _finite(amount(cost, limit))
+    """A cost in the measure of a limit: for pure noise the epsilon that was asked for."""
+    return _finite(stated_amount(cost, limit))
 
 
 def _share(cost: float | None, limit: Guarantee) -> float | None:
-    """The part of the whole limit that a cost takes by itself; squares of mu add up."""
+    """The part of the whole limit that a cost takes by itself."""
     if cost is None:
         return None
-    part = cost / whole(limit)
-    return part**2 if isinstance(limit.event, events.GdpEvent) else part
+    return share_of_limit(cost, limit_amount(limit), measure=limit_measure(limit))
 
 
 def _finite(value: float | None) -> float | None:

@@ -176,7 +176,7 @@ class JobInfo:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResultInfo:
-    """The texts of ``Release.to_json`` and ``ChargedRanges.to_json``, as objects."""
+    """The texts of ``Release.to_json`` and ``ChargedRangeRelease.to_json``, as objects."""
 
     releases: tuple[Mapping[str, Any], ...]
     ranges: tuple[Mapping[str, Any], ...]

@@ -12,8 +12,10 @@ from discreet.data import schema
 from discreet.data.schema import ColumnSpec
 from discreet.ledger.account import Account
 from discreet.server.config import TableConfig
-from discreet.server.schemas import BudgetInfo, ColumnInfo, Currency, TableInfo
-from discreet.spec.release_file import limit_in_words, whole
+from discreet.server.schemas import BudgetInfo, ColumnInfo, TableInfo
+from discreet.spec.budget_arithmetic import limit_amount, limit_measure
+from discreet.spec.release_file import limit_in_words
+from discreet.spec.table import column_granularity, column_value
 from discreet.tables.release import protection
 from discreet.tables.table import Table, table
 
@@ -31,7 +33,7 @@ class TableOpener:
             source = self._sources.get(config.name)
             if source is None:
                 made = _opened(config, account)
-                self._sources[config.name] = made._source
+                self._sources[config.name] = made._source  # noqa: SLF001 - kept for the next account
                 return made
         return Table(_source=source, spec=config.setting, account=account)
 
@@ -79,19 +81,14 @@ def shown(config: TableConfig, *, own: BudgetInfo | None, whole: BudgetInfo) -> 
 
 def standing(name: str, limit: Guarantee, remaining: float) -> BudgetInfo:
     """A limit and what is left of it."""
-    currency: Currency = "epsilon"
     delta = None
     match limit.event:
-        case events.ZcdpEvent():
-            currency = "rho"
-        case events.GdpEvent():
-            currency = "mu"
         case events.ApproxEvent(_, failure) if failure:
             delta = float(failure)
     return BudgetInfo(
         account=name,
-        currency=currency,
-        limit=whole(limit),
+        currency=limit_measure(limit),
+        limit=limit_amount(limit),
         remaining=remaining,
         delta=delta,
         limit_words=limit_in_words(limit),
@@ -100,16 +97,15 @@ def standing(name: str, limit: Guarantee, remaining: float) -> BudgetInfo:
 
 def _column(name: str, column: ColumnSpec) -> ColumnInfo:
     match column:
-        case schema.NumericColumn(lower=low, upper=high, missing=gap, exponent=exponent):
-            whole_numbers = exponent == 0
-            ends = [x if whole_numbers else x * 2.0**exponent for x in (low, high, gap)]
+        case schema.NumericColumn():
+            step = column_granularity(column)
             return ColumnInfo(
                 name=name,
-                kind="integer" if whole_numbers else "real",
-                lower=ends[0],
-                upper=ends[1],
-                missing=ends[2],
-                step=None if whole_numbers else 2.0**exponent,
+                kind="integer" if step is None else "real",
+                lower=column_value(column, column.lower),
+                upper=column_value(column, column.upper),
+                missing=column_value(column, column.missing),
+                step=step,
             )
         case schema.CategoryColumn():
             return ColumnInfo(

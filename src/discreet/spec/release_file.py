@@ -1,9 +1,12 @@
-"""What an account says about a cost: the budget in words and numbers, for plan and release."""
+"""Release files: TOML that names a table, its columns, an account and statistics.
+
+Also what the account of a file says about a cost, for plan and release.
+"""
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
+from fractions import Fraction
 from pathlib import Path
 from typing import Literal
 
@@ -14,10 +17,17 @@ from discreet.ledger._filter_rules import rule_for
 from discreet.ledger.account import Account
 from discreet.ledger.ledger import Ledger
 from discreet.spec import table as declared
+from discreet.spec.budget_arithmetic import (
+    cost_amount,
+    limit_amount,
+    limit_measure,
+    share_of_limit,
+    smallest_factor,
+)
 from discreet.spec.statistics import ReleaseSpec, asked
+from discreet.tables._execute import ReleaseBatch
 
-# ── Release file ─────────────────────────────────────────────────────────────────────────────────
-# The release file: TOML that names a table, its columns, an account and statistics.
+# ── The file ─────────────────────────────────────────────────────────────────────────────────────
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,7 +67,7 @@ def read(path: Path) -> ReleaseFile:
     )
 
 
-# ── Budget ───────────────────────────────────────────────────────────────────────────────────────
+# ── Its account ──────────────────────────────────────────────────────────────────────────────────
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,10 +80,10 @@ class BudgetStatus:
 
     @property
     def remaining(self) -> float:
-        """What is left, in the currency of the limit."""
+        """What is left, in the measure of the limit."""
         if self.account is not None:
             return float(self.account.remaining)
-        return whole(self.limit)
+        return limit_amount(self.limit)
 
     def affords(self, cost: Guarantee) -> bool:
         """Whether the cost would be granted now."""
@@ -83,9 +93,9 @@ class BudgetStatus:
         return rule.allows(rule.price(cost.event), rule.mode(cost.event))
 
     def share(self, cost: Guarantee) -> float:
-        """The part of the whole limit that a cost takes by itself; squares of mu add up."""
-        part = amount(cost, self.limit) / whole(self.limit)
-        return part**2 if isinstance(self.limit.event, events.GdpEvent) else part
+        """The part of the whole limit that a cost takes by itself."""
+        amount, limit = cost_amount(cost, self.limit), limit_amount(self.limit)
+        return share_of_limit(amount, limit, measure=limit_measure(self.limit))
 
 
 def standing(file: ReleaseFile) -> BudgetStatus:
@@ -110,12 +120,17 @@ def standing(file: ReleaseFile) -> BudgetStatus:
     return BudgetStatus(name=file.account, limit=limit, account=account)
 
 
-def amount(cost: Guarantee, limit: Guarantee) -> float:
-    """A cost in the currency of a limit; Unsupported, with what to do, if it has none there."""
-    if isinstance(limit.event, events.ApproxEvent) and limit.event.delta:
-        return cost.epsilon(float(limit.event.delta))
-    price = float(rule_for(limit).price(cost.event)[0] or math.inf)
-    return math.sqrt(price) if isinstance(limit.event, events.GdpEvent) else price
+def relaxation(file: ReleaseFile, planned: ReleaseBatch, found: BudgetStatus) -> float | None:
+    """How many times as wide all targets must be to fit into what is left; None if that is no use.
+
+    A hundredth part too wide at most; the answer has been checked.
+    """
+
+    def fits(factor: Fraction) -> bool:
+        wider = ReleaseBatch(design=file.relaxed(factor).design(), ranges=planned.ranges)
+        return found.affords(wider.guarantee)
+
+    return smallest_factor(fits)
 
 
 def in_words(account: Account) -> str:
@@ -138,16 +153,3 @@ def limit_in_words(limit: Guarantee) -> str:
             return f"mu {float(mu):g}"
         case _:
             return describe(limit.event)
-
-
-def whole(limit: Guarantee) -> float:
-    """All of a limit, in its currency."""
-    match limit.event:
-        case events.PureEvent(epsilon) | events.ApproxEvent(epsilon, _):
-            return float(epsilon)
-        case events.ZcdpEvent(rho, _):
-            return float(rho)
-        case events.GdpEvent(mu):
-            return float(mu)
-        case _:
-            raise InvalidArgument("limit must be pure, approx, zcdp or gdp.")

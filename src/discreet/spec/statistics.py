@@ -13,7 +13,7 @@ from discreet.core.errors import InvalidArgument, PrivacyError
 from discreet.data import expression_json as written
 from discreet.data.expression import Expression, col
 from discreet.data.program import ContributionLimits
-from discreet.query import builders as ask
+from discreet.query import builders
 from discreet.query._measure import TableSpec
 from discreet.query._release_plan import ReleasePlan, design, join
 from discreet.query._release_plan import TableSpec as Setting_asked
@@ -315,7 +315,7 @@ def _query(given: Mapping[str, Any], folder: Path | None) -> Query:
         if "by" in given:
             raise InvalidArgument("a histogram takes of and edges, not by.")
         edges = sent.labels(given.get("edges"))
-        return ask.histogram(of, edges=edges, where=where, keys=keys, name=name)
+        return builders.histogram(of, edges=edges, where=where, keys=keys, name=name)
     by = _groups(given.get("by", []))
     more: dict[str, Any] = {"where": where, "by": by, "keys": keys, "name": name}
     if (kind in ("count", "units")) != (of is None):
@@ -327,14 +327,14 @@ def _query(given: Mapping[str, Any], folder: Path | None) -> Query:
     ranks: dict[str, Any] = {name: given.get(name) for name in ("bins", "method")}
     ranks_of = sent.labels(given.get("q", []))
     made: dict[object, Callable[[], Query]] = {
-        "count": lambda: ask.count(**more),
-        "units": lambda: ask.count_units(**more),
-        "sum": lambda: ask.sum(of, **more),
-        "mean": lambda: ask.mean(of, **more),
-        "variance": lambda: ask.variance(of, **more),
-        "covariance": lambda: ask.covariance(*pair, **more),
-        "median": lambda: ask.median(of, **ranks, **more),
-        "quantiles": lambda: ask.quantiles(of, ranks_of, **ranks, **more),
+        "count": lambda: builders.count(**more),
+        "units": lambda: builders.count_units(**more),
+        "sum": lambda: builders.sum(of, **more),
+        "mean": lambda: builders.mean(of, **more),
+        "variance": lambda: builders.variance(of, **more),
+        "covariance": lambda: builders.covariance(*pair, **more),
+        "median": lambda: builders.median(of, **ranks, **more),
+        "quantiles": lambda: builders.quantiles(of, ranks_of, **ranks, **more),
     }
     return made[kind]()
 
@@ -350,9 +350,11 @@ def _keys(given: object, folder: Path | None) -> KeySet | None:
         if folder is None:
             raise InvalidArgument("keys: a file cannot be named here; list the values.")
         path = folder / text(found, "keys", "file")
-        return ask.keys(path, columns=found.get("columns", ()), include_other=other)
+        return builders.keys(path, columns=found.get("columns", ()), include_other=other)
     values = sent.labels(found.get("values", []))
-    return ask.keys([tuple(k) if isinstance(k, list) else k for k in values], include_other=other)
+    return builders.keys(
+        [tuple(k) if isinstance(k, list) else k for k in values], include_other=other
+    )
 
 
 def _groups(given: object) -> dict[str, Expression]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
+from fractions import Fraction
 from inspect import signature
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from discreet.core.errors import InvalidArgument, PrivacyError
 from discreet.core.relation import NeighboringRelation
 from discreet.data import schema
 from discreet.data.program import ContributionLimits
-from discreet.data.schema import ColumnSpec
+from discreet.data.schema import ColumnSpec, NumericColumn
 from discreet.query._release_plan import TableSpec
 
 _COLUMNS: Mapping[str, Callable[..., ColumnSpec]] = {
@@ -77,6 +78,22 @@ def _column(name: str, given: object) -> ColumnSpec:
         return make(**arguments)
     except PrivacyError as error:
         raise InvalidArgument(f"columns.{name}: {error}") from None
+
+
+def column_bounds(column: NumericColumn) -> tuple[Fraction, Fraction]:
+    """The declared bounds of a numeric column, as exact numbers."""
+    step = Fraction(2) ** column.exponent
+    return column.lower * step, column.upper * step
+
+
+def column_granularity(column: NumericColumn) -> float | None:
+    """The spacing of real numbers; None for whole numbers."""
+    return None if column.exponent == 0 else 2.0**column.exponent
+
+
+def column_value(column: NumericColumn, code: int) -> int | float:
+    """The number that a code of a numeric column stands for."""
+    return code if column.exponent == 0 else code * 2.0**column.exponent
 
 
 def limit(given: object, relation: NeighboringRelation) -> Guarantee:

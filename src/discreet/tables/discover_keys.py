@@ -15,7 +15,7 @@ from discreet.data.expression import Expression
 from discreet.data.program import ContributionLimits
 from discreet.mechanisms.partition_selection import Method, PartitionSelection, partition_selection
 from discreet.noise.random_source import RandomSource
-from discreet.query import builders as ask
+from discreet.query import builders
 from discreet.query._answer import NoisyAnswer
 from discreet.query._measure import SumEstimator
 from discreet.query._noisy_integers import NoisyIntegers
@@ -83,7 +83,7 @@ def discover(
     )
     from discreet.data.source import check_source  # noqa: PLC0415
 
-    query = ask.count_units(where=where, by=by, name=name)
+    query = builders.count_units(where=where, by=by, name=name)
     plan = KeyPlan(
         schema=table.spec.schema,
         by=query.by,

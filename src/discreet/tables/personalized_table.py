@@ -26,7 +26,7 @@ from discreet.data.schema import CategoryColumn, LookupColumn, category
 from discreet.ledger.account import Receipt
 from discreet.ledger.personal_budgets import PersonalBudgets
 from discreet.noise.random_source import RandomSource, system_rng
-from discreet.query import builders as ask
+from discreet.query import builders
 from discreet.query._release_plan import ReleasePlan, design, single
 from discreet.query.builders import By, Keys, Query, Value
 from discreet.query.personalized_queries import (
@@ -214,9 +214,9 @@ class PersonalizedTable:
     Theorem: an answer has the guarantee of each person's level toward all data that differ in
         this person alone: in whether the person is there at all, under add/remove; in what the
         data say of the person, whose level stays, under replace-one.
-    Proof: the rows of one person are in the sums of one level: `Opened` tables without a unit have
+    Proof: the rows of one person are in the sums of one level: `OpenTable` tables without a unit have
         one row of each, and else the level is attached to the unit. The rest is `Weighted`.
-    Source: docs/theory/personal.md.
+    Source: docs/theory/personalized.md.
     Needs: a level is the person's own choice. Under add/remove it is protected with the person:
         who changes a level pays both. Under replace-one the numbers of people at the levels are
         taken as public. Who has rows of several levels has one of them, and is protected as
@@ -232,7 +232,7 @@ class PersonalizedTable:
         self, *, where: Expression | None = None, by: By = None, keys: Keys = None, **how: Any
     ) -> PersonalizedRelease:
         """How many rows there are."""
-        return self.release(ask.count(where=where, by=by, keys=keys), **how)
+        return self.release(builders.count(where=where, by=by, keys=keys), **how)
 
     def sum(
         self,
@@ -244,7 +244,7 @@ class PersonalizedTable:
         **how: Any,
     ) -> PersonalizedRelease:
         """The sum of a column or an expression."""
-        return self.release(ask.sum(value, where=where, by=by, keys=keys), **how)
+        return self.release(builders.sum(value, where=where, by=by, keys=keys), **how)
 
     def mean(
         self,
@@ -256,7 +256,7 @@ class PersonalizedTable:
         **how: Any,
     ) -> PersonalizedRelease:
         """The mean over rows; of a boolean, the share of rows where it is true."""
-        return self.release(ask.mean(value, where=where, by=by, keys=keys), **how)
+        return self.release(builders.mean(value, where=where, by=by, keys=keys), **how)
 
     def histogram(
         self,
@@ -268,7 +268,7 @@ class PersonalizedTable:
         **how: Any,
     ) -> PersonalizedRelease:
         """The number of rows in each category, or between each two ``edges``."""
-        return self.release(ask.histogram(value, edges=edges, where=where, keys=keys), **how)
+        return self.release(builders.histogram(value, edges=edges, where=where, keys=keys), **how)
 
     def trades(
         self,
@@ -473,7 +473,7 @@ def personal_table(
         if setting.privacy_unit is None or setting.relation is not NeighboringRelation.ADD_REMOVE:
             raise InvalidArgument(
                 "A crowd needs a table with a unit, the column that holds its members, under "
-                "Relation.ADD_REMOVE."
+                "NeighboringRelation.ADD_REMOVE."
             )
         check_members(table, personal_budgets)
         found = PersonalizedTable(

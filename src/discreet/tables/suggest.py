@@ -20,7 +20,7 @@ from discreet.ledger.account import Receipt
 from discreet.mechanisms.additive import AdditiveMechanism
 from discreet.noise.distribution import Distribution
 from discreet.noise.random_source import RandomSource
-from discreet.query import builders as ask
+from discreet.query import builders
 from discreet.query._bound_suggestions import (
     LARGEST,
     LimitChoice,
@@ -196,7 +196,7 @@ def suggest_limits(
     if setting.privacy_unit is None:
         raise InvalidArgument("unit must be declared: without one each row is another unit.")
     epsilon = check.positive("planned_epsilon", planned_epsilon)
-    groups = ask.count_units(by=by).by
+    groups = builders.count_units(by=by).by
     plan = TableScan(
         schema=setting.schema,
         aggregates={"units": units()},

@@ -24,7 +24,7 @@ from discreet.ledger.account import Account
 from discreet.ledger.personal_budgets import PersonalBudgets
 from discreet.mechanisms.partition_selection import Method
 from discreet.noise.random_source import RandomSource, system_rng
-from discreet.query import builders as ask
+from discreet.query import builders
 from discreet.query._release_plan import ReleasePlan, TableSpec, design, single
 from discreet.query.budget import QueryBudget, budget
 from discreet.query.builders import By, Keys, Query, Value
@@ -377,7 +377,7 @@ class Table(RangeTable):
         **amount: Unpack[BudgetArgs],
     ) -> Release:
         """How many rows there are."""
-        return self._one(ask.count(where=where, by=by, keys=keys), amount)
+        return self._one(builders.count(where=where, by=by, keys=keys), amount)
 
     def count_units(
         self,
@@ -388,7 +388,7 @@ class Table(RangeTable):
         **amount: Unpack[BudgetArgs],
     ) -> Release:
         """How many different units there are."""
-        return self._one(ask.count_units(where=where, by=by, keys=keys), amount)
+        return self._one(builders.count_units(where=where, by=by, keys=keys), amount)
 
     def sum(
         self,
@@ -400,7 +400,7 @@ class Table(RangeTable):
         **amount: Unpack[BudgetArgs],
     ) -> Release:
         """The sum of a column or an expression."""
-        return self._one(ask.sum(value, where=where, by=by, keys=keys), amount)
+        return self._one(builders.sum(value, where=where, by=by, keys=keys), amount)
 
     def mean(
         self,
@@ -412,7 +412,7 @@ class Table(RangeTable):
         **amount: Unpack[BudgetArgs],
     ) -> Release:
         """The mean over rows; half of the budget goes to their number, half to the sum."""
-        return self._one(ask.mean(value, where=where, by=by, keys=keys), amount)
+        return self._one(builders.mean(value, where=where, by=by, keys=keys), amount)
 
     def variance(
         self,
@@ -424,7 +424,7 @@ class Table(RangeTable):
         **amount: Unpack[BudgetArgs],
     ) -> Release:
         """The variance over rows; a third of the budget for each of number, sum and squares."""
-        return self._one(ask.variance(value, where=where, by=by, keys=keys), amount)
+        return self._one(builders.variance(value, where=where, by=by, keys=keys), amount)
 
     def covariance(
         self,
@@ -437,7 +437,7 @@ class Table(RangeTable):
         **amount: Unpack[BudgetArgs],
     ) -> Release:
         """The covariance of two values over rows; a quarter of the budget for each of four sums."""
-        return self._one(ask.covariance(value, other, where=where, by=by, keys=keys), amount)
+        return self._one(builders.covariance(value, other, where=where, by=by, keys=keys), amount)
 
     def median(
         self,
@@ -451,7 +451,7 @@ class Table(RangeTable):
         **amount: Unpack[BudgetArgs],
     ) -> Release:
         """The value that half of the rows do not exceed; see `quantiles`."""
-        query = ask.median(value, where=where, by=by, keys=keys, bins=bins, method=method)
+        query = builders.median(value, where=where, by=by, keys=keys, bins=bins, method=method)
         return self._one(query, amount)
 
     def quantiles(
@@ -468,9 +468,11 @@ class Table(RangeTable):
     ) -> Release:
         """For each level q, the value that a share q of the rows does not exceed.
 
-        ``method="tree"`` has intervals, ``"exponential"`` has not; see `ask.quantiles`.
+        ``method="tree"`` has intervals, ``"exponential"`` has not; see `query.quantiles`.
         """
-        query = ask.quantiles(value, q, where=where, by=by, keys=keys, bins=bins, method=method)
+        query = builders.quantiles(
+            value, q, where=where, by=by, keys=keys, bins=bins, method=method
+        )
         return self._one(query, amount)
 
     def histogram(
@@ -483,7 +485,7 @@ class Table(RangeTable):
         **amount: Unpack[BudgetArgs],
     ) -> Release:
         """The number of rows in each category, or between each two ``edges``."""
-        query = ask.histogram(value, edges=edges, where=where, keys=keys)
+        query = builders.histogram(value, edges=edges, where=where, keys=keys)
         return self._one(query, amount)
 
     def forecast(

@@ -188,8 +188,8 @@ def test_the_bias_vanishes_as_the_budget_grows():
     # What is left is sampling: 2000 independent series, but for a common shock.
     limit = stats.norm.isf(ALPHA / 2) * math.sqrt((1 - 0.7**2) / (2000 * 3))
     assert errors[-1] < limit < errors[0]
-    centerd = panel - panel.mean(axis=1, keepdims=True)
-    naive = (centerd[:, 1:] * centerd[:, :-1]).sum() / (centerd**2).sum()
+    centered = panel - panel.mean(axis=1, keepdims=True)
+    naive = (centered[:, 1:] * centered[:, :-1]).sum() / (centered**2).sum()
     assert 0.7 - naive > 4 * limit  # what the autocorrelation of six times would say
 
 

@@ -431,7 +431,7 @@ class TestAlternatives:
         weak = private_quantile(
             lower=0, upper=10, epsilon=2, relation=NeighboringRelation.REPLACE_ONE
         )
-        with pytest.raises(InvalidArgument, match="promises less"):
+        with pytest.raises(InvalidArgument, match="guarantees less"):
             make_private(self.median, **public, alternatives={"weak": weak})
         other = private_quantile(lower=0, upper=10, epsilon=1)
         with pytest.raises(RelationMismatch):

@@ -125,7 +125,7 @@ def test_huber_resists_outliers_that_bend_least_squares() -> None:
 
 def test_an_unlimited_budget_gives_the_minimizer() -> None:
     """C33, C34: with hardly any noise, clipping aside, a ridge is the closed form."""
-    model = regressor(epsilon=1e5, clip=20.0, l2=0.1, steps=1000, rate=1, expected_rows=3000, average=0.1)
+    model = regressor(epsilon=1e5, clip=20.0, l2=0.1, steps=1000, rate=1, public_rows=3000, average=0.1)
     model.fit(X, Y)
     closed = Ridge(alpha=0.1 * 3000).fit(X, Y)
     assert np.allclose(model.coef_, closed.coef_, atol=2e-3)
@@ -173,7 +173,7 @@ def test_what_can_be_known_before_reading_costs_nothing(account: Callable[..., A
         ({"rate": 0}, "rate"),
         ({"clip": -1.0}, "clip"),
         ({"row_norm": 0.0}, "row_norm"),
-        ({"expected_rows": 0}, "rows"),
+        ({"public_rows": 0}, "rows"),
         ({"l2": -1.0}, "l2"),
     ]
     for changes, words in refused:
@@ -216,7 +216,7 @@ def test_rows_are_counted_with_noise_unless_they_are_known() -> None:
     counted = classifier().fit(X, LABELS)
     assert counted.rows_ != 3000
     assert abs(counted.rows_ - 3000) < 6 * float(counted.plan_.counting)
-    declared = classifier(expected_rows=2500).fit(X, LABELS)
+    declared = classifier(public_rows=2500).fit(X, LABELS)
     assert (declared.rows_, declared.plan_.counting) == (2500, None)
     public = classifier(relation=NeighboringRelation.REPLACE_ONE).fit(X, LABELS)
     assert (public.rows_, public.plan_.counting) == (3000, None)
@@ -244,7 +244,7 @@ def test_other_currencies_use_all_rows() -> None:
 
 
 def test_plans_are_free_and_true() -> None:
-    model = classifier(expected_rows=3000)
+    model = classifier(public_rows=3000)
     plan = model.plan(features=4)
     fitted = model.fit(X, LABELS)
     assert plan == fitted.plan_
@@ -355,8 +355,8 @@ def test_what_cannot_be_trained_is_refused_before_paying(account: Callable[..., 
 
 
 def test_a_budget_whose_noise_would_leave_whole_numbers_is_refused() -> None:
-    changes = {"epsilon": None, "delta": None, "expected_rows": 100, "steps": 4}
-    with pytest.raises(Unsupported, match="no room"):
+    changes = {"epsilon": None, "delta": None, "public_rows": 100, "steps": 4}
+    with pytest.raises(Unsupported, match="does not fit"):
         classifier(**changes, mu=1e-9).fit(X, LABELS)
     assert classifier(**changes, mu=1e-6).fit(X, LABELS).certify().holds
 
@@ -369,7 +369,7 @@ def test_seeds_repeat_and_fits_differ() -> None:
 
 _NOISE = "noise is drawn anew at every fit, so that two fits on equal data differ"
 EXEMPT = {
-    "check_estimators_overwrite_params": "seeded bits are a stream, and a fit reads from it",
+    "check_estimators_overwrite_params": "a seeded source is a stream, and a fit reads from it",
     "check_dtype_object": "the package's errors are ValueErrors, this wants a TypeError",
     "check_parameters_default_constructible": "relation is an enumeration",
     "check_fit_idempotent": _NOISE,

@@ -142,7 +142,7 @@ def half_the_noise(run: TrainingRun) -> Any:
     )
 
 
-def everyone(*_: object, rows: int, columns: int, bits: object) -> Any:
+def everyone(*_: object, rows: int, columns: int, rng: object) -> Any:
     return np.full((rows, columns), 1, dtype=np.uint8)
 
 

@@ -39,7 +39,7 @@ def descent(objective=None, **changes):
 
 
 def grid(rows):
-    return clipped_rows(np.asarray(rows, dtype=np.float64), 1.0, norm="l1", rng=FEATURE_BITS)
+    return clipped_rows(np.asarray(rows, dtype=np.float64), 1.0, norm="l1", bits=FEATURE_BITS)
 
 
 RECORDS = list(
@@ -183,7 +183,7 @@ def test_an_audit_finds_missing_noise_and_nothing_else():
         steps=1,
         relation=NeighboringRelation.REPLACE_ONE,
     )
-    asked = {"claimed": (1.5, 0.0), "samples": 1500, "failure": 1e-9}
+    asked = {"claimed": (1.5, 0.0), "samples": 1500, "failure_probability": 1e-9}
     assert not attack(outputs(sound), -100.0, 100.0, **asked).broken
     scale = sound.steps[0].integers.noise.scale / 2
     halved = laplace(sensitivity=2 * sound.longest, scale=scale, domain="integers")

@@ -137,7 +137,7 @@ def test_constants_of_bounded_gradients() -> None:
 def test_bad_parameters_are_refused() -> None:
     with pytest.raises(InvalidArgument, match="l2"):
         Logistic(l2=-1.0)
-    with pytest.raises(InvalidArgument, match="knee"):
+    with pytest.raises(InvalidArgument, match="huber_threshold"):
         Huber(huber_threshold=0.0)
     with pytest.raises(InvalidArgument, match="classes"):
         Softmax(classes=1)

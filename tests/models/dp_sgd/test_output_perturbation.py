@@ -58,7 +58,7 @@ LABELED = [([1.0, 0.0], 1.0), ([-1.0, 0.0], 1.0), ([0.6, 0.8], 0.0), ([0.0, -1.0
 @pytest.mark.parametrize("passes", [1, 3])
 def test_a_convex_loss_moves_by_twice_the_rate_a_pass(passes):
     found = pass_sensitivity(
-        np.full(5 * passes, 0.3), public_rows=5, passes=passes, lipschitz=1, smoothness=1
+        np.full(5 * passes, 0.3), rows=5, passes=passes, lipschitz=1, smoothness=1
     )
     assert found == pytest.approx(2 * passes * 0.3)
     moved = furthest(
@@ -72,26 +72,26 @@ def test_a_convex_loss_moves_by_twice_the_rate_a_pass(passes):
 def test_a_strongly_convex_loss_at_a_constant_rate():
     m, rate, n = 0.5, 0.6, 4
     objective = Huber(l2=m)
-    limit = constant_rate_limit(rate=rate, public_rows=n, lipschitz=1, strong_convexity=m)
+    limit = constant_rate_limit(rate=rate, rows=n, lipschitz=1, strong_convexity=m)
     assert limit == pytest.approx(2 * rate / (1 - (1 - rate * m) ** n))
     for passes in (1, 2, 8):
         rates = np.full(n * passes, rate)
         bound = pass_sensitivity(
-            rates, public_rows=n, passes=passes, lipschitz=1, smoothness=1 + m, strong_convexity=m
+            rates, rows=n, passes=passes, lipschitz=1, smoothness=1 + m, strong_convexity=m
         )
         moved = furthest(objective, rates, n, LINEAR, np.random.default_rng(2), tries=2)
         assert moved == pytest.approx(bound, rel=1e-6)
         assert bound <= limit * (1 + 1e-12)
     assert bound == pytest.approx(limit, rel=1e-4)
-    printed = pass_sensitivity_as_published(lipschitz=1, strong_convexity=m, public_rows=n)
+    printed = pass_sensitivity_as_published(lipschitz=1, strong_convexity=m, rows=n)
     assert moved > 1.5 * printed
 
 
 def test_the_printed_bound_is_fifty_times_too_small():
-    printed = pass_sensitivity_as_published(lipschitz=1, strong_convexity=0.1, public_rows=1000)
+    printed = pass_sensitivity_as_published(lipschitz=1, strong_convexity=0.1, rows=1000)
     rates = np.full(1000, 0.5)
     bound = pass_sensitivity(
-        rates, public_rows=1000, passes=1, lipschitz=1, smoothness=1.1, strong_convexity=0.1
+        rates, rows=1000, passes=1, lipschitz=1, smoothness=1.1, strong_convexity=0.1
     )
     assert bound / printed == pytest.approx(50, rel=1e-9)
 
@@ -99,9 +99,9 @@ def test_the_printed_bound_is_fifty_times_too_small():
 @pytest.mark.parametrize("passes", [1, 2, 5])
 def test_falling_rates_keep_the_bound_of_the_minimizer(passes):
     m, n, top = 0.5, 6, 1.5
-    rates = falling_rates(public_rows=n, passes=passes, smoothness=top, strong_convexity=m)
+    rates = falling_rates(rows=n, passes=passes, smoothness=top, strong_convexity=m)
     bound = pass_sensitivity(
-        rates, public_rows=n, passes=passes, lipschitz=1, smoothness=top, strong_convexity=m
+        rates, rows=n, passes=passes, lipschitz=1, smoothness=top, strong_convexity=m
     )
     assert bound <= 2 / (m * n) * (1 + 1e-9)
     moved = furthest(Huber(l2=m), rates, n, LINEAR, np.random.default_rng(3), tries=2)
@@ -112,7 +112,7 @@ def test_falling_rates_keep_the_bound_of_the_minimizer(passes):
 def test_draws_with_replacement_are_refused_by_pass_formulas():
     with pytest.raises(Unsupported, match="replacement"):
         pass_sensitivity(
-            np.ones(4), public_rows=4, passes=1, lipschitz=1, smoothness=1, order="with replacement"
+            np.ones(4), rows=4, passes=1, lipschitz=1, smoothness=1, order="with replacement"
         )
     # A record that is drawn in every step moves the model by all rates together.
     rates = np.full(4, 0.3)
@@ -129,9 +129,9 @@ def test_rates_beyond_two_over_l_are_refused():
     with pytest.raises(InvalidArgument):
         contraction(0.5, smoothness=1, strong_convexity=2)
     with pytest.raises(InvalidArgument):
-        pass_sensitivity(np.ones(3), public_rows=4, passes=1, lipschitz=1, smoothness=1)
+        pass_sensitivity(np.ones(3), rows=4, passes=1, lipschitz=1, smoothness=1)
     with pytest.raises(InvalidArgument):
-        constant_rate_limit(rate=2, public_rows=3, lipschitz=1, strong_convexity=0.5)
+        constant_rate_limit(rate=2, rows=3, lipschitz=1, strong_convexity=0.5)
 
 
 # ── the minimizer ─────────────────────────────────────────────────────────────────────────────
@@ -182,7 +182,7 @@ def moves(objective, records, size, rows, relation):
 )
 def test_no_neighbor_moves_the_minimizer_further(objective, records, relation):
     m, g = objective.strong_convexity(), objective.lipschitz(1.0)
-    bound = minimizer_sensitivity(lipschitz=g, strong_convexity=m, public_rows=3, relation=relation)
+    bound = minimizer_sensitivity(lipschitz=g, strong_convexity=m, rows=3, relation=relation)
     found = max(moves(objective, records, 2, 3, relation))
     assert found <= bound * (1 + 1e-6)
     if isinstance(objective, Huber):
@@ -190,14 +190,14 @@ def test_no_neighbor_moves_the_minimizer_further(objective, records, relation):
 
 
 def test_what_a_solver_leaves_is_paid_for():
-    exact = minimizer_sensitivity(lipschitz=1, strong_convexity=0.5, public_rows=10)
+    exact = minimizer_sensitivity(lipschitz=1, strong_convexity=0.5, rows=10)
     sloppy = minimizer_sensitivity(
-        lipschitz=1, strong_convexity=0.5, public_rows=10, tolerance=0.01
+        lipschitz=1, strong_convexity=0.5, rows=10, tolerance=0.01
     )
     assert sloppy == pytest.approx(exact + 2 * 0.01 / 0.5)
     with pytest.raises(InvalidArgument):
         minimizer_sensitivity(
-            lipschitz=1, strong_convexity=1, public_rows=1, relation=NeighboringRelation.LOCAL
+            lipschitz=1, strong_convexity=1, rows=1, relation=NeighboringRelation.LOCAL
         )
 
 
@@ -221,7 +221,7 @@ def sample(n=50, seed=4):
 def test_the_sensitivity_is_that_of_the_minimizer_and_a_little(relation, budget):
     mechanism = perturbed(relation=relation, **budget)
     bound = minimizer_sensitivity(
-        lipschitz=1, strong_convexity=0.1, public_rows=50, relation=relation
+        lipschitz=1, strong_convexity=0.1, rows=50, relation=relation
     )
     assert bound < mechanism.sensitivity < 1.01 * bound
     assert mechanism.guarantee.relation is relation

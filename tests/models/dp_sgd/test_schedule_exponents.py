@@ -181,12 +181,12 @@ def test_secret_records_make_a_fixed_budget_go_further():
     assert secret.best.steps > open_run.best.steps
     # What a step may spend is what amplification gives back.
     shares = 1 / best_laplace_scales(schedule.rates(100), sensitivity=1, epsilon=1)
-    spent = undrawn_epsilons(shares, public_rows=5000)
-    assert drawn_epsilons(spent, public_rows=5000).sum() == pytest.approx(1)
+    spent = undrawn_epsilons(shares, rows=5000)
+    assert drawn_epsilons(spent, rows=5000).sum() == pytest.approx(1)
     wide = np.array([1e-9, 1.0, 29.9, 30.1, 500.0])
     for batch in (1, 10):
-        there = undrawn_epsilons(wide, public_rows=10, batch=batch)
-        assert drawn_epsilons(there, public_rows=10, batch=batch) == pytest.approx(wide, rel=1e-12)
+        there = undrawn_epsilons(wide, rows=10, batch=batch)
+        assert drawn_epsilons(there, rows=10, batch=batch) == pytest.approx(wide, rel=1e-12)
 
 
 def test_a_gaussian_run():

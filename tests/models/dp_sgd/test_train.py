@@ -72,7 +72,7 @@ def test_rows_are_whole_bounded_and_short() -> None:
     assert np.allclose(free[:, 1:] / 2**FEATURE_BITS, np.clip(x, -1, 1), atol=2.0**-14)
 
 
-def test_zero_stays_zero_and_other_bounds_are_centerd() -> None:
+def test_zero_stays_zero_and_other_bounds_are_centered() -> None:
     kept = FeatureMap.of(
         [(0, 1), (-2, 4), (17, 90)], columns=3, names=None, intercept=False, row_norm=9.0
     )

@@ -1,6 +1,6 @@
 """Audits of private regression: the worst pair exactly, then by samples; published leaks are found.
 
-A fit is a function of what `MomentsPlan.release` releases, so that is what is attacked. Draws go
+A fit is a function of what `SufficientStatisticsPlan.release` releases, so that is what is attacked. Draws go
 through the plan's own mechanisms, many at once.
 """
 
@@ -319,11 +319,11 @@ def test_scaling_by_the_data_is_found_and_declared_bounds_are_not():
 
 
 def fitted(name, x, y, n, seed):
-    """Coefficients of many fits, from the front door; noise is planned once."""
-    bits = seeded_rng(seed)
-    known = {"epsilon": EPSILON, "delta": DELTA, "target_bounds": (-1, 1), "bits": bits}
+    """Coefficients of many fits, from the estimators; noise is planned once."""
+    rng = seeded_rng(seed)
+    known = {"epsilon": EPSILON, "delta": DELTA, "target_bounds": (-1, 1), "rng": rng}
     if name == "as published":
-        found = (as_published(x, y, epsilon=EPSILON, delta=DELTA, rng=bits) for _ in range(n))
+        found = (as_published(x, y, epsilon=EPSILON, delta=DELTA, rng=rng) for _ in range(n))
         return np.array([np.r_[adassp(f.moments).theta.ravel(), f.scaling.radius] for f in found])
     if name == "private scales":
         regression = PrivateLinearRegression(scaling="private", bounds=[(-1, 1)] * 2, **known)

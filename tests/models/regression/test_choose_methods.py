@@ -47,12 +47,12 @@ from discreet.query.budget import budget
 ADD, REPLACE = NeighboringRelation.ADD_REMOVE, NeighboringRelation.REPLACE_ONE
 
 
-def task(features=2, *, relation=ADD, expected_rows=1000.0, mu=0.2, max_rows_per_unit=1):
+def task(features=2, *, relation=ADD, rows=1000.0, mu=0.2, max_rows_per_unit=1):
     return RegressionTask(
         lower=np.full(features, -1.0),
         upper=np.full(features, 3.0),
         target=(0.0, 10.0),
-        expected_rows=rows,
+        rows=rows,
         mu=mu,
         relation=relation,
         max_rows_per_unit=max_rows_per_unit,

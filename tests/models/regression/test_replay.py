@@ -99,7 +99,7 @@ def published(value, seen=None):
 
 def numbers(model):
     """What a fitted estimator shows: its attributes, and predictions."""
-    held = {k: v for k, v in vars(model).items() if k not in ("bits", "account")}
+    held = {k: v for k, v in vars(model).items() if k not in ("rng", "account")}
     at = np.array([[0.0, 0.0], [2.5, -0.5], [100.0, -100.0]])[:, : model.n_features_in_]
     return [*published(held), model.predict(at).tolist()]
 

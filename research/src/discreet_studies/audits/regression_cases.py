@@ -53,7 +53,7 @@ def by_largest(rows: Sequence[Row]) -> tuple[float, float]:
 
 
 def by_moments(rows: Sequence[Row]) -> tuple[float, float]:
-    """K16, K17: centerd at the exact mean, then rows of length 1 (M5)."""
+    """K16, K17: centered at the exact mean, then rows of length 1 (M5)."""
     x, y = _columns(rows)
     u = np.sign(x - x.mean())
     return float(u @ u), float(u @ y)

@@ -250,7 +250,7 @@ def _cars(place: Road, task: Task) -> list[StudyCheck]:
 
 
 def _wrapped(place: Road, task: Task) -> list[StudyCheck]:
-    """What `discreet.learned.wrap` makes of the same task by itself: one release per window."""
+    """What `discreet.blackbox.wrap` makes of the same task by itself: one release per window."""
     forecast = place.forecaster()
     released = {}
     for metric in ("count", "record"):

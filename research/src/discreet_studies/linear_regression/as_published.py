@@ -53,12 +53,12 @@ class PublishedScaling:
 
 
 def published_scaling(
-    x: Floats, y: Floats, *, mapping: Literal["max", "row"] = "max", centerd: bool = True
+    x: Floats, y: Floats, *, mapping: Literal["max", "row"] = "max", centered: bool = True
 ) -> PublishedScaling:
     """Standardize, then divide by the largest norm (K19) or each row by its own (K17)."""
     center, scale = x.mean(axis=0), x.std(axis=0, ddof=1)
     scale = np.where(scale > 0, scale, 1.0)
-    middle = float(y.mean()) if centerd else 0.0
+    middle = float(y.mean()) if centered else 0.0
     radius = float(np.linalg.norm((x - center) / scale, axis=1).max()) if mapping == "max" else 1.0
     return PublishedScaling(
         center=center,

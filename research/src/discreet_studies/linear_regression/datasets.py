@@ -36,12 +36,12 @@ MEANS = {
     "concrete": (281.167864, 73.895825, 54.188350, 181.567282, 6.204660, 972.918932, 773.580485,
                  45.662136, 35.817961),
 }  # fmt: skip
-"""Of the raw columns, target last: some copies in circulation are centerd."""
+"""Of the raw columns, target last: some copies in circulation are centered."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class RegressionDataSet:
-    """A public table: regressors, and a target that is centerd over all rows as Wang 2018 did."""
+    """A public table: regressors, and a target that is centered over all rows as Wang 2018 did."""
 
     name: str
     x: Floats

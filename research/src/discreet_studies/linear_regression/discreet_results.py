@@ -84,7 +84,7 @@ def _noise(regression: Callable[..., Any]) -> list[StudyCheck]:
 def _errors(
     regression: Callable[..., Any], data: RegressionDataSet, epsilon: float, *, many: int
 ) -> Floats:
-    """Test errors of one fit for each of some folds, in units of the largest centerd target."""
+    """Test errors of one fit for each of some folds, in units of the largest centered target."""
     assert data.raw is not None  # noqa: S101 - all sets of DOMAINS have known means
     x, y = data.raw
     order = np.random.Generator(np.random.Philox(0)).permutation(len(x))

@@ -187,7 +187,7 @@ RAW = {
 
 
 def intercepts(setting: StudySetting) -> Findings:
-    """E6: a column of ones, with the target centerd and as it is."""
+    """E6: a column of ones, with the target centered and as it is."""
     return by_set(setting, "E6", SMALL, source=f"{THESIS}, Figure 4.6", each=_intercepts)
 
 
@@ -199,9 +199,9 @@ def _intercepts(data: RegressionDataSet, run: RegressionRuns) -> tuple[list[Stud
     if name == "elevators":
         checks += _stated("E6", data, "row + 1",
                           folds(data, Map(kind="row", intercept=True)), run)  # fmt: skip
-    checks += _centerd(name, plain, ones, run)
+    checks += _centered(name, plain, ones, run)
     if data.raw is not None and name in RAW:
-        checks += _uncenterd(data, data.raw[1], run)
+        checks += _uncentered(data, data.raw[1], run)
     drawn = _two(
         f"E6/{name}",
         f"An intercept on {name} (Figure 4.6)",
@@ -213,12 +213,12 @@ def _intercepts(data: RegressionDataSet, run: RegressionRuns) -> tuple[list[Stud
 
 _READING = Claims(
     source="M10, Figure 4.6",
-    why="The thesis does not say whether targets are centerd. Centerd, an intercept changes "
+    why="The thesis does not say whether targets are centered. Centered, an intercept changes "
     "little; raw, it changes everything on few columns.",
 )
 
 
-def _centerd(name: str, plain: Folds, ones: Folds, run: RegressionRuns) -> list[StudyCheck]:
+def _centered(name: str, plain: Folds, ones: Folds, run: RegressionRuns) -> list[StudyCheck]:
     if name not in ("airfoil", "elevators"):
         return []
     change = {
@@ -227,14 +227,14 @@ def _centerd(name: str, plain: Folds, ones: Folds, run: RegressionRuns) -> list[
     }
     middle, room = (0.0235, 0.0235) if name == "airfoil" else (0.0, 0.006)
     return [
-        _READING.number(f"E6/centerd/{name}/epsilon {e:g}", "relative change of the error by an "
-                        f"intercept, centerd target, {name}, epsilon {e:g}",
+        _READING.number(f"E6/centered/{name}/epsilon {e:g}", "relative change of the error by an "
+                        f"intercept, centered target, {name}, epsilon {e:g}",
                         expected=middle, got=got, absolute=room)
         for e, got in change.items()
     ]  # fmt: skip
 
 
-def _uncenterd(data: RegressionDataSet, y: Floats, run: RegressionRuns) -> list[StudyCheck]:
+def _uncentered(data: RegressionDataSet, y: Floats, run: RegressionRuns) -> list[StudyCheck]:
     name, raw = data.name, replace(data, y=y)
     errors = [
         run.mean(folds(raw, Map(kind="max", intercept=use)), _METHOD, 3.0) for use in (False, True)

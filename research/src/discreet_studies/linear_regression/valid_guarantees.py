@@ -115,7 +115,7 @@ def _held(name: str, epsilon: float, found: Floats, zero: float, thesis: float) 
 def pipeline(
     data: RegressionDataSet, *, epsilon: float, draws: int, rng: np.random.Generator
 ) -> Floats:
-    """Test errors (folds, draws), in units of the largest centerd target of the training rows."""
+    """Test errors (folds, draws), in units of the largest centered target of the training rows."""
     assert data.raw is not None  # noqa: S101 - for the type checker
     x, y = data.raw
     order = np.random.Generator(np.random.Philox(0)).permutation(len(x))

@@ -43,7 +43,7 @@ def moments(n: int, *, variance: float, scale: float) -> tuple[float, float, flo
 
 
 def fourth_moment(n: int, *, scale: float, as_text: bool) -> float:
-    """Of a centerd noise, E (Z_i - mean)^4 (M4)."""
+    """Of a centered noise, E (Z_i - mean)^4 (M4)."""
     last = 1 / n if as_text else 1.5 / n
     head = 1 - 4 / n + 6 / n**2 - 3 / n**3
     return 24 * scale**4 * (head + (n - 1) / n**2 * (1 - last))
@@ -152,9 +152,9 @@ def _fourth(setting: StudySetting) -> list[StudyCheck]:
         exact = fourth_moment(n, scale=1.0, as_text=False)
         made += [
             Claims(source="Biswal 2024, section 5.6").number(
-                f"E2/fourth moment, printed/{n}", f"fourth moment of a centerd noise, n {n}",
+                f"E2/fourth moment, printed/{n}", f"fourth moment of a centered noise, n {n}",
                 expected=printed, got=fourth_moment(n, scale=1.0, as_text=True), absolute=0.005),
-            wrong.number(f"E2/fourth moment/{n}", f"fourth moment of a centerd noise, n {n}",
+            wrong.number(f"E2/fourth moment/{n}", f"fourth moment of a centered noise, n {n}",
                          expected=true, got=exact, absolute=1e-9),
             wrong.simulated(f"E2/fourth moment, simulated/{n}", f"the same, {len(z)} draws",
                             values=fourths, expected=exact, spread=float(fourths.std())),

@@ -23,15 +23,15 @@ _STRUCTURES = 100
 
 
 def sanity(setting: StudySetting) -> Findings:
-    """Answers are centerd at the truth, and follow the law that was predicted."""
+    """Answers are centered at the truth, and follow the law that was predicted."""
     errors = _many_errors(setting)
     return Findings(
-        checks=(*_centerd(setting), _law(errors), *_generator()),
+        checks=(*_centered(setting), _law(errors), *_generator()),
         figures=(_picture(errors[:_STRUCTURES]),),
     )
 
 
-def _centerd(setting: StudySetting) -> list[StudyCheck]:
+def _centered(setting: StudySetting) -> list[StudyCheck]:
     claims = Claims(source="Friis 2021, Figures 6 and 7")
     rng = setting.rng("E1")
     first = np.array([_FIRST])

@@ -1,6 +1,6 @@
 """Mechanisms that are not what they claim, kept to be caught.
 
-Each one is a mistake that was published or shipped (`discreet.leakage.mistakes`), on the inputs
+Each one is a mistake that was published or shipped (`discreet.audit.mistakes`), on the inputs
 that show it, with its exact output laws where they can be listed.
 """
 

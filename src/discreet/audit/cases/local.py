@@ -142,7 +142,7 @@ def structures(epsilon: float = EPSILON) -> tuple[AuditedClient, ...]:
 
 def memoized(epsilon: float = EPSILON) -> tuple[AuditedClient, ...]:
     """Clients that are asked again and again."""
-    both: dict[str, Any] = {"epsilon": epsilon / 2, "permanent": epsilon}
+    both: dict[str, Any] = {"epsilon": epsilon / 2, "permanent_epsilon": epsilon}
     at = {"left": 0, "right": 1}
     return (
         AuditedClient(name="rappor", randomizer=rappor(categories=3, **both), **at),

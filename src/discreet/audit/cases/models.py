@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from discreet import disclosure, learned
+from discreet import disclosure, blackbox
 from discreet.accounting.guarantee import Guarantee
 from discreet.audit import exact
 from discreet.audit.case import AuditCase, one_by_one
@@ -150,7 +150,7 @@ def _fits(name: str, make: Callable[..., Any]) -> AuditCase:
 
 def _learned() -> AuditCase:
     public = np.random.default_rng(7).integers(0, 11, (60, 3)).astype(np.float64)
-    made = learned.make_private(
+    made = blackbox.make_private(
         lambda entries: float(np.sum(entries)),
         public_inputs=public,
         metric="record",

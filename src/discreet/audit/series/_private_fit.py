@@ -46,7 +46,7 @@ class PrivateFitPlan:
     order: int
     column: SortedColumn
     largest: int
-    """The largest sum of squares of a person's centerd values, in steps."""
+    """The largest sum of squares of a person's centered values, in steps."""
     totals: AdditiveMechanism
     products: AdditiveMechanism
 
@@ -65,13 +65,13 @@ class PrivateFitPlan:
     def _rows(self, values: Floats) -> Ints:
         t, inside = self.times, self.column.places(values)
         # Around each person's own mean, rounded; no float decides.
-        centerd = (2 * (t * inside - inside.sum(axis=1, keepdims=True)) + t) // (2 * t)
-        square = (centerd**2).sum(axis=1)
+        centered = (2 * (t * inside - inside.sum(axis=1, keepdims=True)) + t) // (2 * t)
+        square = (centered**2).sum(axis=1)
         wide = square > self.largest
         # Toward zero, and a little more than needed: rounding must not pass the limit.
         shrink = np.sqrt(self.largest / square[wide]) * (1 - 1e-12)
-        centerd[wide] = np.trunc(centerd[wide] * shrink[:, None]).astype(np.int64)
-        result: Ints = centerd
+        centered[wide] = np.trunc(centered[wide] * shrink[:, None]).astype(np.int64)
+        result: Ints = centered
         return result
 
     def noisy(self, values: Floats, rng: RandomSource) -> tuple[Floats, Floats]:
@@ -103,7 +103,7 @@ def moves(*, times: int, order: int, largest: int) -> tuple[BudgetChange, Budget
 
     Theorem: totals by at most ``2 sqrt(B)`` (L2) or ``2 sqrt(T B)`` (L1), products by at most
         ``2 sqrt(p) B`` (L2) or ``2 p B`` (L1); T times, order p, B is ``largest``.
-    Proof: every row c is clipped, rounded, centerd and shrunk by itself, so that its squares add up
+    Proof: every row c is clipped, rounded, centered and shrunk by itself, so that its squares add up
         to B at most: two rows differ by ``2 sqrt(B)`` at most. Products of a row have ``|S_k| <=
         S_0 <= B`` (Cauchy, Schwarz); two such vectors differ by at most ``S_0 + S_0'`` in each of p
         products and by ``|S_0 - S_0'|`` in the squares: a convex function, largest at corners.

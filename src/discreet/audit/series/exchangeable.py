@@ -135,8 +135,8 @@ def expected(partial: Floats, times: int) -> Floats:
     """The f_k of `solve`, k = 0, ..., p, for these partial autocorrelations."""
     G = toeplitz(_autocovariance(partial, times))
     side = G.mean(axis=0)
-    centerd = G - side - side[:, None] + side.mean()
-    return np.array([np.trace(centerd, offset=k) for k in range(len(partial) + 1)])
+    centered = G - side - side[:, None] + side.mean()
+    return np.array([np.trace(centered, offset=k) for k in range(len(partial) + 1)])
 
 
 def habits(partial: Floats) -> Floats:

@@ -37,7 +37,7 @@ class Secret:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class SeriesReleases:
-    """What is published: ``weights @ values + Gaussian noise`` at each of these times."""
+    """What is published: ``weights @ values + SmoothGaussian noise`` at each of these times."""
 
     times: tuple[int, ...]
     covariance: Floats

@@ -88,7 +88,7 @@ class _SparkChooser:
 
 
 def _mixed(frame: DataFrame, *, key: int, purpose: str) -> DataFrame:
-    """Add the keyed hash ``h`` of the number ``w`` (and the group); see `engine.Mixer`."""
+    """Add the keyed hash ``h`` of the number ``w`` (and the group); see `engine.KeyMixer`."""
     mix = mixer(key, purpose=purpose)
     limbs = [*zip(_limbs("w"), mix.unit, strict=True)]
     if purpose == "rows in group":

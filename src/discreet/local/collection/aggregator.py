@@ -166,4 +166,4 @@ class Aggregator:
 
     def __repr__(self) -> str:
         kind = self.randomizer.kind
-        return f"Aggregate({kind}, reports={self.reports:,}, refused={self.refused:,})"
+        return f"Aggregator({kind}, reports={self.reports:,}, refused={self.refused:,})"

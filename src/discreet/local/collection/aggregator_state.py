@@ -80,7 +80,7 @@ class AggregatorState:
         self._moved: dict[str, tuple[int, str | None]] = {}
 
     def __repr__(self) -> str:
-        return f"State({self.aggregate!r})"
+        return f"AggregatorState({self.aggregate!r})"
 
     def count(
         self,

@@ -72,7 +72,7 @@ class BudgetedClient:
         return client
 
     def __repr__(self) -> str:
-        return f"FreshClient({self.randomizer!r}, sent={self.sent}, budget={float(self.budget):g})"
+        return f"BudgetedClient({self.randomizer!r}, sent={self.sent}, budget={float(self.budget):g})"
 
 
 class MemoizedClient:
@@ -153,7 +153,7 @@ class MemoizedClient:
 
     def __repr__(self) -> str:
         return (
-            f"MemoisedClient({self.plan!r}, periods={self.periods}, sent={self.sent}, "
+            f"MemoizedClient({self.plan!r}, periods={self.periods}, sent={self.sent}, "
             f"budget={float(self.budget):g})"
         )
 

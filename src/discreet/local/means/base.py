@@ -46,7 +46,7 @@ class MeanEstimate:
     """How far the mean of the estimate can be off, because reports were cut off or cells wide."""
 
     def __repr__(self) -> str:
-        return f"Mean({self.value:.6g}, std at most {self.std:.3g}, of {self.reports:,} reports)"
+        return f"MeanEstimate({self.value:.6g}, std at most {self.std:.3g}, of {self.reports:,} reports)"
 
     def interval(self, confidence: float = 0.95) -> tuple[float, float]:
         """Bounds that hold the mean with about this probability (normal law, and the bias)."""

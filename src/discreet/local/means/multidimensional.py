@@ -125,7 +125,7 @@ class MultidimensionalMean(LocalRandomizer):
         """The unbiased mean of every column.
 
         Theorem: given how many clients told a column, its mean is unbiased, with the variance of
-            the randomizer plus that of a sample without replacement; `Mean.guaranteed` holds.
+            the randomizer plus that of a sample without replacement; `MeanEstimate.guaranteed` holds.
         Proof: those who tell a column are a uniformly random set of the clients. For exponential
             moments the set is no worse than drawing clients with replacement (Hoeffding 1963,
             theorem 4, for the logarithms of the clients' own moments), and then levels are
@@ -218,7 +218,7 @@ def described(
     sampled: int,
     part: Mapping[str, Any],
 ) -> MultidimensionalMean:
-    """The randomizer that `Several.parameters` describes, part and all."""
+    """The randomizer that `MultidimensionalMean.parameters` describes, part and all."""
     made = multidimensional_mean(columns=columns, epsilon=epsilon, sampled=sampled)
     ratio = canonical.ratio(epsilon / made.sampled)
     told = rebuild({"version": VERSION, "epsilon": ratio, "lower": 0, "upper": 1, **part})

@@ -134,7 +134,7 @@ class SummationHistogramEncoding(FrequencyOracle):
         return Certificate(mechanism="she", guarantee=self.guarantee, checks=(check,)).demand()
 
     def __repr__(self) -> str:
-        return f"she({self.guarantee!r}, categories={self.categories})"
+        return f"summation_histogram_encoding({self.guarantee!r}, categories={self.categories})"
 
 
 def summation_histogram_encoding(

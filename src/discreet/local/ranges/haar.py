@@ -185,7 +185,7 @@ class LocalHaar(LevelReports):
 
 
 def described(*, epsilon: Fraction, domain: dict[str, Any], shares: list[str]) -> LocalHaar:
-    """The wavelet that `HaarTree.parameters` describes."""
+    """The wavelet that `LocalHaar.parameters` describes."""
     told = tuple(read_ratio("shares", share) for share in shares)
     return LocalHaar(domain=read(domain), epsilon=epsilon, shares=told)
 

@@ -276,7 +276,7 @@ def described(
     shares: list[str],
     oracles: list[dict[str, Any]],
 ) -> LocalHierarchicalHistogram:
-    """The tree that `Tree.parameters` describes."""
+    """The tree that `LocalHierarchicalHistogram.parameters` describes."""
     loss = canonical.ratio(epsilon)
     made = [rebuild({"version": VERSION, "epsilon": loss, **oracle}) for oracle in oracles]
     return LocalHierarchicalHistogram(

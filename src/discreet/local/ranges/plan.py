@@ -208,7 +208,7 @@ def plan_collection(
 
     Theorem: the stated variances are exact, given that every level gets its share of the reports,
         if all cells are equally frequent and the blocks fill the domain; at other distributions the
-        law is as exact (`LocalLaw.at`), but needs to know them.
+        law is as exact (`LocalVariance.at`), but needs to know them.
     Proof: docs/theory/local-ranges.md.
     Source: F49, F50, F51, F59.
     Needs: a declared domain of at least two cells.

@@ -163,7 +163,7 @@ class BoundedOutput(Mechanism):
         return self.inner.certify()
 
     def __repr__(self) -> str:
-        name = "folded" if self.folds else "clamped"
+        name = "reflect_output" if self.folds else "clamp_output"
         return f"{name}({self.inner!r}, [{self.lower:g}, {self.upper:g}])"
 
 
@@ -215,8 +215,8 @@ def bounded_laplace(
 
     Theorem: (epsilon, delta)-DP under ``relation``.
     Proof: at delta 0 the worst pair of centers is known, and its loss is compared with epsilon in
-        whole numbers (`Outputs.keeps_pure`). Otherwise all centers are covered by branch and
-        bound (`Outputs.keeps`). The truth is rounded to a public grid, which moves neighbors to
+        whole numbers (`BoundedOutputs.keeps_pure`). Otherwise all centers are covered by branch and
+        bound (`BoundedOutputs.keeps`). The truth is rounded to a public grid, which moves neighbors to
         at most ``ceil(sensitivity / step)`` steps, and draws are exact.
     Source: Holohan, Antonatos, Braghin, Mac Aonghusa 2020; B44, B54.
     Needs: public bounds; one number. A delta below 2**-36, or beside an epsilon above 64, is not

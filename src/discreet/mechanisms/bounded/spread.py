@@ -76,7 +76,7 @@ class PrivateSpread(Mechanism):
         return self.inner.certify()
 
     def __repr__(self) -> str:
-        name = "private_variance" if self.takes_root == "never" else "private_sd"
+        name = "private_variance" if self.takes_root == "never" else "private_std"
         return f"{name}({self.inner!r})"
 
 

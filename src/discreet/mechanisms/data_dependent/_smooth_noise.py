@@ -141,7 +141,7 @@ class SmoothLaplace(NoiseFamily):
         Theorem: with scale ``c S / epsilon``, c >= 1 and beta <= epsilon (1 - e^-beta / c) the
             largest divergence is ``(1 - e^-beta) exp(-(epsilon + beta) / (e^beta - 1)) cosh(
             (epsilon / c) / (e^beta - 1))``.
-        Proof: docs/theory/smooth.md.
+        Proof: docs/theory/smooth-sensitivity.md.
         Source: B31; Nissim, Raskhodnikova, Smith 2007 (the mechanism).
         Needs: 0 < delta < 1.
         """
@@ -314,7 +314,7 @@ class Lomax(NoiseFamily):
 
         Theorem: pure epsilon-DP with scale S / c, ``c = min(e^(eps/(k+1)) - 1, e^beta
             (e^((eps - beta)/(k+1)) - 1))`` and ``k beta <= eps``; no larger c will do.
-        Proof: docs/theory/smooth.md.
+        Proof: docs/theory/smooth-sensitivity.md.
         Source: B47; Hladík, Tětek 2025.
         Needs: order at least 2, so that the mean exists (3 for a variance).
         """

@@ -132,7 +132,7 @@ class SampleAndAggregate(Mechanism):
         return self.inner.certify()
 
     def __repr__(self) -> str:
-        return f"sample_aggregate({self.groups} groups; {self.inner!r})"
+        return f"sample_and_aggregate({self.groups} groups; {self.inner!r})"
 
 
 def sample_and_aggregate(

@@ -129,7 +129,7 @@ Noise: TypeAlias = Literal["laplace", "gaussian", "cauchy", "lomax"]
 Name: TypeAlias = Literal["median", "quantile", "trimmed_mean", "mean", "variance"]
 
 # A bound is computed in doubles to a relative 2**-40. It is raised by the first of these, and its
-# smoothness lowered by the second, which is more than twice as much: proof at `Smooth.bound`.
+# smoothness lowered by the second, which is more than twice as much: proof at `SmoothSensitivity.bound`.
 _RAISED = 1 + Fraction(1, 1 << 38)
 _SLACK = 2.0**-36
 # Noise is never below this many steps of the grid.
@@ -235,7 +235,7 @@ class SmoothSensitivity(Mechanism):
 
     def __repr__(self) -> str:
         noise = type(self.family).__name__.removeprefix("Smooth").lower()
-        return f"smooth({self.name}, {noise} noise; {self.guarantee!r})"
+        return f"smooth_sensitivity({self.name}, {noise} noise; {self.guarantee!r})"
 
 
 def smooth_sensitivity(  # noqa: PLR0913 - each has a default and a name
@@ -263,7 +263,7 @@ def smooth_sensitivity(  # noqa: PLR0913 - each has a default and a name
 
     Theorem: (epsilon, delta)-DP if one of ``public_rows`` rows is replaced; epsilon-DP without delta.
     Proof: neighbors' centers differ by at most the smaller of the two smooth bounds and their
-        scales by a factor of at most e^smoothness (`Smooth.bound`); the family's multiplier keeps
+        scales by a factor of at most e^smoothness (`SmoothSensitivity.bound`); the family's multiplier keeps
         (epsilon, delta) for any such pair. Rounding to the grid and clipping is post-processing.
     Source: Nissim, Raskhodnikova, Smith 2007; Bun, Steinke 2019; B29-B34, B47.
     Needs: bounds, rows and grid public. The number of rows must not be secret.

@@ -40,7 +40,7 @@ def weighted_delta(epsilon: float, share: float) -> float:
     """The delta of scale ``((1 - share) local + share * global) / epsilon``.
 
     Theorem: it is ``(1 - b) exp(-b (epsilon + log(1/b)) / (1 - b))`` for the share b, and 0 at 1.
-    Proof: docs/theory/smooth.md. The worst case is a local sensitivity that jumps between 0 and the
+    Proof: docs/theory/smooth-sensitivity.md. The worst case is a local sensitivity that jumps between 0 and the
         global one where the statistic itself does not move.
     Source: B36 (corrected from the published ``exp(epsilon/2 - epsilon / (2 |log b|))``).
     """
@@ -147,7 +147,7 @@ class WeightedSensitivity(Mechanism):
         return Certificate(mechanism=repr(self), guarantee=self.guarantee, checks=(check,)).demand()
 
     def __repr__(self) -> str:
-        return f"weighted({self.name}, share {float(self.share):.4g}; {self.guarantee!r})"
+        return f"weighted_sensitivity({self.name}, share {float(self.share):.4g}; {self.guarantee!r})"
 
 
 def weighted_sensitivity(  # noqa: PLR0913 - each has a default and a name

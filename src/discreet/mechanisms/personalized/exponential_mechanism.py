@@ -76,8 +76,8 @@ def personal_count(limits: Mapping[str, Guarantee]) -> PersonalizedCount:
 
     >>> from discreet.accounting.guarantee import pure
     >>> from discreet.core.relation import Relation
-    >>> menu = {"strict": pure(0.2, relation=Relation.REPLACE_ONE),
-    ...         "open": pure(2, relation=Relation.REPLACE_ONE)}
+    >>> menu = {"strict": pure(0.2, relation=NeighboringRelation.REPLACE_ONE),
+    ...         "open": pure(2, relation=NeighboringRelation.REPLACE_ONE)}
     >>> personal_count(menu).guarantee["strict"].epsilon()
     0.2
     """
@@ -88,7 +88,7 @@ def personal_count(limits: Mapping[str, Guarantee]) -> PersonalizedCount:
 class PersonalizedQuantile:
     """A quantile of whole numbers between public bounds; made by `personal_quantile`.
 
-    Theorem, Proof, Needs: as for `PersonalCount`; an answer v is true when at most ``rank - 1``
+    Theorem, Proof, Needs: as for `PersonalizedCount`; an answer v is true when at most ``rank - 1``
     values are below v and at most ``n - rank`` above.
     """
 

@@ -150,8 +150,8 @@ def stretched_quantile(
     bounds (by default their middle). ``quantile=0`` is the minimum, 1 the maximum.
 
     >>> from discreet.accounting.guarantee import pure
-    >>> menu = {"strict": pure(0.5, relation=Relation.REPLACE_ONE),
-    ...         "open": pure(2, relation=Relation.REPLACE_ONE)}
+    >>> menu = {"strict": pure(0.5, relation=NeighboringRelation.REPLACE_ONE),
+    ...         "open": pure(2, relation=NeighboringRelation.REPLACE_ONE)}
     >>> stretched_quantile(menu, lower=0, upper=100).guarantee.epsilons()
     {'open': 2.0, 'strict': 0.5}
     """
@@ -177,8 +177,8 @@ def stretched_sum(limits: Mapping[str, Guarantee], *, lower: int, upper: int) ->
     """A sum in which each person is protected with the epsilon of the own level.
 
     >>> from discreet.accounting.guarantee import pure
-    >>> menu = {"strict": pure(0.5, relation=Relation.REPLACE_ONE),
-    ...         "open": pure(2, relation=Relation.REPLACE_ONE)}
+    >>> menu = {"strict": pure(0.5, relation=NeighboringRelation.REPLACE_ONE),
+    ...         "open": pure(2, relation=NeighboringRelation.REPLACE_ONE)}
     >>> mechanism = stretched_sum(menu, lower=0, upper=10)
     >>> mechanism.guarantee.epsilons()
     {'open': 2.0, 'strict': 0.5}

@@ -86,7 +86,7 @@ class BestAdditiveNoise(Mechanism):
         return "\n".join(lines)
 
     def __repr__(self) -> str:
-        return f"best_additive({self.chosen!r})"
+        return f"best_additive_noise({self.chosen!r})"
 
 
 def best_additive_noise(

@@ -81,7 +81,7 @@ def grafted(
 
     Theorem: (epsilon, delta)-DP under ``relation``.
     Proof: by computation. The law is a table of whole numbers, whose divergence is summed in
-        integers (`Stepped.delta`), for the worst shift; what does not pass is not returned.
+        integers (`PiecewiseConstant.delta`), for the worst shift; what does not pass is not returned.
     Source: Muthukrishnan, Kalyani 2023 (the flipped Huber density). B49: the slope of the core is
         searched around epsilon, where the optimum lies for small delta.
     Needs: a scalar, 0 < delta < 1; epsilon not so small that the table would be too long.

@@ -28,8 +28,7 @@ from discreet.models.blackbox.mechanism import (
     law_of,
     make_noise,
 )
-from discreet.models.blackbox.metrics import Adjacency, Metric
-from discreet.models.blackbox.metrics import AdjacencyLevel as Level
+from discreet.models.blackbox.metrics import Adjacency, AdjacencyLevel, Metric
 from discreet.noise.random_source import seeded_rng
 
 # ── Alternatives ─────────────────────────────────────────────────────────────────────────────────
@@ -50,7 +49,7 @@ class Rated:
 
 
 def check(name: str, mechanism: Mechanism, task: SelectionTask) -> None:
-    """Refuse what is under another relation, or promises less than is asked for."""
+    """Refuse what is under another relation, or guarantees less than is asked for."""
     if task.adjacency.group > 1:
         raise InvalidArgument("alternatives protect one record: leave them out for a group.")
     if not isinstance(mechanism, Mechanism):
@@ -62,23 +61,23 @@ def check(name: str, mechanism: Mechanism, task: SelectionTask) -> None:
             f"is under {guarantee.relation!r}."
         )
     if guarantee.epsilon(float(task.delta)) > float(task.epsilon) * (1 + 1e-12):
-        raise InvalidArgument(f"The alternative {name!r} promises less than what is asked for.")
+        raise InvalidArgument(f"The alternative {name!r} guarantees less than what is asked for.")
 
 
 def rate(
     name: str, mechanism: Mechanism, task: SelectionTask, *, shape: InputShape, origin: float
 ) -> Rated:
-    """Release public inputs a few times, with bits that are good for nothing else."""
-    few, bits = task.sample(_MOST), seeded_rng(0)
+    """Release public inputs a few times, with a random source for this alone."""
+    few, rng = task.sample(_MOST), seeded_rng(0)
     errors = [
-        abs(ask_alternative(mechanism, shape.given(rows), bits) - origin - said)
+        abs(ask_alternative(mechanism, shape.given(rows), rng) - origin - said)
         for rows, said in zip(few.inputs, few.said, strict=True)
         for _ in range(RUNS)
     ]
     return Rated(name=name, mechanism=mechanism, error=float(np.mean(errors)))
 
 
-# ── Wrap ─────────────────────────────────────────────────────────────────────────────────────────
+# ── The mechanism ────────────────────────────────────────────────────────────────────────────────
 
 
 ANCHORS = 400
@@ -91,7 +90,7 @@ def make_private(  # noqa: PLR0913 - each has a default and a name
     *,
     public_inputs: ArrayLike,
     public_outputs: ArrayLike | None = None,
-    metric: Level | Metric,
+    metric: AdjacencyLevel | Metric,
     epsilon: Number,
     delta: Number = 0,
     group: int = 1,
@@ -113,17 +112,17 @@ def make_private(  # noqa: PLR0913 - each has a default and a name
     makes it that many consecutive records. ``bounds`` is the public domain of each attribute.
     Ranges, distances and the split of the error between clipping and noise are chosen on public
     data, and so is, if it is better, one of the ``alternatives``: mechanisms that take the same
-    input and keep the same promise. With ``seconds`` every answer takes just this long, if the
+    input and have the same guarantee. With ``seconds`` every answer takes just this long, if the
     function lets other threads run. With an ``account`` every answer is charged to it.
 
     Theorem: every answer is (epsilon, delta)-DP for neighbors under ``metric``, for any function.
-    Proof: `LearnedMechanism`. Nothing private is read here.
+    Proof: `BlackBoxMechanism`. Nothing private is read here.
     Source: Aoutouf 2021, corrected (A30-A37, A42, A43, A50).
     Needs: public inputs that are public; see ``does_not_protect`` of the result.
 
     >>> import numpy as np
     >>> public = np.random.default_rng(0).uniform(0, 10, size=(50, 20))
-    >>> mean = wrap(np.mean, public_inputs=public, metric="record", epsilon=1)
+    >>> mean = make_private(np.mean, public_inputs=public, metric="record", epsilon=1)
     >>> mean.expected.error < mean.expected.constant
     True
     """

@@ -1,7 +1,8 @@
-"""Which ranges, how wide, with which distance: decided on public data alone (A42).
+"""Which ranges, how wide, with which distance: chosen on public data alone (A42).
 
-Every way is fitted to some public inputs and judged on others, by the error of what would be
-released: clipping, noise and all. A public constant and one window for all inputs always take part.
+Every method is fitted to some public inputs and judged on others, by the error of what would be
+released: clipping, noise and all. A public constant and one window for all inputs always take
+part.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ from discreet.models.blackbox.surrogates import (
 )
 from discreet.noise.distribution import Ints
 
-# ── Candidates ───────────────────────────────────────────────────────────────────────────────────
+# ── Methods ──────────────────────────────────────────────────────────────────────────────────────
 # Ways to make ranges from public pairs, each with its parameters fixed (A30-A38).
 
 
@@ -224,10 +225,6 @@ def trees_of(function: object) -> tuple[Any, ...]:
     return ()
 
 
-# ── Summed ───────────────────────────────────────────────────────────────────────────────────────
-# Ways to make ranges around sums: of what records contribute, or of curves of counts.
-
-
 PIECES = 4
 MOST_COLUMNS = 24
 """With more entries to an input than this, positions share their curves, or fits take long."""
@@ -292,7 +289,7 @@ def sums(
     ]
 
 
-# ── Choose ───────────────────────────────────────────────────────────────────────────────────────
+# ── Choice ───────────────────────────────────────────────────────────────────────────────────────
 
 
 STEPS = 512

@@ -1,8 +1,7 @@
-"""What a noisy number says, given what is public: free of cost, as nothing private is read (A47).
+"""Examples that are private too, and estimates from noisy numbers.
 
-Before the noise stood a clipped answer, and public inputs show which clipped answers there are and
-what the function itself said. The estimate is the weighted median of what it said, each weighed by
-how well the noise explains the difference.
+Outputs at public anchors are released once, then they are public. Estimates are free of cost: they
+read released numbers and public pairs.
 """
 
 from __future__ import annotations
@@ -23,15 +22,12 @@ from discreet.core.errors import InvalidArgument, OutOfDomain
 from discreet.core.relation import NeighboringRelation
 from discreet.ledger.account import Account, Receipt, charged
 from discreet.mechanisms.additive import laplace
-from discreet.models._model_inputs import Floats as Floats_posterior
 from discreet.models.blackbox.metrics import Floats, Ints, Metric, tuples
 from discreet.models.blackbox.output_ranges import anchored
 from discreet.noise.distribution import Distribution
-from discreet.noise.distribution import Ints as Ints_posterior
 from discreet.noise.random_source import RandomSource, source_of
 
-# ── Examples ─────────────────────────────────────────────────────────────────────────────────────
-# When the examples are private too: outputs at public anchors, released once, then public.
+# ── Private examples ─────────────────────────────────────────────────────────────────────────────
 
 
 _FINE = 1 << 20  # steps between the bounds of an output
@@ -40,7 +36,7 @@ _CHUNK = 256
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PrivateExamples:
-    """Outputs at anchors that `wrap` may take as public: what they cost is `guarantee`."""
+    """Outputs at anchors that `make_private` may take as public: what they cost is `guarantee`."""
 
     anchors: Floats
     outputs: Floats
@@ -48,7 +44,7 @@ class PrivateExamples:
     receipt: Receipt | None
 
 
-def release_examples(  # noqa: PLR0913 - as `wrap`
+def release_examples(  # noqa: PLR0913 - as `make_private`
     inputs: ArrayLike,
     outputs: ArrayLike,
     *,
@@ -76,9 +72,9 @@ def release_examples(  # noqa: PLR0913 - as `wrap`
         protect the people of its private inputs only.
 
     >>> import discreet
-    >>> made = private_outputs(
-    ...     [[0.1], [0.9], [0.2]], [1, 9, 2], anchors=[[0], [1]], metric=discreet.learned.Records(),
-    ...     bounds=(0, 10), epsilon=1, bits=discreet.seeded(1))
+    >>> made = release_examples(
+    ...     [[0.1], [0.9], [0.2]], [1, 9, 2], anchors=[[0], [1]], metric=discreet.blackbox.Records(),
+    ...     bounds=(0, 10), epsilon=1, rng=discreet.seeded_rng(1))
     >>> made.guarantee.epsilon()
     1.0
     """
@@ -147,7 +143,10 @@ def _means(counts: Floats, sums: Floats, *, half: Fraction) -> Floats:
     return np.clip(means, -reach, reach)
 
 
-# ── Posterior ────────────────────────────────────────────────────────────────────────────────────
+# ── Estimates from noisy numbers ─────────────────────────────────────────────────────────────────
+# Before the noise stood a clipped answer, and public inputs show which clipped answers there are
+# and what the function itself said. The estimate is the weighted median of what it said, each
+# weighed by how well the noise explains the difference (A47).
 
 
 Mask: TypeAlias = NDArray[np.bool_]
@@ -162,8 +161,8 @@ _PARTS = 3
 class NoisyValuePosterior:
     """Public pairs: a clipped answer, in steps, and what the function said."""
 
-    clipped: Ints_posterior
-    said: Floats_posterior
+    clipped: Ints
+    said: Floats
     law: Distribution
 
     def __post_init__(self) -> None:
@@ -173,7 +172,7 @@ class NoisyValuePosterior:
         object.__setattr__(self, "clipped", np.asarray(self.clipped, dtype=np.int64)[order])
         object.__setattr__(self, "said", np.asarray(self.said, dtype=np.float64)[order])
 
-    def estimate(self, noisy: Ints_posterior) -> Floats_posterior:
+    def estimate(self, noisy: Ints) -> Floats:
         """The weighted median of what was said, for each noisy number.
 
         Theorem: costs nothing. Proof: a function of the released number and of public data.
@@ -200,16 +199,16 @@ class NoisyValuePosterior:
             total += float(np.abs(found[at] - self.said[own, None]).mean(axis=1).sum())
         return total / len(self.said)
 
-    def _weights(self, noisy: Ints_posterior) -> Floats_posterior:
+    def _weights(self, noisy: Ints) -> Floats:
         logs = self.law.log_pmf(noisy[:, None] - self.clipped)
         most = logs.max(axis=1, keepdims=True)
         # Noise of bounded reach explains nothing far away: there all are alike.
         heard = np.isfinite(most)
-        weights: Floats_posterior = np.exp(np.where(heard, logs, 0.0) - np.where(heard, most, 0.0))
+        weights: Floats = np.exp(np.where(heard, logs, 0.0) - np.where(heard, most, 0.0))
         return weights
 
 
-def constant_error(said: Floats_posterior) -> float:
+def constant_error(said: Floats) -> float:
     """The same expected error for a median that hears nothing: split alike, so they compare."""
     ordered = np.sort(said)
     errors = [
@@ -224,15 +223,15 @@ def _parts(size: int) -> list[tuple[Mask, Mask]]:
     return [(part == one, (part != one) | (size == 1)) for one in range(min(_PARTS, size))]
 
 
-def _median(weights: Floats_posterior, said: Floats_posterior) -> Floats_posterior:
+def _median(weights: Floats, said: Floats) -> Floats:
     """Weighted medians along the last axis; ``said`` is in order."""
     sums = np.cumsum(weights, axis=1)
     half = sums[:, -1:] / 2
-    medians: Floats_posterior = said[np.argmax(sums >= half, axis=1)]
+    medians: Floats = said[np.argmax(sums >= half, axis=1)]
     return medians
 
 
 @lru_cache(maxsize=64)
-def noise_nodes(law: Distribution) -> Ints_posterior:
+def noise_nodes(law: Distribution) -> Ints:
     """Quantiles of the noise in the middle of equal shares."""
     return np.array([law.quantile((i + 0.5) / NODES) for i in range(NODES)], dtype=np.int64)

@@ -152,7 +152,7 @@ class IntervalClip(MetricRanges):
         depends on the line only. The range is the intersection over all lines. Rounding floors
         both ends alike. A33, A34.
     Source: Aoutouf 2021, corrected.
-    Needs: a metric of cells (``Records`` or ``Cells``), which has finitely many areas on a line.
+    Needs: a metric of cells (``Records`` or ``CellMetric``), which has finitely many areas on a line.
     """
 
     def __init__(

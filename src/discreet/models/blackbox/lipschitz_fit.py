@@ -1,4 +1,4 @@
-"""Centers at the anchors, fitted exactly: the best surrogate of bounded slope, with a proof.
+"""A surrogate of bounded slope: fitted exactly at public anchors, extended to all inputs.
 
 All inputs here are public. Privacy never depends on what these functions return (A31); the proof
 of optimality is the gap to a dual solution.
@@ -35,8 +35,7 @@ from discreet.models.blackbox.output_ranges import (
     whole_steps,
 )
 
-# ── Deviations ───────────────────────────────────────────────────────────────────────────────────
-# The sum of bounded terms that deviates least from given values, by its dual.
+# ── Least deviations ─────────────────────────────────────────────────────────────────────────────
 
 
 def least_deviations(
@@ -79,7 +78,6 @@ def least_deviations(
 
 
 # ── Extension ────────────────────────────────────────────────────────────────────────────────────
-# The surrogate between the anchors: the largest and smallest functions of bounded slope.
 
 
 # So many distances of counts add up without leaving the 64 bits.
@@ -148,7 +146,7 @@ class TubeClip(MetricRanges):
     Source: Aoutouf 2021; Chatzikokolakis, Andrés, Bordenabe, Palamidessi 2013 (metric privacy).
     Needs: the triangle inequality, which the metrics of this package have.
 
-    >>> from discreet.models.learned.metrics import UnitCount
+    >>> from discreet.models.blackbox.metrics import UnitCount
     >>> cars = TubeClip(anchors=[[5, 7]], centers=[60], slope=1, width=1, metric=UnitCount())
     >>> cars.ranges([[5, 9]])
     (array([60]), array([60]))
@@ -185,7 +183,7 @@ class TubeClip(MetricRanges):
         return common(doubled, spread=(self.width - self.surrogate.slope) << FINE)
 
 
-# ── Fit ──────────────────────────────────────────────────────────────────────────────────────────
+# ── Centers at the anchors ───────────────────────────────────────────────────────────────────────
 
 
 Loss: TypeAlias = Literal["absolute", "squared", "largest", "tube"]

@@ -35,10 +35,9 @@ from discreet.models.blackbox.output_ranges import OutputRanges, clipped
 from discreet.noise.distribution import Distribution
 from discreet.noise.random_source import RandomSource, source_of
 
-# ── Blackbox ─────────────────────────────────────────────────────────────────────────────────────
-# A function that nobody vouches for: asked once, and whatever it does, a number or nothing comes.
-#
-# That a function fails, warns, is late or answers in another shape would tell about its input.
+# ── The function ─────────────────────────────────────────────────────────────────────────────────
+# It is called once, and whatever it does, a number or nothing comes back: that a function fails,
+# warns, is late or answers in another shape would reveal something about its input.
 
 
 Function: TypeAlias = Callable[[Any], Any]
@@ -203,7 +202,7 @@ class BlackBox:
         return given.reshape(1, -1) if self.regressor else given
 
 
-# ── Mechanism ────────────────────────────────────────────────────────────────────────────────────
+# ── The mechanism ────────────────────────────────────────────────────────────────────────────────
 
 
 Noise: TypeAlias = AdditiveMechanism | ScalarNoise
@@ -310,7 +309,7 @@ class BlackBoxRelease:
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
 class BlackBoxMechanism(Mechanism):
-    """A function behind ranges that were learned from public data. Made by `wrap`.
+    """A function behind ranges that were learned from public data. Made by `make_private`.
 
     Theorem: a release keeps ``guarantee`` for every function, also a randomized or hostile one,
         between inputs that are neighbors in the words of ``protects``.
@@ -318,7 +317,7 @@ class BlackBoxMechanism(Mechanism):
         ``width`` steps of each other's ends, so clipped answers differ by at most ``width`` steps;
         the noise is calibrated to that, and what follows reads nothing private. The answer is
         rounded to steps before it is clipped, and ranges are whole numbers: nothing is left to
-        rounding. See docs/theory/learned.md.
+        rounding. See docs/theory/blackbox.md.
     Source: Aoutouf 2021, corrected (A16, A34, A35, A43, A50).
     Needs: everything the mechanism was made from is public and is not about the people of the
         private inputs; the function keeps nothing between calls.

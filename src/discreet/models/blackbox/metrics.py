@@ -1,4 +1,8 @@
-"""Who is a neighbor of whom, as people name it, and the distances that fit."""
+"""Which two inputs are neighbors, and how far any two are apart, in whole numbers.
+
+Every entry of an input is turned into an integer by itself, and distances are sums of integers: a
+position that is left out leaves no trace, not even in the last bit. The unit is 2**-20.
+"""
 
 from __future__ import annotations
 
@@ -15,10 +19,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from discreet.core._validate import count, finite
 from discreet.core.errors import InvalidArgument, OutOfDomain, Unsupported
-from discreet.models._model_inputs import Floats as Floats_adjacency
 
-# ── Nested ───────────────────────────────────────────────────────────────────────────────────────
-# Numbers in tuples in tuples: one for all, one for each attribute, one for each entry.
+# ── Nested tuples ────────────────────────────────────────────────────────────────────────────────
+# One number for all, one for each attribute, one for each entry.
 
 
 def fits_into(small: tuple[int, ...], large: tuple[int, ...]) -> bool:
@@ -54,10 +57,6 @@ def leaves_in(cuts: tuple[Any, ...]) -> list[tuple[float, ...]]:
 
 
 # ── Metrics ──────────────────────────────────────────────────────────────────────────────────────
-# Which two inputs are neighbors, and how far any two are apart, in whole numbers.
-#
-# Every entry of an input is turned into an integer by itself, and distances are sums of integers: a
-# position that is left out leaves no trace, not even in the last bit. The unit is 2**-20.
 
 
 Floats: TypeAlias = NDArray[np.float64]
@@ -244,7 +243,7 @@ class CellMetric(Records):
     def even(cls, *, low: float, high: float, cells: int) -> CellMetric:
         """``cells`` equal parts of [low, high] for every attribute; the ends take what is beyond.
 
-        >>> Cells.even(low=0, high=3, cells=3).cuts
+        >>> CellMetric.even(low=0, high=3, cells=3).cuts
         (1.0, 2.0)
         """
         cells, low, high = count("cells", cells), float(low), float(high)
@@ -375,7 +374,7 @@ class WindowGroups(Metric):
         super().__post_init__()
         count("length", self.length)
         if not isinstance(self.parts_of, _Positions) or self.parts_of.level != "record":
-            raise InvalidArgument("parts_of must be Records, Cells or Truncated at record level.")
+            raise InvalidArgument("parts_of must be Records, CellMetric or Truncated at record level.")
         object.__setattr__(self, "missing", self.parts_of.missing)
 
     @property
@@ -419,7 +418,7 @@ class WindowGroups(Metric):
         return totals
 
 
-# ── Adjacency ────────────────────────────────────────────────────────────────────────────────────
+# ── Neighbors by name ────────────────────────────────────────────────────────────────────────────
 
 
 AdjacencyLevel: TypeAlias = Literal["record", "attribute", "count"]
@@ -462,8 +461,8 @@ class Adjacency:
             return cls(level="record", group=metric.length, given=metric)
         if not isinstance(metric, Records | Truncated):
             raise InvalidArgument(
-                f"metric must be Records, Cells, Truncated, UnitCount or WindowGroups, or derived "
-                f"from one: who is a neighbor under {type(metric).__name__} is not known here."
+                f"metric must be Records, CellMetric, Truncated, UnitCount or WindowGroups, or "
+                f"derived from one: who is a neighbor under {type(metric).__name__} is not known here."
             )
         return cls(level=metric.level, given=metric)
 
@@ -477,7 +476,7 @@ class Adjacency:
         """The distance that counts units that differ."""
         return self._grouped(self._leveled())
 
-    def truncated(self, widths: Floats_adjacency) -> Metric:
+    def truncated(self, widths: Floats) -> Metric:
         """Distances that grow up to one for each record, with these widths of ``(n, d)``."""
         if self.level == "attribute":
             return Truncated(width=widths.tolist(), level="attribute")

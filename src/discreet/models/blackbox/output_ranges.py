@@ -1,4 +1,4 @@
-"""Ranges from leaving one record out: a private wrapper for any function, in whole numbers."""
+"""A public range for every input, into which any function's value is clipped, in whole steps."""
 
 from __future__ import annotations
 
@@ -13,10 +13,6 @@ from discreet.core._rational import Number
 from discreet.core._validate import count, exponent_below, positive
 from discreet.core.errors import InvalidArgument, OutOfDomain
 from discreet.models.blackbox.metrics import FINE, ONE, Floats, Ints, Metric, tuples
-
-# ── Ranges ───────────────────────────────────────────────────────────────────────────────────────
-# A public range for every input, into which any function's value is clipped, in whole steps.
-
 
 # Sums in fine units stay below this, so that 64-bit integers never wrap around.
 LARGEST_FINE = 1 << 61
@@ -57,9 +53,11 @@ class OutputRanges(ABC):
     def clip(self, values: ArrayLike, inputs: ArrayLike) -> Ints:
         """Values in whole steps, inside the range of their inputs; what is no number goes midway.
 
-        >>> from discreet.models.learned.loo import LooClip
-        >>> from discreet.models.learned.metrics import Records
-        >>> clip = LooClip(anchors=[[0], [1]], centers=[0, 8], slope=4, width=4, metric=Records())
+        >>> from discreet.models.blackbox.output_ranges import LeaveOneOutRange
+        >>> from discreet.models.blackbox.metrics import Records
+        >>> clip = LeaveOneOutRange(
+    ...     anchors=[[0], [1]], centers=[0, 8], slope=4, width=4, metric=Records()
+    ... )
         >>> clip.clip([100.0, float("nan")], [[0], [0]])
         array([6, 4])
         """
@@ -173,8 +171,7 @@ def same_shape(inputs: ArrayLike, shape: tuple[int, ...]) -> Floats:
     return found
 
 
-# ── Constant ─────────────────────────────────────────────────────────────────────────────────────
-# One public range for all inputs: plain clipping, or, with a single point, a public constant.
+# ── One range for all inputs ─────────────────────────────────────────────────────────────────────
 
 
 _MOST_TRIED = 2048
@@ -224,7 +221,7 @@ def to_steps(values: Floats, step: Fraction) -> Ints:
     return np.clip(scaled, -_MOST_STEPS, _MOST_STEPS).astype(np.int64)
 
 
-# ── Loo ──────────────────────────────────────────────────────────────────────────────────────────
+# ── Leave-one-out ranges ─────────────────────────────────────────────────────────────────────────
 
 
 # So many anchors are tried to see whether a metric keeps its bounds.
@@ -251,8 +248,10 @@ class LeaveOneOutRange(MetricRanges):
     Needs: slope <= width; parts of distances in [0, 1] (held there by force, so any metric will
         do, symmetric or not); public anchors, centers, slope, width and metric.
 
-    >>> from discreet.models.learned.metrics import Records
-    >>> clip = LooClip(anchors=[[0, 0]], centers=[10], slope=2, width=4, metric=Records())
+    >>> from discreet.models.blackbox.metrics import Records
+    >>> clip = LeaveOneOutRange(
+    ...     anchors=[[0, 0]], centers=[10], slope=2, width=4, metric=Records()
+    ... )
     >>> clip.ranges([[0, 0], [1, 0]])
     (array([8, 8]), array([12, 12]))
     """

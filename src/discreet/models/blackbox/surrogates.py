@@ -1,4 +1,4 @@
-"""Trees and forests: their best bounded envelopes, without any data."""
+"""Ranges around surrogates: sums over records, curves of counts, trees and forests."""
 
 from __future__ import annotations
 
@@ -38,8 +38,7 @@ from discreet.models.blackbox.output_ranges import (
     whole_steps,
 )
 
-# ── Additive ─────────────────────────────────────────────────────────────────────────────────────
-# A surrogate that adds up what each record contributes, and the ranges around it.
+# ── Sums over records ────────────────────────────────────────────────────────────────────────────
 
 
 # So high, doubles still tell whole numbers apart, and so many add up within 64 bits.
@@ -223,8 +222,7 @@ def _bases(public: Floats, knots: list[Floats], *, shared: bool) -> list[Floats]
     return [hats(public[:, i, j], knots[i * d + j]) for i in range(n) for j in range(d)]
 
 
-# ── Counted ──────────────────────────────────────────────────────────────────────────────────────
-# A surrogate that adds up curves of counts, none steeper than one event may move it.
+# ── Curves of counts ─────────────────────────────────────────────────────────────────────────────
 
 
 class CountTube(MetricRanges):
@@ -362,7 +360,7 @@ def _whole(name: str, values: ArrayLike) -> Ints:
     return fixed(array.astype(np.int64))
 
 
-# ── Envelope ─────────────────────────────────────────────────────────────────────────────────────
+# ── Trees and forests ────────────────────────────────────────────────────────────────────────────
 
 
 _UNBOUNDED = 1 << 40

@@ -57,7 +57,7 @@ class WindowPlan:
         if self._chained and self._epsilon() is None:
             raise InvalidArgument(
                 f"A mechanism with a delta hides runs of {self.group} only if it is made for them: "
-                f"wrap(..., group={self.group})."
+                f"make_private(..., group={self.group})."
             )
 
     @property
@@ -142,7 +142,7 @@ class Windows:
         if self._closed:
             raise InvalidArgument("This stream is closed.")
         if self.reservation is not None and not source.private:
-            raise NotCertified("A stream that is charged takes bits of system() only.")
+            raise NotCertified("A stream that is charged takes system_rng() only.")
         shape = self.plan.mechanism.box.shape
         taken = shape.read_one(reading)
         with self._turn:  # two threads must not see one window

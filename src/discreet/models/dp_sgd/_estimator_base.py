@@ -1,4 +1,4 @@
-"""What all estimators by private gradient descent share: parameters, the fit, the account."""
+"""What the DP-SGD estimators share: labels, mapped rows, parameters and the fit."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from discreet.core.relation import NeighboringRelation
 from discreet.ledger.account import Account, charged
 from discreet.mechanisms.additive import gaussian
 from discreet.mechanisms.mechanism import Certificate, CertificateCheck
+from discreet.models._charging import ChargingEstimator
 from discreet.models._model_inputs import (
     Bounds,
-    ChargingEstimator,
     Floats,
     doubles,
     matrix_shape,
@@ -39,7 +39,7 @@ from discreet.models.dp_sgd.train import FeatureMap, descend
 from discreet.noise.random_source import RandomSource
 
 # ── Labels ───────────────────────────────────────────────────────────────────────────────────────
-# Labels of classifiers: declared or public, as places in the list of classes, and back.
+# Declared or public labels, as places in the list of classes, and back.
 
 
 Classes: TypeAlias = Sequence[Any] | NDArray[Any] | str | None
@@ -109,8 +109,7 @@ def likeliest(margins: Floats, classes: NDArray[Any]) -> NDArray[Any]:
     return labels
 
 
-# ── Mapped ───────────────────────────────────────────────────────────────────────────────────────
-# What linear estimators on mapped rows share: rows at the door, the map, margins.
+# ── Linear estimators on mapped rows ─────────────────────────────────────────────────────────────
 
 
 class MappedEstimator(ChargingEstimator):
@@ -157,7 +156,7 @@ class MappedEstimator(ChargingEstimator):
         return objective.margins(self.theta_, self.feature_map_.rows(doubles("X", table)))
 
 
-# ── Estimators ───────────────────────────────────────────────────────────────────────────────────
+# ── Estimators by gradient descent ───────────────────────────────────────────────────────────────
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -167,7 +166,7 @@ class GradientDescentEstimator(MappedEstimator):
     ``epsilon`` with ``delta`` (or ``rho``, or ``mu``) is what a fit may cost. ``bounds`` are the
     declared bounds of the features: one pair for all, one for each, or by column name. ``public_rows`` is
     the number of rows, roughly, if it is public knowledge; otherwise a fit under
-    ``Relation.ADD_REMOVE`` counts them with noise, for one per cent of the budget. Nobody may have
+    ``ADD_REMOVE`` counts them with noise, for one per cent of the budget. Nobody may have
     more than ``max_rows_per_unit`` rows. ``rng`` is for tests and simulations.
     """
 

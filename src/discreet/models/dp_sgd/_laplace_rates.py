@@ -1,7 +1,10 @@
-"""Laplace noise that follows the learning rates (C36): the marginal claim and its conditions.
+"""Learning rates and the Laplace noise that goes with them.
 
-The claim is about *one* iterate: it is published, all others are forgotten, and their number is
-fixed in advance. Of averages and of the whole path `trajectory` speaks.
+Step t = 1, 2, ... of a run uses ``rates[t - 1]``. A power schedule has the rates ``start (1 +
+t)**-decay`` for t = 0, 1, ... and guarantees ``epsilon t**growth`` for iterate t (C39, C41).
+
+Noise that follows the rates (C36) has a guarantee for *one* iterate: it is published, all others
+are forgotten, and their number is fixed in advance.
 """
 
 from __future__ import annotations
@@ -16,11 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 from discreet.core._validate import count, non_negative, positive
 from discreet.core.errors import InvalidArgument, Unsupported
 
-# ── Schedule ─────────────────────────────────────────────────────────────────────────────────────
-# Schedules: how fast rates fall and noise grows, and what that does to a bound (C39, C41).
-#
-# Step t = 1, 2, ... of a run uses ``rates[t - 1]``. A power schedule has the rates
-# ``start (1 + t)**-decay`` for t = 0, 1, ... and promises ``epsilon t**growth`` for iterate t.
+# ── Schedules ────────────────────────────────────────────────────────────────────────────────────
 
 
 Floats: TypeAlias = NDArray[np.float64]
@@ -192,7 +191,7 @@ def best_steps(
     return float((3 * r**2 * e**2 / (4 * count("dimension", dimension) * step**2)) ** (1 / 3))
 
 
-# ── Laplace ──────────────────────────────────────────────────────────────────────────────────────
+# ── Noise that follows the rates ─────────────────────────────────────────────────────────────────
 
 
 def noise_scales(

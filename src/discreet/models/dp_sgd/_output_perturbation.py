@@ -1,4 +1,8 @@
-"""Output perturbation: the minimizer of a strongly convex loss, with noise at the end (C42)."""
+"""Output perturbation: train without noise, then add noise to the finished model (C42).
+
+The sensitivity is how far one record moves the finished model, in L2. It takes Gaussian noise, or
+Laplace noise of sqrt(p) times the scale.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +23,6 @@ from discreet.mechanisms.additive import AdditiveMechanism, gaussian, laplace
 from discreet.mechanisms.mechanism import Certificate, Mechanism
 from discreet.models._model_inputs import doubles, matrix_shape, same_rows, shaped
 from discreet.models.dp_sgd._laplace_rates import Floats, positives
-from discreet.models.dp_sgd.losses import Floats as Floats_perturbed
 from discreet.models.dp_sgd.losses import Logistic, Loss, Norm, Softmax
 from discreet.models.dp_sgd.train import (
     ROW_BITS,
@@ -34,11 +37,7 @@ from discreet.models.dp_sgd.train import (
 )
 from discreet.noise.random_source import RandomSource, source_of
 
-# ── Bolt on ──────────────────────────────────────────────────────────────────────────────────────
-# How far one record moves a model that was trained without noise (C42).
-#
-# Noise is then added to the finished model alone ("bolt-on" or output perturbation). The sensitivity
-# is in L2: it takes Gaussian noise, or Laplace noise of sqrt(p) times the scale.
+# ── Sensitivity of models trained without noise ──────────────────────────────────────────────────
 
 
 Order: TypeAlias = Literal["permutation", "with replacement"]
@@ -160,14 +159,14 @@ def minimizer_sensitivity(
     return moved / float(m)
 
 
-# ── Perturbed ────────────────────────────────────────────────────────────────────────────────────
+# ── The minimizer of a strongly convex loss, with noise ──────────────────────────────────────────
 
 
 # The solver stops at this part of what one record can do to the gradient.
 _TOLERANCE = 2.0**-10
 # The minimizer is looked for within this many G/m of zero: it lies there if there are at most so
 # many times more records than declared.
-_ROOM = 8
+_REACH = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -200,7 +199,7 @@ class OutputPerturbation(Mechanism):
             mechanism="output perturbation", guarantee=self.guarantee, checks=found.checks
         )
 
-    def release(self, x: object, y: object, *, rng: RandomSource | None = None) -> Floats_perturbed:
+    def release(self, x: object, y: object, *, rng: RandomSource | None = None) -> Floats:
         """The noisy parameters, a multiple of a public grid each."""
         rows, targets = read_records(
             self.objective,
@@ -211,13 +210,13 @@ class OutputPerturbation(Mechanism):
             rows=self.rows if self.relation is NeighboringRelation.REPLACE_ONE else None,
         )
         theta = _solved(self, rows, targets)
-        released: Floats_perturbed = self.noise.release(theta, rng=source_of(rng))
+        released: Floats = self.noise.release(theta, rng=source_of(rng))
         return released
 
     @property
     def radius(self) -> float:
         """The minimizer is looked for within this distance of zero."""
-        return _ROOM * self.objective.lipschitz(self.row_norm) / self.objective.strong_convexity()
+        return _REACH * self.objective.lipschitz(self.row_norm) / self.objective.strong_convexity()
 
     @property
     def tolerance(self) -> float:
@@ -257,7 +256,7 @@ def output_perturbation(  # noqa: PLR0913 - four ways to say how much, each name
     g, m = bounded(objective, length)
     share = 1.0 if relation is NeighboringRelation.REPLACE_ONE else largest_share(divisor, width)
     # Points ahead of the present one are at most three times as far away (`_accelerated`).
-    error = gradient_error(objective, row_norm=length, radius=3 * _ROOM * g / m, share=share)
+    error = gradient_error(objective, row_norm=length, radius=3 * _REACH * g / m, share=share)
     sensitivity = minimizer_sensitivity(
         lipschitz=g,
         strong_convexity=m,
@@ -266,7 +265,7 @@ def output_perturbation(  # noqa: PLR0913 - four ways to say how much, each name
         tolerance=_TOLERANCE * g / divisor + error,
     )
     # The last step of the slow solver is rounded, too.
-    sensitivity = (sensitivity + 64 * UNIT * _ROOM * g / m) * (1 + 1e-9)
+    sensitivity = (sensitivity + 64 * UNIT * _REACH * g / m) * (1 + 1e-9)
     dimension = objective.dimension(width)
     noise = _noise(
         sensitivity, dimension, epsilon=epsilon, delta=delta, rho=rho, mu=mu, relation=relation
@@ -343,7 +342,7 @@ def read_records(
     rows: int | None = None,
     norm: Norm = "l2",
     bits: int = ROW_BITS,
-) -> tuple[Floats_perturbed, Floats_perturbed]:
+) -> tuple[Floats, Floats]:
     """Private records: rows shrunk to the declared length, targets that the loss understands.
 
     ``rows``: their number, where it is public.
@@ -365,19 +364,19 @@ def read_records(
     return clipped_rows(doubles("X", table), row_norm, norm=norm, bits=bits), targets
 
 
-def _solved(plan: OutputPerturbation, x: Floats_perturbed, y: Floats_perturbed) -> Floats_perturbed:
+def _solved(plan: OutputPerturbation, x: Floats, y: Floats) -> Floats:
     """Parameters within ``tolerance / m`` of the minimizer over the ball: private."""
     objective, radius = plan.objective, plan.radius
 
-    def slope(theta: Floats_perturbed) -> Floats_perturbed:
-        gradient: Floats_perturbed = data_gradient(objective, theta, x, y) / plan.rows
+    def slope(theta: Floats) -> Floats:
+        gradient: Floats = data_gradient(objective, theta, x, y) / plan.rows
         return gradient + objective.penalty_gradient(theta)
 
-    def fast(theta: Floats_perturbed) -> tuple[float, Floats_perturbed]:
+    def fast(theta: Floats) -> tuple[float, Floats]:
         margins = objective.margins(theta, x)
         loss = float(objective.losses(margins, y).sum()) / plan.rows + objective.penalty(theta)
         slopes = objective.slopes(margins, y).reshape(len(x), objective.outputs)
-        gradient: Floats_perturbed = (slopes.T @ x).ravel() / plan.rows
+        gradient: Floats = (slopes.T @ x).ravel() / plan.rows
         return loss, gradient + objective.penalty_gradient(theta)
 
     start = np.zeros(objective.dimension(plan.features))
@@ -391,19 +390,19 @@ def _solved(plan: OutputPerturbation, x: Floats_perturbed, y: Floats_perturbed) 
     return _accelerated(plan, projected(theta, radius), slope, share=len(x) / plan.rows)
 
 
-def _length(vector: Floats_perturbed) -> float:
+def _length(vector: Floats) -> float:
     return float(np.linalg.norm(vector))
 
 
-def projected(theta: NDArray[np.float64], radius: float) -> Floats_perturbed:
+def projected(theta: NDArray[np.float64], radius: float) -> Floats:
     """The nearest point of the ball."""
     length = _length(theta)
     return theta if length <= radius else theta * (radius / length)
 
 
 def _accelerated(
-    plan: OutputPerturbation, start: Floats_perturbed, slope: Any, *, share: float
-) -> Floats_perturbed:
+    plan: OutputPerturbation, start: Floats, slope: Any, *, share: float
+) -> Floats:
     """Nesterov's projected descent: slower, but sure to arrive.
 
     Proof: the projected step T is Lipschitz with 1 - m/L, so that ``L ||z - T z|| <= tolerance``

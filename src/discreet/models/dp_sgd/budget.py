@@ -1,4 +1,4 @@
-"""Choices for those who make none: rate, steps and learning rate from public numbers alone.
+"""The cost of a run, and its plan: noise, rate, steps and learning rate from public numbers.
 
 The error of gradient descent has a part that shrinks with the way walked, ``learning rate times
 steps``, and a part that the noise adds to it. For a run of length H over p parameters
@@ -30,11 +30,9 @@ from discreet.core.relation import NeighboringRelation
 from discreet.models.dp_sgd.losses import Loss
 from discreet.models.dp_sgd.train import RATE_BITS, SlopeGrid, TrainingRun, whole_slopes
 
-# ── Budget ───────────────────────────────────────────────────────────────────────────────────────
-# What a run costs, and the noise that a budget asks for (C43).
-#
+# ── Cost ─────────────────────────────────────────────────────────────────────────────────────────
 # The guarantee is computed from the exact events: Poisson samples of Gaussian noise, composed by
-# privacy-loss distributions, both directions apart, and the noisy count where there is one.
+# privacy-loss distributions, both directions apart, and the noisy count where there is one (C43).
 
 
 # The noise is calibrated to this part; the claim is that of the noise that is used.
@@ -68,10 +66,10 @@ class TrainingBudget:
         mu: Number | None,
         max_rows_per_unit: int = 1,
     ) -> TrainingBudget:
-        """Check the parameters of a person."""
+        """Check the parameters of a user."""
         if relation not in (NeighboringRelation.ADD_REMOVE, NeighboringRelation.REPLACE_ONE):
             raise RelationMismatch(
-                "relation must be Relation.ADD_REMOVE or Relation.REPLACE_ONE, got "
+                "relation must be ADD_REMOVE or REPLACE_ONE, got "
                 f"{relation!r}: gradients are added up by someone who sees the rows."
             )
         both = epsilon is not None and delta is not None
@@ -124,8 +122,8 @@ def cost(
 ) -> Guarantee:
     """The guarantee of a run, and of a count with Gaussian noise of ``counting`` before it.
 
-    Theorem: for one row added or removed, ``steps`` Poisson samples of ``GaussianNoise(noise)`` and
-        ``GaussianNoise(counting)``, composed. A unit is a group of its rows; under replace-one of
+    Theorem: for one row added or removed, ``steps`` Poisson samples of ``GaussianEvent(noise)`` and
+        ``GaussianEvent(counting)``, composed. A unit is a group of its rows; under replace-one of
         twice as many: a replacement is a removal and an addition.
     Source: Zhu, Dong, Wang 2022 (the dominating pairs of a sample); C43. For replace-one C43 names
         a pair that is believed to be the worst; what is used here is proved, and a few per cent
@@ -214,7 +212,7 @@ _FEWEST_STEPS, _MOST_STEPS = 100, 1000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainingOptions:
-    """What a person may fix; None leaves it to the plan."""
+    """What a user may fix; None leaves it to the plan."""
 
     rate: float | Fraction | None = None
     steps: int | None = None
@@ -278,7 +276,7 @@ class TrainingPlan:
         return min(most, self.radius / (self._noise(rows) * math.sqrt(self.dimension)))
 
     def predicted_excess(self, rows: float) -> float:
-        """The excess loss to expect: an order of magnitude for comparing plans, not a promise."""
+        """The excess loss to expect: an order of magnitude for comparing plans, not a guarantee."""
         length = self.length(rows)
         added = length * self.dimension * self._noise(rows) ** 2 / 2
         return self.radius**2 / (2 * length) + added
@@ -332,7 +330,7 @@ def make_plan(
     rate = _rate(budget, wishes.rate, steps)
     noise = noise_for(budget, rate=rate, steps=steps, counting=counting)
     if noise * grid.sensitivity > _MOST_NOISE:
-        raise Unsupported("The budget is so small that its noise has no room in 64 bits.")
+        raise Unsupported("The budget is so small that its noise does not fit 64 bits.")
     return TrainingPlan(
         objective=objective,
         wishes=wishes,

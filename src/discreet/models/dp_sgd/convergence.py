@@ -1,7 +1,11 @@
-"""How far a noisy run ends from the minimum: the bound on the average of its iterates (C38, C40).
+"""How far a noisy run ends from the minimum: a bound, and simulated runs to compare with.
 
-The constants of a problem (distance, variance, minimizer) are computed from the data. A bound made
-of them is for planning on public or made-up data, and is never published about private data.
+The bound is on the average of the iterates (C38, C40). The constants of a problem (distance,
+variance, minimizer) are computed from the data. A bound made of them is for planning on public or
+synthetic data, and is never published about private data.
+
+The same holds for the simulated runs (C33, C35): there is no guarantee, the stopping rules look at
+the data, and the noise is that of a seeded generator in double precision (C45).
 """
 
 from __future__ import annotations
@@ -18,11 +22,7 @@ from discreet.core.errors import InvalidArgument, Unsupported
 from discreet.models.dp_sgd._laplace_rates import Floats, positives, sums
 from discreet.models.dp_sgd.losses import Loss, Squared
 
-# ── Reference ────────────────────────────────────────────────────────────────────────────────────
-# Runs without privacy: the minimizer to compare with, and simulations of noisy runs (C33, C35).
-#
-# Nothing here may be published about private data: there is no guarantee, the stopping rules look at
-# the data, and the noise is that of a plain seeded generator in double precision (C45).
+# ── Runs without privacy ─────────────────────────────────────────────────────────────────────────
 
 
 Noise: TypeAlias = Literal["laplace", "gaussian"]
@@ -144,7 +144,7 @@ def record_gradients(
     return result
 
 
-# ── Convergence ──────────────────────────────────────────────────────────────────────────────────
+# ── Bound ────────────────────────────────────────────────────────────────────────────────────────
 
 
 # The expected square of one coordinate of unit noise.

@@ -1,7 +1,8 @@
-"""Private regression by gradient descent: least squares with clipped gradients, and Huber's loss.
+"""Private logistic regression, ridge regression and Huber regression by gradient descent.
 
-For linear regression with standard errors take ``discreet.models.regression``: noise on the sums of
-squares is better there for few columns. Gradient descent is for many columns and for robust losses.
+For linear regression with standard errors take ``discreet.models.regression``: noise on the sums
+of squares is better there for few columns. Gradient descent is for many columns and for robust
+losses.
 """
 
 from __future__ import annotations
@@ -17,14 +18,20 @@ from sklearn.base import ClassifierMixin, RegressorMixin
 
 from discreet.core.errors import InvalidArgument
 from discreet.models._model_inputs import Floats, bounds_of, doubles, shaped
-from discreet.models.dp_sgd import _estimator_base as labels
-from discreet.models.dp_sgd._estimator_base import Classes, GradientDescentEstimator
+from discreet.models.dp_sgd._estimator_base import (
+    Classes,
+    GradientDescentEstimator,
+    classes_of,
+    declared,
+    likeliest,
+    places,
+    probabilities,
+)
 from discreet.models.dp_sgd.budget import TrainingPlan
 from discreet.models.dp_sgd.losses import Huber, Logistic, Loss, Softmax, Squared
 from discreet.models.dp_sgd.train import FeatureMap, usual_norm
 
 # ── Classifier ───────────────────────────────────────────────────────────────────────────────────
-# Private logistic regression: two classes, or several by softmax.
 
 
 # Margins of a fitted classifier usually spread this much.
@@ -41,10 +48,10 @@ class PrivateLogisticRegression(ClassifierMixin, GradientDescentEstimator):
     by default the longest one at the start: later only records on the wrong side are clipped.
 
     >>> import numpy as np
-    >>> from discreet.noise.bits import seeded
+    >>> from discreet.noise.random_source import seeded_rng
     >>> x = np.linspace(-1, 1, 2000)[:, None]
     >>> model = PrivateLogisticRegression(
-    ...     epsilon=1, delta=1e-6, bounds=(-1, 1), classes=(0, 1), bits=seeded(1)
+    ...     epsilon=1, delta=1e-6, bounds=(-1, 1), classes=(0, 1), rng=seeded_rng(1)
     ... ).fit(x, (x[:, 0] > 0.2).astype(int))
     >>> bool(model.score(x, (x[:, 0] > 0.2).astype(int)) > 0.9)
     True
@@ -58,11 +65,11 @@ class PrivateLogisticRegression(ClassifierMixin, GradientDescentEstimator):
 
     def predict_proba(self, X: object) -> Floats:
         """Probabilities of the classes, one row for each of X."""
-        return labels.probabilities(self._margins(X))
+        return probabilities(self._margins(X))
 
     def predict(self, X: object) -> NDArray[Any]:
         """The likeliest class of each row."""
-        return labels.likeliest(self._margins(X), self.classes_)
+        return likeliest(self._margins(X), self.classes_)
 
     def _objective(self) -> Loss:
         number = len(self._labels())
@@ -72,17 +79,17 @@ class PrivateLogisticRegression(ClassifierMixin, GradientDescentEstimator):
         return Softmax(classes=number, l2=penalty, intercept=intercept)
 
     def _labels(self) -> NDArray[Any]:
-        return labels.declared(self.classes, found=getattr(self, "classes_", None))
+        return declared(self.classes, found=getattr(self, "classes_", None))
 
     def _target_array(self, y: object) -> NDArray[Any]:
         if y is None:
             raise InvalidArgument("requires y to be passed, but the target y is None.")
         given = self._one_column(shaped("y", y))
-        self.classes_ = labels.classes_of(self.classes, given)
+        self.classes_ = classes_of(self.classes, given)
         return given
 
     def _whole_targets(self, y: NDArray[Any]) -> Floats:
-        return labels.places(y, self.classes_)
+        return places(y, self.classes_)
 
     def _usual(self, columns: int) -> float:
         return usual_norm(columns, intercept=bool(self.fit_intercept))
@@ -107,9 +114,9 @@ class PrivateLogisticRegression(ClassifierMixin, GradientDescentEstimator):
 
 
 # Targets are scaled to -1 ... 1. There predictions usually spread this much ...
-_SPREAD_regressors = 0.4
+_TARGET_SPREAD = 0.4
 # ... and residuals up to here count in full by default.
-_KNEE = 0.25
+_HUBER_THRESHOLD = 0.25
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -162,7 +169,7 @@ class _Regressor(RegressorMixin, GradientDescentEstimator):
         return self._declared("clip") or self._full() * self._usual(columns)
 
     def _spread(self) -> float:
-        return _SPREAD_regressors
+        return _TARGET_SPREAD
 
     def _keep(self, theta: Floats, mapped: FeatureMap, plan: TrainingPlan, rows: float) -> None:
         super()._keep(theta, mapped, plan, rows)
@@ -182,7 +189,7 @@ class PrivateHuberRegressor(_Regressor):
 
     def _full(self) -> float:
         knee = self._declared("huber_threshold")
-        return _KNEE if knee is None else knee / self._target_scale()[1]
+        return _HUBER_THRESHOLD if knee is None else knee / self._target_scale()[1]
 
     def _objective(self) -> Loss:
         return Huber(
@@ -195,7 +202,7 @@ class PrivateRidge(_Regressor):
     """Least squares with penalty ``l2/2 |coefficients|^2`` (scaled units), gradients clipped."""
 
     def _full(self) -> float:
-        return _KNEE
+        return _HUBER_THRESHOLD
 
     def _objective(self) -> Loss:
         return Squared(l2=self._penalty(), intercept=bool(self.fit_intercept))

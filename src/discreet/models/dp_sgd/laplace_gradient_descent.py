@@ -185,7 +185,7 @@ def laplace_descent(  # noqa: PLR0913 - each has a name
     if relation not in (NeighboringRelation.ADD_REMOVE, NeighboringRelation.REPLACE_ONE):
         raise RelationMismatch(f"relation must be add/remove or replace-one, got {relation!r}.")
     if taken < n and relation is not NeighboringRelation.REPLACE_ONE:
-        raise RelationMismatch("batch needs a public number of rows: Relation.REPLACE_ONE.")
+        raise RelationMismatch("batch needs a public number of rows: use REPLACE_ONE.")
     budget = positive("epsilon", epsilon)
     g = longest_gradient(objective, float(positive("row_norm", row_norm)), norm="l1")
     plan = schedule or PowerSchedule(start=1 / objective.smoothness(row_norm))

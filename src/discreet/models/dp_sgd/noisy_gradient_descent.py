@@ -1,4 +1,8 @@
-"""Noisy gradient descent on a strongly convex loss, of which the last iterate is released (C44)."""
+"""Noisy gradient descent on a strongly convex loss: only the last iterate is released (C44).
+
+A step shrinks what is known of earlier ones, so that the cost does not grow without end with the
+number of steps, as composition would have it.
+"""
 
 from __future__ import annotations
 
@@ -34,11 +38,7 @@ from discreet.models.dp_sgd.train import (
 )
 from discreet.noise.random_source import RandomSource, source_of
 
-# ── Last iterate ─────────────────────────────────────────────────────────────────────────────────
-# What the last iterate of noisy gradient descent costs, if it alone is published (C44).
-#
-# On a strongly convex loss a step shrinks what is known of earlier ones, so that the cost does not
-# grow without end with the number of steps, as composition would have it.
+# ── Cost of the last iterate ─────────────────────────────────────────────────────────────────────
 
 
 # The formulas are a few operations on doubles; results are rounded up by this.
@@ -97,7 +97,7 @@ def composed_mu(*, sensitivity: float, sigma: float, steps: int) -> float:
     return sensitivity / sigma * math.sqrt(count("steps", steps))
 
 
-# ── Full batch ───────────────────────────────────────────────────────────────────────────────────
+# ── Descent on all records ───────────────────────────────────────────────────────────────────────
 
 
 # Grid steps in one deviation of a step's noise: 2**30, so that rounding costs next to nothing.

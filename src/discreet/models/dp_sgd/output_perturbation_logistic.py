@@ -22,8 +22,15 @@ from discreet.core.relation import NeighboringRelation
 from discreet.ledger.account import Account, charged
 from discreet.mechanisms.mechanism import Certificate
 from discreet.models._model_inputs import Bounds, Floats, doubles, shaped
-from discreet.models.dp_sgd import _estimator_base as labels
-from discreet.models.dp_sgd._estimator_base import MappedEstimator
+from discreet.models.dp_sgd._estimator_base import (
+    Classes,
+    MappedEstimator,
+    classes_of,
+    declared,
+    likeliest,
+    places,
+    probabilities,
+)
 from discreet.models.dp_sgd._laplace_rates import PowerSchedule
 from discreet.models.dp_sgd._output_perturbation import OutputPerturbation, output_perturbation
 from discreet.models.dp_sgd.laplace_gradient_descent import LaplaceGradientDescent, laplace_descent
@@ -46,9 +53,9 @@ class OutputPerturbationLogisticRegression(ClassifierMixin, MappedEstimator):
     to the minimizer (Laplace for a pure ``epsilon``, Gaussian with a ``delta``); "last iterate" is
     full-batch descent with Gaussian noise of which only the end is published (a ``delta`` and
     replace-one needed). ``bounds`` and ``classes`` are declared; ``classes="public"`` says that the
-    labels found in y are no secret. ``public_rows`` is a public number: under replace-one that of X, under
-    add/remove roughly that. ``l2`` penalizes the intercept, too; None chooses it from public
-    numbers.
+    labels found in y are no secret. ``public_rows`` is a public number: under replace-one
+    that of X, under add/remove roughly that. ``l2`` penalizes the intercept, too; None chooses it
+    from public numbers.
     """
 
     epsilon: float | Fraction = 1.0
@@ -56,7 +63,7 @@ class OutputPerturbationLogisticRegression(ClassifierMixin, MappedEstimator):
     method: Method = "laplace steps"
     relation: NeighboringRelation = NeighboringRelation.ADD_REMOVE
     bounds: Bounds = None
-    classes: labels.Classes = None
+    classes: Classes = None
     public_rows: int | None = None
     row_norm: float | None = None
     l2: float | None = None
@@ -80,7 +87,7 @@ class OutputPerturbationLogisticRegression(ClassifierMixin, MappedEstimator):
         source, label = self._source, self.label or f"fit {type(self).__name__}"
         with charged(self.account, mechanism.guarantee, label=label, rng=source) as held:
             read = mapped.rows(doubles("X", table))
-            theta = mechanism.release(read, labels.places(given, self.classes_), rng=source)
+            theta = mechanism.release(read, places(given, self.classes_), rng=source)
         self.theta_, self.feature_map_, self.mechanism_ = theta, mapped, mechanism
         self.guarantee_ = mechanism.guarantee
         self.coef_, self.intercept_ = mapped.in_units(theta)
@@ -104,7 +111,7 @@ class OutputPerturbationLogisticRegression(ClassifierMixin, MappedEstimator):
                 )
             case "last iterate":
                 if self.relation is not NeighboringRelation.REPLACE_ONE:
-                    raise RelationMismatch("'last iterate' holds for Relation.REPLACE_ONE only.")
+                    raise RelationMismatch("'last iterate' holds for REPLACE_ONE only.")
                 return noisy_descent(
                     self._objective(features, public_rows),
                     features=width,
@@ -132,11 +139,11 @@ class OutputPerturbationLogisticRegression(ClassifierMixin, MappedEstimator):
 
     def predict_proba(self, X: object) -> Floats:
         """Probabilities of the classes, one row for each of X."""
-        return labels.probabilities(self.decision_function(X))
+        return probabilities(self.decision_function(X))
 
     def predict(self, X: object) -> NDArray[Any]:
         """The likeliest class of each row."""
-        return labels.likeliest(self.decision_function(X), self.classes_)
+        return likeliest(self.decision_function(X), self.classes_)
 
     def certify(self) -> Certificate:
         """Recompute the fit's guarantee from the exact laws of its noise."""
@@ -200,7 +207,7 @@ class OutputPerturbationLogisticRegression(ClassifierMixin, MappedEstimator):
         return Logistic(l2=l2) if number == 2 else Softmax(classes=number, l2=l2)
 
     def _labels(self) -> NDArray[Any]:
-        return labels.declared(self.classes, found=getattr(self, "classes_", None))
+        return declared(self.classes, found=getattr(self, "classes_", None))
 
     def _target_array(self, y: object) -> NDArray[Any]:
         """Labels as they are given; their values are looked at only where they are public."""
@@ -211,19 +218,19 @@ class OutputPerturbationLogisticRegression(ClassifierMixin, MappedEstimator):
             given = given[:, 0]
         if given.ndim != 1:
             raise InvalidArgument(f"y should be a 1d array of labels, got {given.ndim} dimensions.")
-        self.classes_ = labels.classes_of(self.classes, given)
+        self.classes_ = classes_of(self.classes, given)
         return given
 
     def _rows(self, present: int) -> int:
         if self.relation is NeighboringRelation.REPLACE_ONE:
             if self.public_rows not in (None, present):
                 raise InvalidArgument(
-                    f"rows must be the number of rows of X under {self.relation!r}, or None."
+                    f"public_rows must be the number of rows of X under {self.relation!r}, or None."
                 )
             return count("rows", present)
         if self.public_rows is None:
             raise InvalidArgument(
-                "rows must be declared under Relation.ADD_REMOVE: roughly their number, from "
+                "public_rows must be declared under ADD_REMOVE: roughly the number of rows, from "
                 "public knowledge."
             )
         return count("public_rows", self.public_rows)

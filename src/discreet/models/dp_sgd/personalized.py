@@ -1,4 +1,7 @@
-"""Logistic regression for people with budgets of their own, in the style of scikit-learn."""
+"""DP-SGD with a budget for each privacy level: by sampling or by clipping (M37).
+
+Stricter levels take part less often, or with shorter gradients. The noise is the same for all.
+"""
 
 from __future__ import annotations
 
@@ -27,10 +30,7 @@ from discreet.models.dp_sgd.train import RATE_BITS, Batch, Steps, TrainingRun, f
 from discreet.noise._packed_bernoulli import packed_bernoulli
 from discreet.noise.random_source import RandomSource
 
-# ── Personal ─────────────────────────────────────────────────────────────────────────────────────
-# Private gradient descent for people with budgets of their own: by sampling or by clipping (M37).
-#
-# Stricter levels take part less often, or with shorter gradients. The noise is the same for all.
+# ── Descent ──────────────────────────────────────────────────────────────────────────────────────
 
 
 Method: TypeAlias = Literal["sampling", "clipping"]
@@ -120,7 +120,7 @@ def descend_personal(
 ) -> Floats:
     """The parameters after a personal run on mapped rows, one record a person.
 
-    Theorem and proof: `PersonalDescent`.
+    Theorem and proof: `PersonalizedGradientDescent`.
     """
     run = plan.run
     chosen = np.asarray(privacy_levels).astype(str)
@@ -184,15 +184,15 @@ def _rate(limit: Guarantee, run: TrainingRun) -> Fraction:
 def limit_target(limit: Guarantee) -> tuple[Fraction, Fraction]:
     """Epsilon and delta of a level's limit."""
     if limit.relation is not NeighboringRelation.ADD_REMOVE:
-        raise Unsupported("Personal descent is accounted under Relation.ADD_REMOVE only.")
+        raise Unsupported("Personalized descent is accounted under ADD_REMOVE only.")
     match limit.event:
         case events.ApproxEvent(epsilon, delta) if delta > 0:
             return epsilon, delta
         case _:
-            raise Unsupported("A level's limit must be discreet.approx(epsilon, delta) here.")
+            raise Unsupported("A level's limit must be discreet.approx_dp(epsilon, delta) here.")
 
 
-# ── Personal classifier ──────────────────────────────────────────────────────────────────────────
+# ── Classifier ───────────────────────────────────────────────────────────────────────────────────
 
 
 _OWN = ("limits", "people", "method")
@@ -202,23 +202,25 @@ _OWN = ("limits", "people", "method")
 class PersonalizedLogisticRegression(PrivateLogisticRegression):
     """Logistic regression in which every level of people has its own epsilon and delta.
 
-    ``limits`` maps levels to ``approx(epsilon, delta)``, ``people`` to the public number of records
-    of each level, roughly. ``fit`` takes the level of each record. Stricter levels take part in
+    ``limits`` maps levels to ``approx_dp(epsilon, delta)``, ``people`` to the public number of
+    records of each level, roughly. ``fit`` takes the level of each record. Stricter levels take part in
     fewer steps (``method="sampling"``) or with shorter gradients (``method="clipping"``). All else
     is as in `PrivateLogisticRegression`, whose epsilon, delta, rho, mu and public_rows stay unset.
     ``personal_guarantee_`` has an entry for each level; ``guarantee_`` holds for everybody, and is
     what an account is charged.
 
-    Theorem, Proof: `PersonalDescent`. Needs: one record a person; levels and ``people`` are public.
+    Theorem, Proof: `PersonalizedGradientDescent`. Needs: one record a person; levels and ``people``
+    are public.
 
     >>> import discreet
-    >>> from discreet.noise.bits import seeded
+    >>> from discreet.noise.random_source import seeded_rng
     >>> x = np.linspace(-1, 1, 2000)[:, None]
     >>> y = (x[:, 0] > 0.2).astype(int)
-    >>> model = PersonalLogisticRegression(
-    ...     limits={"strict": discreet.approx(0.5, 1e-6), "open": discreet.approx(2, 1e-6)},
-    ...     people={"strict": 1000, "open": 1000}, bounds=(-1, 1), classes=(0, 1), bits=seeded(1),
-    ... ).fit(x, y, levels=["strict", "open"] * 1000)
+    >>> model = PersonalizedLogisticRegression(
+    ...     limits={"strict": discreet.approx_dp(0.5, 1e-6), "open": discreet.approx_dp(2, 1e-6)},
+    ...     people={"strict": 1000, "open": 1000}, bounds=(-1, 1), classes=(0, 1),
+    ...     rng=seeded_rng(1),
+    ... ).fit(x, y, privacy_levels=["strict", "open"] * 1000)
     >>> bool(model.score(x, y) > 0.9 and model.personal_guarantee_["strict"].epsilon(1e-6) <= 0.5)
     True
     """
@@ -283,14 +285,14 @@ class PersonalizedLogisticRegression(PrivateLogisticRegression):
         if not self.limits or not self.people or set(self.limits) != set(self.people):
             raise InvalidArgument(
                 "limits and people must name the same levels, for example "
-                'limits={"strict": discreet.approx(1, 1e-6)}, people={"strict": 1000}.'
+                'limits={"strict": discreet.approx_dp(1, 1e-6)}, people={"strict": 1000}.'
             )
         unset = ("epsilon", "delta", "rho", "mu", "public_rows")
         given = [name for name in unset if getattr(self, name) is not None]
         if given:
             raise InvalidArgument(f"{', '.join(given)} must stay unset: limits and people say it.")
         if self.relation is not NeighboringRelation.ADD_REMOVE:
-            raise RelationMismatch("Personal descent is accounted under Relation.ADD_REMOVE only.")
+            raise RelationMismatch("Personalized descent is accounted under ADD_REMOVE only.")
         if self.max_rows_per_unit != 1:
             raise InvalidArgument("max_rows_per_unit must be 1: a person has one record here.")
         return self.limits, {n: count(f"people[{n!r}]", x) for n, x in self.people.items()}

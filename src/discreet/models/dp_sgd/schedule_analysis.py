@@ -1,6 +1,6 @@
 """What a schedule buys: privacy and the terms of the bound against the number of steps (C39).
 
-A plan is made from public or made-up constants (`convergence.Problem`) before any record is read.
+A plan is made from public or assumed constants (`ConvergenceProblem`) before any record is read.
 """
 
 from __future__ import annotations
@@ -154,7 +154,7 @@ def _plan(
 ) -> _Plan:
     """From a number of steps to the noise of each step and what the run costs."""
     width = float(positive("sensitivity", sensitivity))
-    records = None if rows is None else count("rows", rows)
+    records = None if rows is None else count("public_rows", rows)
     if (epsilon is None) == (rho is None):
         raise InvalidArgument("analyze takes either epsilon or rho.")
     if budget == "iterate":

@@ -23,22 +23,17 @@ from discreet.core._validate import positive
 from discreet.core.errors import InvalidArgument, NotCertified, OutOfDomain, Unsupported
 from discreet.mechanisms.additive import AdditiveMechanism, gaussian
 from discreet.models._model_inputs import Bounds, Floats, bounds_of
-from discreet.models.dp_sgd.losses import Floats as Floats_rounding
-from discreet.models.dp_sgd.losses import Floats as Floats_slopes
-from discreet.models.dp_sgd.losses import Floats as Floats_train
 from discreet.models.dp_sgd.losses import Huber, Logistic, Loss, Norm, Softmax, Squared
 from discreet.noise._packed_bernoulli import packed_bernoulli
 from discreet.noise.random_source import RandomSource
 
-# ── Features ─────────────────────────────────────────────────────────────────────────────────────
-# Features on a public grid: every row becomes whole numbers, by constants that are declared.
+# ── Features on a public grid ────────────────────────────────────────────────────────────────────
+# A row is clipped to its bounds, scaled, led by a constant 1 for the intercept, rounded to steps
+# of ``2**-FEATURE_BITS`` and, if it is longer than ``row_norm``, shrunk to that length.
 #
-# A row is clipped to its bounds, scaled, led by a constant 1 for the intercept, rounded to steps of
-# ``2**-FEATURE_BITS`` and, if it is longer than ``row_norm``, shrunk to that length.
-#
-# Everything is a function of one row alone, bit by bit: elementwise operations of IEEE 754, and sums
-# of whole numbers below 2**53, which are exact in every order. So what a record contributes later
-# cannot depend on where it stands, nor on its neighbors in memory.
+# Everything is a function of one row alone, bit by bit: elementwise operations of IEEE 754, and
+# sums of whole numbers below 2**53, which are exact in every order. So what a record contributes
+# later cannot depend on where it stands, nor on its neighbors in memory.
 
 
 FEATURE_BITS = 13
@@ -154,12 +149,10 @@ def usual_norm(columns: int, *, intercept: bool) -> float:
     return math.sqrt(intercept + columns / 8) if intercept else math.sqrt(max(1.0, columns / 8))
 
 
-# ── Rounding ─────────────────────────────────────────────────────────────────────────────────────
-# How far gradients in double precision are from the true ones: a bound that holds for all data.
-#
+# ── Rounding errors of gradients ─────────────────────────────────────────────────────────────────
 # Theorems about sensitivity speak of exact arithmetic. Their sensitivities are enlarged by what
-# rounding can add, so that what is claimed is true of what is computed. Rows are whole numbers of a
-# public unit and parameters have two pieces of few bits, so that margins are exact but for one
+# rounding can add, so that what is claimed is true of what is computed. Rows are whole numbers of
+# a public unit and parameters have two pieces of few bits, so that margins are exact but for one
 # addition.
 
 
@@ -176,13 +169,13 @@ _MOST_CELLS = 1 << 33
 
 
 def clipped_rows(
-    x: Floats_rounding, row_norm: float, *, norm: Norm = "l2", bits: int = ROW_BITS
-) -> Floats_rounding:
+    x: Floats, row_norm: float, *, norm: Norm = "l2", bits: int = ROW_BITS
+) -> Floats:
     """Rows shrunk to the declared length, each by itself, on a public grid (toward zero)."""
     if x.size > _MOST_CELLS:
         raise OutOfDomain("X is too large for a fit in memory: at most 2**33 numbers.")
     exponent = bits - math.frexp(row_norm)[1]
-    rows: Floats_rounding = np.empty_like(x)
+    rows: Floats = np.empty_like(x)
     for start in range(0, len(x), CHUNK):
         part = x[start : start + CHUNK]
         # By the largest entry first: squares of any doubles then neither vanish nor overflow.
@@ -196,7 +189,7 @@ def clipped_rows(
     return rows
 
 
-def _lengths(rows: Floats_rounding, norm: Norm) -> Floats_rounding:
+def _lengths(rows: Floats, norm: Norm) -> Floats:
     """The norm of each row, column by column: the same bits wherever a row stands.
 
     NumPy's own sums may take another order for a single row than for many.
@@ -217,7 +210,7 @@ def largest_share(rows: int, features: int) -> float:
     return max(1.0, _MOST_CELLS / features / rows)
 
 
-def representable(theta: Floats_rounding, features: int) -> Floats_rounding:
+def representable(theta: Floats, features: int) -> Floats:
     """Parameters rounded to two pieces: each by at most `piece_error` of the largest."""
     first, second = _pieces(theta, features)
     return first + second
@@ -235,7 +228,7 @@ def _piece_bits(features: int) -> int:
     return bits
 
 
-def _pieces(theta: Floats_rounding, features: int) -> tuple[Floats_rounding, Floats_rounding]:
+def _pieces(theta: Floats, features: int) -> tuple[Floats, Floats]:
     """The leading bits of parameters, and the bits after them."""
     bits = _piece_bits(features)
     place = bits - math.frexp(float(np.abs(theta).max()))[1]
@@ -245,16 +238,16 @@ def _pieces(theta: Floats_rounding, features: int) -> tuple[Floats_rounding, Flo
 
 
 def exact_margins(
-    objective: Loss, theta: Floats_rounding, rows: Floats_rounding
-) -> Floats_rounding:
+    objective: Loss, theta: Floats, rows: Floats
+) -> Floats:
     """Margins, exact but for one addition: the same for a row wherever it stands."""
     first, second = _pieces(theta, rows.shape[1])
     return objective.margins(first, rows) + objective.margins(second, rows)
 
 
 def data_gradient(
-    objective: Loss, theta: Floats_rounding, x: Floats_rounding, y: Floats_rounding
-) -> Floats_rounding:
+    objective: Loss, theta: Floats, x: Floats, y: Floats
+) -> Floats:
     """The sum of the records' gradients without the penalty, as `gradient_error` assumes.
 
     Needs: rows from `clipped_rows`, parameters that are `representable`.
@@ -287,19 +280,18 @@ def gradient_error(objective: Loss, *, row_norm: float, radius: float, share: fl
     return share * record + 8 * UNIT * objective.l2 * radius
 
 
-# ── Slopes ───────────────────────────────────────────────────────────────────────────────────────
-# Clipped slopes as whole numbers: what a record contributes, a function of its own integers alone.
+# ── Clipped slopes as whole numbers ──────────────────────────────────────────────────────────────
+# The gradient of a record is its slope times its row. The row is whole already; here the slope
+# gets whole, and short enough that the product is at most ``sensitivity`` long. Sums of such
+# products are exact in any order, and the bound on one record's share holds in integers, not up to
+# rounding.
 #
-# The gradient of a record is its slope times its row. The row is whole already; here the slope gets
-# whole, and short enough that the product is at most ``sensitivity`` long. Sums of such products are
-# exact in any order, and the bound on one record's share holds in integers, not up to rounding.
-#
-# Margins come as exact numbers on a grid. Exponentials are looked up in tables, because a vectorized
-# exponential may round the same number differently at different places of an array; then a record
-# could change what others contribute.
+# Margins come as exact numbers on a grid. Exponentials are looked up in tables, because a
+# vectorized exponential may round the same number differently at different places of an array;
+# then a record could change what others contribute.
 
 
-Slopes: TypeAlias = Callable[[Floats_slopes, Floats_slopes, Floats_slopes], Floats_slopes]
+Slopes: TypeAlias = Callable[[Floats, Floats, Floats], Floats]
 """From margins, targets and caps to whole slopes, none longer than its cap."""
 
 # Bits of the longest contribution; sums of 2**22 of them stay below 2**53.
@@ -341,7 +333,7 @@ class SlopeGrid:
         """The longest contribution of a record in steps: at most ``clip``."""
         return math.floor(self.clip / self.unit)
 
-    def caps(self, steps: Steps) -> Floats_slopes:
+    def caps(self, steps: Steps) -> Floats:
         """The longest whole slope of each row whose product with it is short enough.
 
         Theorem: ``caps**2 * |row|**2 <= sensitivity**2`` in whole numbers.
@@ -382,33 +374,33 @@ def whole_slopes(objective: Loss, grid: SlopeGrid) -> Slopes:
             )
 
 
-def _both(caps: Floats_slopes) -> tuple[Floats_slopes, Floats_slopes]:
+def _both(caps: Floats) -> tuple[Floats, Floats]:
     return -caps, caps
 
 
-def _places(margins: Floats_slopes) -> Floats_slopes:
+def _places(margins: Floats) -> Floats:
     ends = _REACH * 2.0**_TABLE_BITS
     return np.clip(np.rint(margins * 2.0**_TABLE_BITS), -ends, ends)
 
 
 def _logistic(
-    margins: Floats_slopes, targets: Floats_slopes, caps: Floats_slopes, *, unit: float
-) -> Floats_slopes:
+    margins: Floats, targets: Floats, caps: Floats, *, unit: float
+) -> Floats:
     places = _places(margins).astype(np.intp)
     places += _REACH << _TABLE_BITS
     slopes = _logistic_table(unit)[places]
     slopes -= targets * unit
-    clipped: Floats_slopes = np.clip(slopes, -caps, caps)
+    clipped: Floats = np.clip(slopes, -caps, caps)
     return clipped
 
 
 def _softmax(
-    margins: Floats_slopes, targets: Floats_slopes, caps: Floats_slopes, *, unit: float
-) -> Floats_slopes:
+    margins: Floats, targets: Floats, caps: Floats, *, unit: float
+) -> Floats:
     below = _places(margins - margins.max(axis=1, keepdims=True)).astype(np.intp)
     weights = _exponential_table()[-below]
     # Whole weights below 2**40: their sum is exact, every quotient correctly rounded.
-    slopes: Floats_slopes = np.rint(weights / weights.sum(axis=1, keepdims=True) * unit)
+    slopes: Floats = np.rint(weights / weights.sum(axis=1, keepdims=True) * unit)
     slopes[np.arange(len(slopes)), targets.astype(np.intp)] -= unit
     squares = squared_norms(slopes)
     long = np.flatnonzero(squares > caps * caps)
@@ -419,22 +411,22 @@ def _softmax(
 
 
 @lru_cache(maxsize=16)
-def _logistic_table(unit: float) -> Floats_slopes:
+def _logistic_table(unit: float) -> Floats:
     """``1 / (1 + e^-z)`` in steps, for z on a grid from one end of the reach to the other."""
     ends = _REACH << _TABLE_BITS
-    table: Floats_slopes = np.rint(expit(np.arange(-ends, ends + 1) * 2.0**-_TABLE_BITS) * unit)
+    table: Floats = np.rint(expit(np.arange(-ends, ends + 1) * 2.0**-_TABLE_BITS) * unit)
     return table
 
 
 @lru_cache(maxsize=1)
-def _exponential_table() -> Floats_slopes:
+def _exponential_table() -> Floats:
     """``e^-z`` in steps of 2**-40, for z >= 0; whatever happens, a class keeps a little."""
     z = np.arange((_REACH << _TABLE_BITS) + 1) * 2.0**-_TABLE_BITS
-    table: Floats_slopes = np.rint(np.exp(-z) * 2.0**_WEIGHT_BITS)
+    table: Floats = np.rint(np.exp(-z) * 2.0**_WEIGHT_BITS)
     return table
 
 
-# ── Train ────────────────────────────────────────────────────────────────────────────────────────
+# ── Training ─────────────────────────────────────────────────────────────────────────────────────
 
 
 RATE_BITS = 32
@@ -472,9 +464,9 @@ class TrainingRun:
         """The noise of one step, on an integer vector that one record moves by ``clip``.
 
         Theorem: rounded Gaussian noise is a post-processing of the Gaussian mechanism with
-            ``noise`` times the sensitivity: each step costs ``GaussianNoise(noise)``, sampled.
+            ``noise`` times the sensitivity: each step costs ``GaussianEvent(noise)``, sampled.
         Proof: the vector is whole, so rounding after the addition and adding rounded noise are
-            the same; one record's share has a length of at most ``sensitivity`` (see `Grid`).
+            the same; one record's share has a length of at most ``sensitivity`` (see `SlopeGrid`).
         """
         return gaussian(
             sensitivity=SlopeGrid(clip=self.clip).sensitivity, mu=1 / self.noise, domain="integers"
@@ -482,21 +474,21 @@ class TrainingRun:
 
 
 def descend(
-    steps: Steps, targets: Floats_train, *, run: TrainingRun, rng: RandomSource
-) -> Floats_train:
+    steps: Steps, targets: Floats, *, run: TrainingRun, rng: RandomSource
+) -> Floats:
     """The parameters after a run on mapped rows (see `features`) and their targets.
 
-    Theorem: the parameters cost ``run.steps`` times ``Sampled(rate, GaussianNoise(noise))`` under
+    Theorem: the parameters cost ``run.steps`` times ``SampledEvent(rate, GaussianEvent(noise))`` under
         add/remove, whatever the rows.
-    Proof: given the parameters so far, a step is the mechanism of `Descent` on a Poisson sample;
+    Proof: given the parameters so far, a step is the mechanism of `TrainingRun` on a Poisson sample;
         the parameters are a function of the noisy sums (adaptive composition, post-processing).
     Source: Abadi et al. 2016; C43, C45.
-    Needs: targets that the objective understands, one for each row; private bits for a release.
+    Needs: targets that the objective understands, one for each row; a private random source for a release.
     """
     batch = Batch(steps=steps, targets=targets, run=run)
     draws = _draws(len(steps), run.objective.dimension(steps.shape[1]), run, rng)
 
-    def noisy_sum(theta: Floats_train) -> NDArray[np.int64]:
+    def noisy_sum(theta: Floats) -> NDArray[np.int64]:
         chosen, noise = next(draws)
         return batch.sum(theta, chosen) + noise
 
@@ -504,8 +496,8 @@ def descend(
 
 
 def follow(
-    noisy_sum: Callable[[Floats_train], NDArray[np.int64]], *, run: TrainingRun, features: int
-) -> Floats_train:
+    noisy_sum: Callable[[Floats], NDArray[np.int64]], *, run: TrainingRun, features: int
+) -> Floats:
     """The parameters after a run along noisy sums of gradients: post-processing of them."""
     scale = SlopeGrid(clip=run.clip).unit / (float(run.rate) * run.rows)
     theta = np.zeros(run.objective.dimension(features))
@@ -544,7 +536,7 @@ def _draws(
 class Batch:
     """The rows with their caps, and exact sums of clipped gradients over some of them."""
 
-    def __init__(self, *, steps: Steps, targets: Floats_train, run: TrainingRun) -> None:
+    def __init__(self, *, steps: Steps, targets: Floats, run: TrainingRun) -> None:
         grid = SlopeGrid(clip=run.clip)
         if len(steps) * grid.sensitivity > RANGE:
             raise OutOfDomain("X has too many rows for exact sums: at most 2**31.")
@@ -556,7 +548,7 @@ class Batch:
         self._short = np.empty((_ROWS, steps.shape[1]), dtype=np.int16)
         self._rows = np.empty(self._short.shape)
 
-    def sum(self, theta: Floats_train, chosen: NDArray[np.intp] | None) -> NDArray[np.int64]:
+    def sum(self, theta: Floats, chosen: NDArray[np.intp] | None) -> NDArray[np.int64]:
         """The sum of the clipped gradients of the chosen rows, in steps, exactly."""
         whole, exponent = rounded_parameters(theta, self.steps.shape[1])
         total = np.zeros(len(theta), dtype=np.int64)
@@ -571,7 +563,7 @@ class Batch:
             total += (slopes.T @ rows).ravel().astype(np.int64)
         return total
 
-    def _gathered(self, picked: slice | NDArray[np.intp]) -> Floats_train:
+    def _gathered(self, picked: slice | NDArray[np.intp]) -> Floats:
         if isinstance(picked, slice):
             short = self.steps[picked]
         else:
@@ -582,13 +574,13 @@ class Batch:
         return rows
 
 
-def rounded_parameters(theta: Floats_train, width: int) -> tuple[Floats_train, int]:
+def rounded_parameters(theta: Floats, width: int) -> tuple[Floats, int]:
     """Parameters in whole steps of ``2**-exponent``, and that exponent: margins are exact then."""
     exponent = _exponent(theta, width)
     return np.rint(np.ldexp(theta, exponent)), exponent
 
 
-def _exponent(theta: Floats_train, width: int) -> int:
+def _exponent(theta: Floats, width: int) -> int:
     """Bits after the point of rounded parameters, few enough that margins are exact."""
     largest = max(1.0, float(np.abs(theta).max()))
     room = 52 - FEATURE_BITS - math.ceil(math.log2(width)) - math.ceil(math.log2(largest))

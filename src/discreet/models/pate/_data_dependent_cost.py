@@ -1,6 +1,6 @@
 """What noisy votes cost, as a function of the votes: two-sided, and for the noise that is drawn.
 
-Smaller than what `aggregate` charges, and as private as the votes: a `Diagnosis`, which no ledger
+Smaller than what `aggregate` charges, and as private as the votes: a `DataDependentCost`, which no ledger
 takes. `smooth` publishes such a cost with noise of its own, `propose` turns it into a promise.
 """
 
@@ -187,7 +187,7 @@ def data_dependent_cost(
     """What a run of a Confident rule cost each level, questions at their fixed price (M14).
 
     ``answered`` says of each row of ``counts`` whether it was; ``shares``: units, as
-    ``Assignment.shares``. Many rows are put together by errors rounded up by less than 1 %.
+    ``TeacherAssignment.shares``. Many rows are put together by errors rounded up by less than 1 %.
     """
     found, told = told_rows(counts, answered)
     a = np.asarray(orders, dtype=np.float64)

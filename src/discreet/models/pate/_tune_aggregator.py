@@ -1,4 +1,8 @@
-"""Votes of imagined teachers: to choose parameters without looking at private votes (M45)."""
+"""The aggregator with most labels of a wanted quality, found on public or simulated votes.
+
+Never on the private votes: parameters that fit them would reveal something about them, and nothing
+here is charged (M24, M45, T27).
+"""
 
 from __future__ import annotations
 
@@ -19,10 +23,6 @@ from discreet.models.pate.teacher_assignment import UNITS, TeacherAssignment
 from discreet.noise.distribution import Floats
 
 # ── Search ───────────────────────────────────────────────────────────────────────────────────────
-# The rule with most labels of a wanted quality, found on votes that are public or simulated.
-#
-# Never on the private votes: parameters that fit them would tell about them, and nothing here is
-# charged (M24, M45, T27).
 
 
 # In parts of all votes.
@@ -162,7 +162,7 @@ def _short(value: float) -> float:
     return float(f"{value:.3g}")
 
 
-# ── Simulate ─────────────────────────────────────────────────────────────────────────────────────
+# ── Simulated votes ──────────────────────────────────────────────────────────────────────────────
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,6 +1,8 @@
-"""LNMax: the winner of votes with discrete Laplace noise, the first rule of this kind (M9).
+"""Noisy votes: Confident-GNMax, LNMax, and their published costs.
 
-With composition in view Gaussian noise is cheaper; this one has pure differential privacy.
+Counts are whole and noise is discrete. What an aggregator charges is fixed by public numbers, so
+that an empty budget reveals no more than the guarantee allows. Costs that depend on the votes are
+smaller, and as private as the votes.
 """
 
 from __future__ import annotations
@@ -26,12 +28,7 @@ from discreet.noise.gaussian import DiscreteGaussian
 from discreet.noise.laplace import DiscreteLaplace
 from discreet.noise.random_source import RandomSource, source_of
 
-# ── Aggregate ────────────────────────────────────────────────────────────────────────────────────
-# Noisy votes: whole counts, discrete Gaussian noise, costs that do not depend on the votes.
-#
-# Every cost here is fixed by public numbers, so it can be charged, and when a budget is empty nobody
-# learns from that more than the guarantee allows. (Costs that depend on the votes are smaller, and as
-# private as the votes: `published`.)
+# ── Confident-GNMax ──────────────────────────────────────────────────────────────────────────────
 
 
 UNANSWERED = -1
@@ -114,12 +111,11 @@ def as_counts(counts: ArrayLike) -> NDArray[np.int64]:
     return found.astype(np.int64)
 
 
-# ── Published ────────────────────────────────────────────────────────────────────────────────────
-# The cost of noisy votes as Papernot et al. (2017, 2018) and Muehl (2021) account for it.
-#
-# Functions of the votes themselves, so their values are as private as the votes: a diagnosis, never a
-# guarantee. The published bounds are one-sided, and hold for continuous noise; `costs` has the
-# two-sided ones for the noise that is really drawn.
+# ── Published costs ──────────────────────────────────────────────────────────────────────────────
+# The cost of noisy votes as Papernot et al. (2017, 2018) and Muehl (2021) account for it. These
+# are functions of the votes themselves, so their values are as private as the votes: a diagnosis,
+# never a guarantee. The published bounds are one-sided, and hold for continuous noise;
+# `_data_dependent_cost` has the two-sided ones for the noise that is really drawn.
 
 
 def gaussian_log_error(votes: ArrayLike, *, sigma: float) -> Floats:
@@ -228,7 +224,9 @@ def _capped(log_error: Floats, classes: int) -> Floats:
     return np.minimum(log_error, math.log1p(-1 / classes))
 
 
-# ── Laplace ──────────────────────────────────────────────────────────────────────────────────────
+# ── LNMax ────────────────────────────────────────────────────────────────────────────────────────
+# The first aggregator of this kind (M9). It has pure differential privacy; where many answers are
+# composed, Gaussian noise is cheaper.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

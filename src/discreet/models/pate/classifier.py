@@ -1,4 +1,4 @@
-"""The model that is published: it learns from the labels alone, so it costs nothing more."""
+"""PATE: teachers on parts of the private data, the labels they publish, and the student."""
 
 from __future__ import annotations
 
@@ -24,12 +24,11 @@ from discreet.models.pate.label_plan import LabelPlan
 from discreet.models.pate.teacher_assignment import TeacherAssignment, count_votes, owner_names
 from discreet.noise.random_source import RandomSource, source_of
 
-# ── Ensemble ─────────────────────────────────────────────────────────────────────────────────────
-# Teachers on disjoint or weighted parts of private data, and the labels that they may publish.
+# ── Teachers ─────────────────────────────────────────────────────────────────────────────────────
 
 
 class LabelPlanProtocol(Protocol):
-    """A plan that publishes from votes by itself: `StagedPlan`, `TurnPlan`, `TestedPlan`."""
+    """A plan that publishes from votes by itself: `StagedPlan`, `TurnPlan`."""
 
     @property
     def assignment(self) -> TeacherAssignment: ...
@@ -101,7 +100,7 @@ class PATEClassifier:
         ):
             raise InvalidArgument(f"y must be whole numbers 0..{self.classes - 1}, as declared.")
         if np.shape(owners) != (len(features),):
-            raise InvalidArgument("owners and levels must name one of each for every record.")
+            raise InvalidArgument("owners and privacy_levels must name one of each for every record.")
         parts = self.assignment.rows(owners, privacy_levels)
         self._teachers = Parallel(n_jobs=self.n_jobs)(
             delayed(_teacher)(self.estimator, features[rows], targets[rows]) for rows in parts
@@ -127,10 +126,10 @@ class PATEClassifier:
     ) -> LabelRelease:
         """Publish labels of public items, in their order, until the plan is at its end.
 
-        A ``personal_budgets`` is charged for the whole plan before the first vote is counted, each member by
-        the own level; every owner must be a member, at the same level. An ``account`` is charged
-        for the level that pays the most. A crowd counts rho: a plan whose costs have a delta of
-        their own, `TestedPlan` or `BitPlan`, takes an account.
+        ``personal_budgets`` are charged for the whole plan before the first vote is counted, each
+        member by its own level; every owner must be a member, at the same level. An ``account`` is
+        charged for the level that pays the most. Personal budgets count rho: a plan whose costs
+        have a delta of their own, such as `BinaryLabelPlan`, takes an account.
         """
         source = source_of(rng)
         if plan.assignment is not self.assignment or plan.classes != self.classes:
@@ -138,13 +137,13 @@ class PATEClassifier:
         self._taught()
         if personal_budgets is not None:
             if not source.private:
-                raise NotCertified("Labels from seeded bits are not private; nothing was charged.")
+                raise NotCertified("Labels from a seeded source are not private: not charged.")
             _check_rho(plan.guarantee)
             if not self._owners <= set(
                 zip(personal_budgets.members, personal_budgets.levels.tolist(), strict=True)
             ):
                 raise InvalidArgument(
-                    "Every owner must be a member of the crowd, at the same level: whoever is not "
+                    "Every owner must be a member of personal_budgets, at the same level: others "
                     "would not be charged."
                 )
         with ExitStack() as stack:
@@ -165,17 +164,17 @@ class PATEClassifier:
         return self._teachers
 
     def __repr__(self) -> str:
-        return f"PrivateEnsemble({self.assignment.teachers} teachers, {self.classes} classes)"
+        return f"PATEClassifier({self.assignment.teachers} teachers, {self.classes} classes)"
 
 
 def _check_rho(cost: PersonalizedGuarantee) -> None:
-    """A crowd adds up rho, which a cost that is epsilon with a delta has not."""
+    """Personal budgets add up rho, which a cost of epsilon with a delta does not have."""
     if any(
         isinstance(each.event, events.ApproxEvent) and each.event.delta
         for _, each in cost.privacy_levels
     ):
         raise Unsupported(
-            "The costs of this plan have a delta, and a crowd counts rho: charge an account "
+            "The costs of this plan have a delta, and personal budgets count rho: charge an account "
             "(account=...), whose limit is an epsilon with a delta, or take a LabelPlan."
         )
 
@@ -210,6 +209,7 @@ def _said(teacher: Any, items: NDArray[Any]) -> NDArray[np.int64]:
 
 
 # ── Student ──────────────────────────────────────────────────────────────────────────────────────
+# The student learns from the labels alone, so it costs nothing more.
 
 
 def train_student(

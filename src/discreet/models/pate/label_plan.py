@@ -1,4 +1,4 @@
-"""How many labels a menu of budgets pays for, before a vote is taken."""
+"""How much each privacy level may weigh, and how many labels its budget pays for."""
 
 from __future__ import annotations
 
@@ -19,8 +19,7 @@ from discreet.core.errors import BudgetExceeded, InvalidArgument, NotCertified, 
 from discreet.models.pate.aggregators import ConfidentGNMax
 from discreet.models.pate.teacher_assignment import TeacherAssignment
 
-# ── Calibrate ────────────────────────────────────────────────────────────────────────────────────
-# How much each level may weigh, and how many labels that gives (M20, M24, M25, M41).
+# ── Weights of the levels ────────────────────────────────────────────────────────────────────────
 
 
 Method: TypeAlias = Literal["gaussian", "concentrated", "epsilon"]
@@ -50,7 +49,7 @@ def stated(limit: Guarantee) -> tuple[Fraction, Fraction]:
         case events.ApproxEvent(epsilon, delta) if delta > 0:
             return epsilon, delta
         case _:
-            raise Unsupported("A level's limit must be discreet.approx(epsilon, delta) here.")
+            raise Unsupported("A level's limit must be discreet.approx_dp(epsilon, delta) here.")
 
 
 def expected_label_ratio(
@@ -63,7 +62,7 @@ def expected_label_ratio(
     """Labels for each label of a plain ensemble with the limit ``against`` (M41).
 
     Theorem: with costs that do not depend on the votes it is (sum_l w_l s_l / s)^2 for the shares
-        w_l of the levels and the `sensitivities` s_l.
+        w_l of the levels and the `vote_weights` s_l.
     Proof: weights are s_l / sum_l w_l s_l, and a label costs their square; a level has s_l^2.
     """
     roots = vote_weights(limits, method=method)

@@ -1,7 +1,7 @@
-"""Runs that go on: without the levels that have spent theirs (rule B), and with turns (M21, M26).
+"""Plans that go on without the levels that have spent their budgets, and plans with turns.
 
-Both are fixed before the first vote: how many questions and answers of which kind there are at most
-is public, and so is what each level pays for them.
+Both are fixed before the first vote (M21, M26): how many queries and answers of which kind there
+are at most is public, and so is what each level pays for them.
 """
 
 from __future__ import annotations
@@ -193,7 +193,7 @@ def questions_for(answers: int, answered_share: float) -> int:
     return math.ceil(answers / answered_share * (SPARE if answered_share < 1 else 1))
 
 
-# ── turns ────────────────────────────────────────────────────────────────────
+# ── Turns ────────────────────────────────────────────────────────────────────────────────────────
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

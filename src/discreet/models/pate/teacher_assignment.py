@@ -1,7 +1,6 @@
-"""Teachers that sit out some votes: a public schedule, drawn before any data are seen (M21).
+"""Which teacher learns from which owners, and in which votes a teacher takes part.
 
-Weighting is never worse: a level that takes part in a fraction f of the votes pays 1/f times what
-teachers of a constant weight with the same mean would pay.
+The assignment is public, and for each owner a function of the owner alone (M7).
 """
 
 from __future__ import annotations
@@ -15,10 +14,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from discreet.core._validate import count
 from discreet.core.errors import InvalidArgument
-
-# ── Assignment ───────────────────────────────────────────────────────────────────────────────────
-# Which teacher learns from whom: public, and for each owner a function of the owner alone (M7).
-
 
 UNITS = 1000
 """Units in a vote: weights are whole numbers of them, so that counts are whole numbers."""
@@ -86,7 +81,7 @@ class TeacherAssignment:
         who = owner_names(owners)
         chosen = np.asarray(privacy_levels).astype(str)
         if who.ndim != 1 or who.shape != chosen.shape:
-            raise InvalidArgument("owners and levels must name one of each for every record.")
+            raise InvalidArgument("owners and privacy_levels must name one of each for every record.")
         known = {name: place for place, name in enumerate(self.names)}
         if not set(np.unique(chosen).tolist()) <= set(known):
             raise InvalidArgument(f"privacy_levels must be among {', '.join(self.names)}.")
@@ -266,7 +261,10 @@ def _remainders(total: int, shares: Sequence[float]) -> list[int]:
     return [int(size) for size in found]
 
 
-# ── Schedule ─────────────────────────────────────────────────────────────────────────────────────
+# ── Teachers that sit out some votes ─────────────────────────────────────────────────────────────
+# A public schedule, drawn before any data are seen (M21). Weighting is never worse: a level that
+# takes part in a fraction f of the votes pays 1/f times what teachers of a constant weight with
+# the same mean would pay.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

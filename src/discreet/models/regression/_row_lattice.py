@@ -1,8 +1,9 @@
 """From rows to whole steps: public constants, a projection, and rounding that keeps the norm.
 
-Every function here acts on one row at a time, by constants that are public or privately released:
-neighboring tables stay neighbors. All arithmetic is elementwise, in a fixed order, so that every
-engine and every chunking gives the same integers.
+The lattice says how far one row can move the sums, in whole steps. Mapping acts on one row at a
+time, by constants that are public or privately released: neighboring tables stay neighbors. All
+arithmetic is elementwise, in a fixed order, so that every engine and every chunking gives the same
+integers.
 """
 
 from __future__ import annotations
@@ -21,7 +22,6 @@ from discreet.core.relation import NeighboringRelation
 from discreet.models._model_inputs import Floats
 
 # ── Lattice ──────────────────────────────────────────────────────────────────────────────────────
-# The grid on which rows are counted: how far one of them can move the sums, in whole steps.
 
 
 STEPS = 1 << 14
@@ -131,7 +131,7 @@ _ONE_THREAD = 1 << 17
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class RowMap:
-    """How a row is clipped, centerd, scaled, projected and rounded (K16, K17, K35).
+    """How a row is clipped, centered, scaled, projected and rounded (K16, K17, K35).
 
     Features become ``z = (x - center) / scale`` after clipping to ``[lower, upper]``, then
     ``z / radius``: projected to the unit ball ("ball"; and "box", where the radius holds the whole

@@ -1,4 +1,7 @@
-"""From what is declared to the map of rows, by a private scaling if one is asked for."""
+"""How rows are mapped: by declared bounds and scales, or by scales that are found privately.
+
+Nothing here looks at exact statistics of private data.
+"""
 
 from __future__ import annotations
 
@@ -25,11 +28,10 @@ from discreet.models.regression.sufficient_statistics import SufficientStatistic
 from discreet.noise.random_source import RandomSource
 from discreet.query.budget import BudgetChange
 
-# ── Quantiles ────────────────────────────────────────────────────────────────────────────────────
-# Centers and radii by private choice: the exponential mechanism on counts of a public grid.
-#
-# A candidate is the likelier, the fewer rows would have to change for it to be the quantile. The
-# error is a few ranks, however wide the declared bounds are; a mean would pay for their width.
+# ── Private medians and radii ────────────────────────────────────────────────────────────────────
+# The exponential mechanism on counts of a public grid. A candidate is the likelier, the fewer rows
+# would have to change for it to be the quantile. The error is a few ranks, however wide the
+# declared bounds are; a mean would pay for their width.
 
 
 CELLS = 1024
@@ -118,10 +120,7 @@ def radius(
     return float(radii(top)[::-1][mechanism.choose(scores.astype(np.int64), rng)])
 
 
-# ── Scaling ──────────────────────────────────────────────────────────────────────────────────────
-# Centers and scales of columns: declared, taken from bounds, or found with a share of the budget.
-#
-# Nothing here looks at exact statistics of private data: see `as_published` for what happens then.
+# ── Centers and scales of columns ────────────────────────────────────────────────────────────────
 
 
 Flags: TypeAlias = NDArray[np.bool_]
@@ -328,7 +327,7 @@ def _spread(
     return PrivateScaling(center=center, scale=scale, seen=seen)
 
 
-# ── Mapping ──────────────────────────────────────────────────────────────────────────────────────
+# ── From declarations to the map of rows ─────────────────────────────────────────────────────────
 
 
 HowScaled: TypeAlias = Literal["bounds", "private"] | ColumnScaling

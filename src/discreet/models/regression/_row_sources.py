@@ -1,4 +1,7 @@
-"""Rows that stay where they are: files, DuckDB, frames, Spark (K40)."""
+"""Where rows are summed: in arrays, or where they are (files, DuckDB, data frames, Spark; K40).
+
+A source adds up what a function makes of each piece of it.
+"""
 
 from __future__ import annotations
 
@@ -16,10 +19,6 @@ from discreet.data._float_columns import add_up
 from discreet.data.source import Source
 from discreet.models._model_inputs import Floats, doubles
 from discreet.models.regression._row_lattice import CHUNK, Ints
-
-# ── Tables ───────────────────────────────────────────────────────────────────────────────────────
-# Where rows are summed: a table adds up what a function makes of each piece of it.
-
 
 Piece: TypeAlias = Callable[[Floats, Floats], Ints]
 """From the features and targets of some rows to an array of integers that adds up."""
@@ -116,9 +115,6 @@ def _numbered(units: NDArray[Any]) -> Ints:
 def empty(size: int) -> Ints:
     """Zeros to start from."""
     return np.zeros(size, dtype=np.int64)
-
-
-# ── Stream ───────────────────────────────────────────────────────────────────────────────────────
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -1,4 +1,4 @@
-"""What every way of fitting is told, and what it gives back; its budget in named parts."""
+"""What every regression method receives, and what it returns; its budget in named parts."""
 
 from __future__ import annotations
 
@@ -171,7 +171,8 @@ def spend(
     """Mechanisms for all parts that cost the amount together.
 
     Theorem: the composition of all releases is within the amount under ``relation``.
-    Proof: `Budget.mechanisms`; later parts may depend on earlier ones, which composition allows.
+    Proof: `QueryBudget.mechanisms`; later parts may depend on earlier ones, which composition
+        allows.
     """
     total = sum((part.share for part in parts), start=Fraction(0))
     found = []

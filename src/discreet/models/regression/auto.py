@@ -10,8 +10,8 @@ from typing import Any, Literal, Self, TypeAlias
 import numpy as np
 
 from discreet.accounting.guarantee import Guarantee
-from discreet.core import _validate as check
 from discreet.core._rational import Number
+from discreet.core._validate import count
 from discreet.core.errors import InvalidArgument
 from discreet.core.relation import NeighboringRelation, trusted
 from discreet.ledger.account import Account, charged
@@ -36,8 +36,7 @@ from discreet.models.regression.sufficient_statistics import gaussian_budget
 from discreet.models.regression.theil_sen import TheilSen
 from discreet.noise.random_source import RandomSource
 
-# ── Choose ───────────────────────────────────────────────────────────────────────────────────────
-# Which method to fit with: the one with the smallest error to expect, from public facts.
+# ── Choice of the method ─────────────────────────────────────────────────────────────────────────
 
 
 METHODS: Mapping[str, RegressionMethod] = {
@@ -47,7 +46,7 @@ METHODS: Mapping[str, RegressionMethod] = {
     "theil_sen": TheilSen(),
 }
 WIDTH = 10.0
-# Forecasts are guesses. Whatever has slopes must promise clearly less than the level; among those,
+# Forecasts are guesses. Whatever has slopes must forecast clearly less than the level; among those,
 # descent suffers more than boosting where columns differ more than in the forecast, and Theil-Sen
 # where the target is explained worse: their forecasts are weighed.
 _WEIGHTS = {"gradient": 1.3, "boosted": 1.0, "theil_sen": 1.3}
@@ -92,17 +91,17 @@ def choose_method(
     ``bounds`` that are declared of each. ``width``: how many deviations of a column fit into half
     its declared range, at a guess: 3 is tight, 40 very wide.
 
-    A method with slopes must promise clearly less error than the level; what suffers more where
+    A method with slopes must forecast clearly less error than the level; what suffers more where
     data differ from the forecast is weighed.
 
-    >>> choose(rows=100_000, features=8, epsilon=1, delta=1e-6).method
+    >>> choose_method(expected_rows=100_000, features=8, epsilon=1, delta=1e-6).method
     'boosted'
-    >>> choose(rows=300, features=8, epsilon=0.1, delta=1e-6).method
+    >>> choose_method(expected_rows=300, features=8, epsilon=0.1, delta=1e-6).method
     'level'
     """
     if (bounds is None) == (features is None):
         raise InvalidArgument("Give bounds, one pair for each feature, or features, their number.")
-    many = check.count("features", len(bounds) if features is None else features)
+    many = count("features", len(bounds) if features is None else features)
     if not 0 < float(expected_rows) < float("inf"):
         raise InvalidArgument(f"expected_rows must be a positive number, got {expected_rows}.")
     mu = strength(gaussian_budget(epsilon=epsilon, delta=delta, rho=rho))
@@ -117,7 +116,7 @@ def choose_method(
     return MethodChoice(method=chosen, errors=errors, signal=signal)
 
 
-# ── Best ─────────────────────────────────────────────────────────────────────────────────────────
+# ── Estimator ────────────────────────────────────────────────────────────────────────────────────
 
 
 # Squares and ratios of such widths are still numbers.
@@ -131,9 +130,9 @@ class AutoLinearRegression(LinearEstimator):
 
     ``epsilon`` with ``delta``, or ``rho``: what a fit costs under ``relation``. ``bounds`` and
     ``target_bounds`` are declared; a code book's are good enough, because centers and scales are
-    found privately. ``rows`` is about how many rows there are: a public number, used to choose and
-    to set the pace, never for the guarantee. ``method``: "auto" (see `choose`), "boosted",
-    "gradient", "level", "theil_sen" (one feature), or a `Method`.
+    found privately. ``expected_rows`` is about how many rows there are: a public number, used to choose and
+    to set the pace, never for the guarantee. ``method``: "auto" (see `choose_method`), "boosted",
+    "gradient", "level", "theil_sen" (one feature), or a `RegressionMethod`.
 
     Theorem: a fit keeps ``guarantee_`` under ``relation``; everything published is post-processing
         of the releases that ``released_`` lists.
@@ -178,11 +177,11 @@ class AutoLinearRegression(LinearEstimator):
             raise InvalidArgument("bounds and target_bounds must be declared: (lower, upper).")
         if self.expected_rows is None:
             raise InvalidArgument(
-                "rows must be declared: about how many rows there are, a public number. "
+                "expected_rows must be declared: about how many rows there are, a public number. "
                 "A factor of two does not matter."
             )
         if not 0 < float(self.expected_rows) < float("inf"):
-            raise InvalidArgument(f"rows must be a positive number, got {self.expected_rows}.")
+            raise InvalidArgument(f"expected_rows must be a positive number, got {self.expected_rows}.")
         lower, upper = bounds_of("bounds", self.bounds, columns=features, names=names)
         least, most = bounds_of("target_bounds", self.target_bounds, columns=1)
         with np.errstate(over="ignore"):
@@ -196,7 +195,7 @@ class AutoLinearRegression(LinearEstimator):
             rows=float(self.expected_rows),
             mu=strength(gaussian_budget(epsilon=self.epsilon, delta=self.delta, rho=self.rho)),
             relation=trusted(self.relation),
-            max_rows_per_unit=check.count("max_rows_per_unit", self.max_rows_per_unit),
+            max_rows_per_unit=count("max_rows_per_unit", self.max_rows_per_unit),
         )
 
     def plan(self, *, features: int) -> tuple[RegressionMethod, NoiseScales]:

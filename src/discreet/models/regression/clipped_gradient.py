@@ -1,4 +1,4 @@
-"""Gradient descent on clipped residuals, in centerd coordinates: for few rows or little budget.
+"""Gradient descent on clipped residuals, in centered coordinates: for few rows or little budget.
 
 Nothing is spent on the matrix of products: its noise, not that of the products with the target, is
 what ruins a fit from moments when rows are few. Stopping early takes the place of a penalty.
@@ -38,8 +38,8 @@ from discreet.models.regression._task import (
 from discreet.noise.random_source import RandomSource
 from discreet.query.budget import QueryBudget
 
-# ── Guard ────────────────────────────────────────────────────────────────────────────────────────
-# The level of the target: what is fitted when there are too few rows for anything else.
+# ── Median baseline ──────────────────────────────────────────────────────────────────────────────
+# What is fitted when there are too few rows for anything else.
 
 
 LEVEL = "median of the target"
@@ -130,7 +130,7 @@ class MedianBaseline:
         return RegressionFit(map=mapped, theta=np.zeros(mapped.lattice.columns))
 
 
-# ── Gradient ─────────────────────────────────────────────────────────────────────────────────────
+# ── Clipped gradient ─────────────────────────────────────────────────────────────────────────────
 
 
 MEANS = "means of the features"

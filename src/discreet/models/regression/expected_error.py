@@ -1,6 +1,6 @@
 """The error to expect of each method, from public facts alone.
 
-Errors were simulated on made-up rows (`simulate`): features that are normal, skewed and binary in
+Errors were simulated on synthetic rows (`simulate`): features that are normal, skewed and binary in
 turns, a linear target with seven tenths of its variance explained and heavy tails, bounds of very
 different widths, everything off their midpoints. What matters is the signal, rows times mu over the
 root of the columns, and how many deviations the declared bounds are away: not the bounds
@@ -22,8 +22,8 @@ from discreet.models.regression._task import RegressionMethod, RegressionTask
 from discreet.noise.random_source import seeded_rng
 from discreet.query.budget import QueryBudget, budget
 
-# ── Forecast table ───────────────────────────────────────────────────────────────────────────────
-# Simulated errors of the methods, in multiples of least squares: written by `tabulate`.
+# ── Simulated errors ─────────────────────────────────────────────────────────────────────────────
+# In multiples of least squares: written by `tabulate`.
 
 
 SIGNALS = (3, 10, 20, 40, 80, 200, 600, 2000, 10000)
@@ -116,7 +116,7 @@ def forecast(
     ``width``: how many deviations of a column fit into half its declared range, at a guess.
     """
     if not (expected_rows > 0 and mu > 0 and width > 0 and features >= 1):
-        raise InvalidArgument("rows, features, mu and width must be positive.")
+        raise InvalidArgument("expected_rows, features, mu and width must be positive.")
     signal = expected_rows * mu / math.sqrt(features + 1)
     place = min(range(len(WIDTHS)), key=lambda i: abs(math.log(WIDTHS[i] / width)))
     # What is fitted from too few rows for the columns is worse even without privacy.

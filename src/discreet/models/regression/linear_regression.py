@@ -1,4 +1,4 @@
-"""Private linear regression in the manner of scikit-learn."""
+"""Private linear regression from noisy sufficient statistics, in the style of scikit-learn."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from discreet.core.relation import NeighboringRelation
 from discreet.data._float_columns import check_columns
 from discreet.data.source import open_source
 from discreet.ledger.account import Account, charged
+from discreet.models._charging import ChargingEstimator
 from discreet.models._model_inputs import (
     Bounds,
-    ChargingEstimator,
     Floats,
     doubles,
     matrix_shape,
@@ -59,8 +59,7 @@ from discreet.models.regression.uncertainty import (
 )
 from discreet.noise.random_source import RandomSource
 
-# ── Fitted ───────────────────────────────────────────────────────────────────────────────────────
-# What both linear regressions share: the names of the features, and rows to predict for.
+# ── Shared by both linear regressions ────────────────────────────────────────────────────────────
 
 
 class LinearEstimator(RegressorMixin, ChargingEstimator):
@@ -112,12 +111,12 @@ class PrivateLinearRegression(LinearEstimator):
 
     ``epsilon`` with ``delta``, or ``rho``: what a fit costs under ``relation``. ``bounds`` of the
     features and ``target_bounds`` are public; rows are clipped to them. ``scaling`` is "bounds"
-    (scale by half the declared range), a declared `Scaling`, or "private" (centers and scales are
+    (scale by half the declared range), a declared `ColumnScaling`, or "private" (centers and scales are
     found with ``scaling_share`` of the budget). ``mapping`` brings rows into the unit ball: "ball"
     projects those beyond ``radius`` (in roots of the number of features), "weighted" weighs them
     down instead, so that coefficients keep their meaning, "box" makes the ball hold the whole box,
     "row" uses directions only. ``method``: "psd" (default), "adassp", "ssp",
-    "ridge" with ``alpha``, or a function from released moments to a `Solution`; ``constants`` may
+    "ridge" with ``alpha``, or a function from released moments to `Coefficients`; ``constants`` may
     be the published ones of Wang or of Kalaja's thesis, at their true cost.
 
     Theorem: a fit keeps ``guarantee_`` under ``relation``; all attributes are post-processing of

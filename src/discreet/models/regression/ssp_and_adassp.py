@@ -1,9 +1,9 @@
-"""Coefficients shrunk by what the moments themselves say about noise and signal: no cost at all.
+"""SSP, AdaSSP and other ways from noisy sufficient statistics to coefficients (K10-K14, K32, K33).
 
-A prior ``theta ~ N(0, tau^2)`` for slopes, the known noise of the moments, and residuals: the
-posterior mean is a filter on the eigenvalues of the noisy matrix, and tau is the one under which
-the released products are likeliest. Where noise hides everything, tau and the slopes go to zero,
-and what is left is the mean: the guard against fits that are worse than none.
+`ssp` solves the noisy normal equations as they are, `adassp` with the penalty of Wang (2018),
+`project_psd` with the least penalty above the noise, `ridge` with a given one, and `shrink` by
+empirical Bayes. Nothing here sees a row: all of it is post-processing of released moments, and
+costs nothing. `plan_published` plans moments with the noise of the publications.
 """
 
 from __future__ import annotations
@@ -29,139 +29,6 @@ from discreet.models.regression.sufficient_statistics import (
     smallest_move,
 )
 from discreet.query.budget import BudgetChange
-
-# ── Published ────────────────────────────────────────────────────────────────────────────────────
-# Published constants of SSP and AdaSSP, with what they are truly worth (K10-K14, M3).
-#
-# The formulas split epsilon and add it up again; the joint release is worth more or less than that.
-# A plan is made only if its own law keeps the nominal claim.
-
-
-Constants: TypeAlias = Literal["wang", "wang-code", "thesis"]
-
-
-def published_sd(method: str, constants: Constants, *, epsilon: float, delta: float) -> float:
-    """Noise of each release for rows and targets of norm one, as printed."""
-    found = {
-        ("adassp", "wang"): 3 * math.sqrt(math.log(6 / delta)) / epsilon,
-        ("adassp", "thesis"): 3 * math.sqrt(2 * math.log(3.75 / delta)) / epsilon,
-        ("ssp", "wang"): 2 * math.sqrt(math.log(4 / delta)) / epsilon,
-        ("ssp", "wang-code"): math.sqrt(math.log(4 / delta)) / epsilon,
-        ("ssp", "thesis"): 2 * math.sqrt(2 * math.log(2.5 / delta)) / epsilon,
-    }.get((method, constants))
-    if found is None:
-        raise InvalidArgument(
-            "constants are published for method='adassp' ('wang', 'thesis') and method='ssp' "
-            f"('wang', 'wang-code', 'thesis'), got {constants!r} with {method!r}."
-        )
-    return found
-
-
-def published_log(constants: Constants, *, delta: float) -> float:
-    """What the printed shift of the smallest eigenvalue is the root of, in deviations (K11)."""
-    return math.log(6 / delta) if constants == "wang" else 2 * math.log(3.75 / delta)
-
-
-def plan_published(
-    lattice: RowLattice,
-    *,
-    method: str,
-    constants: Constants,
-    epsilon: Number,
-    delta: Number,
-    relation: NeighboringRelation = NeighboringRelation.ADD_REMOVE,
-    max_rows_per_unit: int = 1,
-    certified: bool = True,
-) -> SufficientStatisticsPlan:
-    """Moments with published noise; the guarantee is that of the noise, not the printed one.
-
-    With ``certified`` a claim that the noise does not keep is refused.
-    """
-    nominal = float(positive("epsilon", epsilon))
-    failure = float(probability("delta", delta, zero=False, one=False))
-    sd = published_sd(method, constants, epsilon=nominal, delta=failure)
-    sigma = Fraction(sd) * lattice.row_squared * max_rows_per_unit
-    joint, _ = moves(lattice, relation=relation, max_rows_per_unit=max_rows_per_unit)
-    least = smallest_move(lattice, max_rows_per_unit=max_rows_per_unit)
-    ada = method == "adassp"
-    plan = SufficientStatisticsPlan(
-        lattice=lattice,
-        relation=relation,
-        max_rows_per_unit=max_rows_per_unit,
-        joint=_noise(joint, sigma, relation),
-        squares=None,
-        smallest=_noise(least, sigma, relation) if ada else None,
-        published_log=published_log(constants, delta=failure) if ada else None,
-    )
-    worth = plan.guarantee.epsilon(failure)
-    if certified and worth > nominal:
-        raise NotCertified(
-            f"The published noise is worth epsilon {worth:.4g} at delta {failure:g}, not the "
-            f"nominal {nominal:g}: use constants='exact'."
-        )
-    return plan
-
-
-def _noise(move: BudgetChange, sigma: Fraction, relation: NeighboringRelation) -> AdditiveMechanism:
-    return gaussian(
-        sensitivity=1,
-        norm="linf",
-        dimension=move.l2_squared,
-        sigma=sigma,
-        domain="integers",
-        relation=relation,
-    )
-
-
-# ── Select ───────────────────────────────────────────────────────────────────────────────────────
-# Which features to keep: chosen from released moments, so the choice costs nothing.
-
-
-def select_features(
-    moments: NoisySufficientStatistics, *, keep: int, output: int = 0
-) -> tuple[int, ...]:
-    """The features that explain most, one after the other, by the noisy moments.
-
-    Use the result with `PrivateMoments.subset`: noise in a small matrix does less harm.
-
-    Theorem: post-processing (K39): the moments were paid for, the choice is free.
-    Proof: only released numbers are used. At each step the feature is taken whose residual product
-        with the target, over the root of its own square, is largest: forward selection, with the
-        penalty that lifts the matrix above its noise (K33).
-    """
-    many = count("keep", keep)
-    first = moments.columns - len(moments.kept)
-    if many > len(moments.kept):
-        raise InvalidArgument(f"keep must be at most {len(moments.kept)}, got {keep}.")
-    if not 0 <= output < moments.cross.shape[1]:
-        raise InvalidArgument(f"output must be below {moments.cross.shape[1]}, got {output}.")
-    edge = moments.sigma * (math.sqrt(2 * moments.columns) + 1)
-    least = float(np.linalg.eigvalsh(moments.gram)[0])
-    matrix = moments.gram + max(0.0, edge - least) * np.eye(moments.columns)
-    products = moments.cross[:, output]
-    inside = list(range(first))
-    left = list(range(first, moments.columns))
-    for _ in range(many):
-        gains = []
-        for place in left:
-            gain = float(products[place])
-            square = float(matrix[place, place])
-            if inside:
-                known = np.linalg.solve(
-                    matrix[np.ix_(inside, inside)],
-                    np.column_stack((products[inside], matrix[inside, place])),
-                )
-                gain -= float(matrix[place, inside] @ known[:, 0])
-                square -= float(matrix[place, inside] @ known[:, 1])
-            gains.append(abs(gain) / math.sqrt(max(square, edge * 1e-6, 1e-300)))
-        best = left.pop(int(np.argmax(gains)))
-        inside.append(best)
-    return tuple(moments.kept[place - first] for place in inside[first:])
-
-
-# ── Solve ────────────────────────────────────────────────────────────────────────────────────────
-# From released moments to coefficients: nothing here sees a row (K10, K12, K32, K33).
-
 
 ADASSP_RHO = 0.05
 
@@ -247,13 +114,16 @@ def adassp(moments: NoisySufficientStatistics) -> Coefficients:
 
 
 # ── Shrinkage ────────────────────────────────────────────────────────────────────────────────────
-
+# A prior ``theta ~ N(0, tau^2)`` for slopes, the known noise of the moments, and residuals: the
+# posterior mean is a filter on the eigenvalues of the noisy matrix, and tau is the one under which
+# the released products are likeliest. Where noise hides everything, tau and the slopes go to zero,
+# and what is left is the mean: the guard against fits that are worse than none.
 
 _PRIORS = np.exp(np.linspace(math.log(1e-6), math.log(1e3), 91))
 
 
 def shrink(moments: NoisySufficientStatistics) -> Coefficients:
-    """Empirical Bayes on released moments: for `PrivateLinearRegression(method=shrunken)`.
+    """Empirical Bayes on released moments: for `PrivateLinearRegression(method=shrink)`.
 
     Theorem: post-processing; private as the moments are.
     Proof: nothing but released numbers and public noise levels is used. With
@@ -264,11 +134,11 @@ def shrink(moments: NoisySufficientStatistics) -> Coefficients:
     Needs: moments with an intercept and with sums of squares.
     """
     if not moments.intercept or moments.squares is None:
-        raise InvalidArgument("shrunken needs moments with an intercept and sums of squares.")
+        raise InvalidArgument("shrink needs moments with an intercept and sums of squares.")
     first = max(float(moments.gram[0, 0]), 2 * moments.sigma)
     edge = moments.gram[0, 1:]
-    centerd = moments.gram[1:, 1:] - np.outer(edge, edge) / first
-    values, vectors = np.linalg.eigh(centerd)
+    centered = moments.gram[1:, 1:] - np.outer(edge, edge) / first
+    values, vectors = np.linalg.eigh(centered)
     values = _denoised(values, moments.sigma)
     rows = first / moments.intercept**2
     theta = np.empty((moments.columns, moments.cross.shape[1]))
@@ -318,3 +188,128 @@ def _filter(
     likelihood = -np.sum(np.log(spread) + np.square(along) / spread, axis=1)
     best = int(np.argmax(likelihood))
     return np.asarray((prior * values / spread)[best])
+
+
+# ── Feature selection ────────────────────────────────────────────────────────────────────────────
+
+
+def select_features(
+    moments: NoisySufficientStatistics, *, keep: int, output: int = 0
+) -> tuple[int, ...]:
+    """The features that explain most, one after the other, by the noisy moments.
+
+    Use the result with `NoisySufficientStatistics.subset`: noise in a small matrix does less harm.
+
+    Theorem: post-processing (K39): the moments were paid for, the choice is free.
+    Proof: only released numbers are used. At each step the feature is taken whose residual product
+        with the target, over the root of its own square, is largest: forward selection, with the
+        penalty that lifts the matrix above its noise (K33).
+    """
+    many = count("keep", keep)
+    first = moments.columns - len(moments.kept)
+    if many > len(moments.kept):
+        raise InvalidArgument(f"keep must be at most {len(moments.kept)}, got {keep}.")
+    if not 0 <= output < moments.cross.shape[1]:
+        raise InvalidArgument(f"output must be below {moments.cross.shape[1]}, got {output}.")
+    edge = moments.sigma * (math.sqrt(2 * moments.columns) + 1)
+    least = float(np.linalg.eigvalsh(moments.gram)[0])
+    matrix = moments.gram + max(0.0, edge - least) * np.eye(moments.columns)
+    products = moments.cross[:, output]
+    inside = list(range(first))
+    left = list(range(first, moments.columns))
+    for _ in range(many):
+        gains = []
+        for place in left:
+            gain = float(products[place])
+            square = float(matrix[place, place])
+            if inside:
+                known = np.linalg.solve(
+                    matrix[np.ix_(inside, inside)],
+                    np.column_stack((products[inside], matrix[inside, place])),
+                )
+                gain -= float(matrix[place, inside] @ known[:, 0])
+                square -= float(matrix[place, inside] @ known[:, 1])
+            gains.append(abs(gain) / math.sqrt(max(square, edge * 1e-6, 1e-300)))
+        best = left.pop(int(np.argmax(gains)))
+        inside.append(best)
+    return tuple(moments.kept[place - first] for place in inside[first:])
+
+
+# ── Published noise ──────────────────────────────────────────────────────────────────────────────
+# The formulas split epsilon and add it up again; the joint release costs more or less than that. A
+# plan is made only if the guarantee of its own noise is within the nominal claim (K10-K14, M3).
+
+Constants: TypeAlias = Literal["wang", "wang-code", "thesis"]
+
+
+def published_sd(method: str, constants: Constants, *, epsilon: float, delta: float) -> float:
+    """Noise of each release for rows and targets of norm one, as printed."""
+    found = {
+        ("adassp", "wang"): 3 * math.sqrt(math.log(6 / delta)) / epsilon,
+        ("adassp", "thesis"): 3 * math.sqrt(2 * math.log(3.75 / delta)) / epsilon,
+        ("ssp", "wang"): 2 * math.sqrt(math.log(4 / delta)) / epsilon,
+        ("ssp", "wang-code"): math.sqrt(math.log(4 / delta)) / epsilon,
+        ("ssp", "thesis"): 2 * math.sqrt(2 * math.log(2.5 / delta)) / epsilon,
+    }.get((method, constants))
+    if found is None:
+        raise InvalidArgument(
+            "constants are published for method='adassp' ('wang', 'thesis') and method='ssp' "
+            f"('wang', 'wang-code', 'thesis'), got {constants!r} with {method!r}."
+        )
+    return found
+
+
+def published_log(constants: Constants, *, delta: float) -> float:
+    """What the printed shift of the smallest eigenvalue is the root of, in deviations (K11)."""
+    return math.log(6 / delta) if constants == "wang" else 2 * math.log(3.75 / delta)
+
+
+def plan_published(
+    lattice: RowLattice,
+    *,
+    method: str,
+    constants: Constants,
+    epsilon: Number,
+    delta: Number,
+    relation: NeighboringRelation = NeighboringRelation.ADD_REMOVE,
+    max_rows_per_unit: int = 1,
+    certified: bool = True,
+) -> SufficientStatisticsPlan:
+    """Moments with published noise; the guarantee is that of the noise, not the printed one.
+
+    With ``certified`` a claim that the noise does not keep is refused.
+    """
+    nominal = float(positive("epsilon", epsilon))
+    failure = float(probability("delta", delta, zero=False, one=False))
+    sd = published_sd(method, constants, epsilon=nominal, delta=failure)
+    sigma = Fraction(sd) * lattice.row_squared * max_rows_per_unit
+    joint, _ = moves(lattice, relation=relation, max_rows_per_unit=max_rows_per_unit)
+    least = smallest_move(lattice, max_rows_per_unit=max_rows_per_unit)
+    ada = method == "adassp"
+    plan = SufficientStatisticsPlan(
+        lattice=lattice,
+        relation=relation,
+        max_rows_per_unit=max_rows_per_unit,
+        joint=_noise(joint, sigma, relation),
+        squares=None,
+        smallest=_noise(least, sigma, relation) if ada else None,
+        published_log=published_log(constants, delta=failure) if ada else None,
+    )
+    spent = plan.guarantee.epsilon(failure)
+    if certified and spent > nominal:
+        raise NotCertified(
+            f"The published noise costs epsilon {spent:.4g} at delta {failure:g}, not the "
+            f"nominal {nominal:g}: use constants='exact'."
+        )
+    return plan
+
+
+def _noise(move: BudgetChange, sigma: Fraction, relation: NeighboringRelation) -> AdditiveMechanism:
+    return gaussian(
+        sensitivity=1,
+        norm="linf",
+        dimension=move.l2_squared,
+        sigma=sigma,
+        domain="integers",
+        relation=relation,
+    )

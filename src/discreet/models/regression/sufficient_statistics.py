@@ -1,7 +1,7 @@
 """Noisy moments of rows and targets: one release that serves every model fitted from it (K39).
 
-    plan = plan_moments(lattice, epsilon=1, delta=1e-6)      # nothing is read
-    moments = plan.release(sums(rows, x, y), rows=rows)      # the only step that sees private sums
+    plan = plan_sufficient_statistics(lattice, epsilon=1, delta=1e-6)  # nothing is read
+    moments = plan.release(sum_moments(rows, x, y), rows=rows)  # the only step that reads rows
 
 The matrix of products gets independent noise in all its entries, and is then averaged with its
 transpose: the variance is sigma^2 on the diagonal and sigma^2/2 off it, the least that the
@@ -19,9 +19,9 @@ from functools import lru_cache
 import numpy as np
 
 from discreet.accounting.guarantee import Guarantee
-from discreet.core import _validate as check
 from discreet.core import events
 from discreet.core._rational import Number
+from discreet.core._validate import count, probability
 from discreet.core.errors import InvalidArgument, OutOfDomain, Unsupported
 from discreet.core.relation import NeighboringRelation
 from discreet.mechanisms.additive import AdditiveMechanism
@@ -101,7 +101,7 @@ class NoisySufficientStatistics:
     def subset(self, features: Sequence[int]) -> NoisySufficientStatistics:
         """The moments of some features (and the intercept): post-processing, at no cost (K39)."""
         many = self.map.lattice.features
-        chosen = [check.count("features", place, minimum=0) for place in features]
+        chosen = [count("features", place, minimum=0) for place in features]
         if len(set(chosen)) != len(chosen) or any(place >= many for place in chosen):
             raise InvalidArgument(f"features must be different places below {many}.")
         places = [self.kept.index(place) for place in chosen if place in self.kept]
@@ -300,7 +300,7 @@ def moves(
         is replaced by one with more rows or fewer, some are added: that moves the vector, with the
         count, less far than a replaced row, by ``17/16 T^4 + T^2 V^2`` at most.
     """
-    times = check.count("max_rows_per_unit", max_rows_per_unit) ** 2
+    times = count("max_rows_per_unit", max_rows_per_unit) ** 2
     joint, squares = lattice.joint(relation) * times, lattice.squares() * times
     return BudgetChange(l1=joint, l2_squared=joint), BudgetChange(l1=squares, l2_squared=squares)
 
@@ -327,9 +327,9 @@ def plan_sufficient_statistics(  # noqa: PLR0913 - the budget in the words of th
     """
     amount = gaussian_budget(epsilon=epsilon, delta=delta, rho=rho)
     parts = {
-        "squares": check.probability("squares_share", squares_share, one=False),
-        "smallest": check.probability("smallest_share", smallest_share, one=False),
-        "scaling": check.probability("scaling_share", scaling_share, one=False, zero=not scaling),
+        "squares": probability("squares_share", squares_share, one=False),
+        "smallest": probability("smallest_share", smallest_share, one=False),
+        "scaling": probability("scaling_share", scaling_share, one=False, zero=not scaling),
     }
     if not scaling:
         parts["scaling"] = Fraction(0)

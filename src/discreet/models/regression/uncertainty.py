@@ -199,7 +199,7 @@ def prediction_intervals(
 ) -> tuple[Floats, Floats, Floats]:
     """Prediction, lower and upper end of the target of each row (rows x outputs), original units.
 
-    The interval is centerd at the fitted prediction and reaches as far as that around the solution
+    The interval is centered at the fitted prediction and reaches as far as that around the solution
     without penalty; targets lie within the range that they were clipped to, and so do the ends.
     """
     moments = inference.moments

@@ -362,7 +362,7 @@ class BLTCounter:
     """One epoch of a stream, counted with Gaussian noise.
 
     Theorem: all outputs of the epoch are a function of ``F(x) + z``, rounded Gaussian noise on
-        integers that one unit moves by at most ``Fixed.squared``; the release is Gaussian DP as
+        integers that one unit moves by at most ``FixedPoint.squared``; the release is Gaussian DP as
         ``noise`` says, also when the stream is chosen after seeing earlier outputs.
     Proof: theory/streams, theorems 1, 3 and 4.
     Source: Denisov, McMahan, Rush, Smith, Thakurta 2022; Smith, Thakurta 2022. F32, F33.

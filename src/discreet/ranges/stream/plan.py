@@ -45,7 +45,7 @@ FIRST_EPOCH = 256
 
 
 class Counter(Protocol):
-    """One epoch of a stream: `TreeCounter` or `BltCounter`."""
+    """One epoch of a stream: `TreeCounter` or `BLTCounter`."""
 
     @property
     def horizon(self) -> int:

@@ -21,6 +21,12 @@ from discreet.server.schemas import (
     RangePlanInfo,
     StatisticPlanInfo,
 )
+from discreet.spec.budget_arithmetic import (
+    percent_left,
+    percent_spent,
+    share_of_limit,
+    share_spent,
+)
 from discreet.tables.range_release import AnyRanges, ChargedRangeRelease
 from discreet.tables.release import Release
 
@@ -94,13 +100,11 @@ def structures(one: RangePlanInfo) -> str:
 
 def budget_meter(budget: BudgetInfo, *, now: float | None = None) -> str:
     """What is spent, what this would take, what is left."""
-    # Squares of mu add up, so a share of the limit is one of squares.
-    power = 2 if budget.currency == "mu" else 1
-    spent = 1 - min((budget.remaining / budget.limit) ** power, 1.0)
+    spent = share_spent(budget.remaining, budget.limit, measure=budget.currency)
     parts = [("spent", spent)]
     words = f"{spent:.0%} of {budget.limit_words} is spent"
     if now is not None:
-        share = (now / budget.limit) ** power
+        share = share_of_limit(now, budget.limit, measure=budget.currency)
         parts.append(("this" if share <= 1 - spent else "over", share))
         words += f", this takes {share:.1%}"
     return fluid.meter(parts, words=words)
@@ -117,7 +121,7 @@ def over_time(accounts: Sequence[AccountInfo]) -> str:
         for entry in one.history:
             if entry.remaining is None:
                 continue
-            at, left = _seconds(entry.time), 100 * entry.remaining / one.budget.limit
+            at, left = _seconds(entry.time), percent_left(entry.remaining, one.budget.limit)
             x += [at, at]
             y += [last if x[2:] else left, left]
             last = left
@@ -147,7 +151,7 @@ def over_time(accounts: Sequence[AccountInfo]) -> str:
 def spenders(accounts: Sequence[AccountInfo]) -> str:
     """Who spent what."""
     shares = [
-        (one.budget.account, 100 * (1 - one.budget.remaining / one.budget.limit))
+        (one.budget.account, percent_spent(one.budget.remaining, one.budget.limit))
         for one in accounts
     ]
     return fluid.drawn(

@@ -327,6 +327,10 @@ def _texts(text: str) -> list[str]:
     return [one.strip() for one in text.replace(";", ",").split(",") if one.strip()]
 
 
+_EXACT = 1 << 53
+"""Whole numbers below this are exact as doubles."""
+
+
 def number(text: str, where: str) -> float:
     """A number; thousands may be set apart by blanks or underscores."""
     plain = text.replace("\u202f", "").replace("\u00a0", "").replace(" ", "")
@@ -334,7 +338,7 @@ def number(text: str, where: str) -> float:
         found = float(plain)
     except ValueError:
         raise InvalidArgument(f"{where}: write a number, such as 0.5.") from None
-    return int(found) if found.is_integer() and abs(found) < 2**53 else found
+    return int(found) if found.is_integer() and abs(found) < _EXACT else found
 
 
 def whole(text: str, where: str) -> int:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import uuid
 from typing import Any
 
@@ -19,6 +18,7 @@ from discreet.server.pages.render import Form, menu, page, rough
 from discreet.server.schemas import ErrorPoint, PlanInfo, TableInfo
 from discreet.server.service import Service
 from discreet.server.users import User
+from discreet.spec.query_size import rows_per_group
 
 router = APIRouter()
 
@@ -105,8 +105,8 @@ def _question(form: Fields, table: TableInfo) -> dict[str, Any]:
     needed = "expected_rows" in builder.kind_of(form).fields and "expected_rows" not in asked
     if "within" not in asked or not needed or table.rows is None:
         return asked
-    groups = math.prod(builder.group_counts(asked, table.columns))
-    return {**asked, "expected_rows": max(1, table.rows // groups)}
+    groups = builder.group_counts(asked, table.columns)
+    return {**asked, "expected_rows": rows_per_group(table.rows, groups)}
 
 
 def _edited(form: Fields, table: TableInfo) -> Fields:
