@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from benchmarks.environments import ROOT
-from discreet.core._lazy_import import homes
+from discreet.core._lazy_import import export_locations
 
 Scope: TypeAlias = ast.Module | ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 SOURCE = ROOT / "src"
@@ -261,5 +261,5 @@ def _resolved(node: ast.AST, known: dict[str, str]) -> str:
 def _home(module: str, name: str) -> tuple[str, str]:
     """Where a name lives: if a package offers it, where its stub says."""
     stub = SOURCE.joinpath(*module.split("."), "__init__.pyi")
-    offered = homes(stub.read_bytes()) if stub.exists() else {}
+    offered = export_locations(stub.read_bytes()) if stub.exists() else {}
     return offered.get(name, (module, name))

@@ -1,4 +1,4 @@
-"""Two analysts share a budget: whoever comes late is refused, and everything can be checked."""
+"""Two analysts share a budget: a charge beyond it is refused, and everything can be checked."""
 
 # %%
 from pathlib import Path
@@ -9,7 +9,7 @@ import discreet
 folder = TemporaryDirectory()
 ledger = discreet.Ledger(f"sqlite:///{Path(folder.name)}/budget.db")
 
-# %% The institute may spend (2, 1e-6) on these data; nobody may spend more than epsilon 1.5 alone.
+# %% The institute may spend (2, 1e-6) on these data; no analyst more than epsilon 1.5.
 institute = ledger.account("institute", limit=discreet.approx_dp(2, 1e-6))
 anna = ledger.account("anna", limit=discreet.pure_dp(1.5), parent=institute)
 ben = ledger.account("ben", limit=discreet.pure_dp(1.5), parent=institute)

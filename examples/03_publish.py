@@ -10,11 +10,11 @@ from discreet import col, query
 
 folder = TemporaryDirectory()
 home = Path(folder.name)
-made_up = random.Random(7)  # noqa: S311 - only the data are made up
+generator = random.Random(7)  # noqa: S311 - only for simulated data
 lines = ["person,age,sex,income"]
 for visit in range(4_000):
-    income = made_up.gauss(30_000, 9_000)
-    lines.append(f"{visit // 2},{made_up.randint(0, 99)},{made_up.choice('fm')},{income:.2f}")
+    income = generator.gauss(30_000, 9_000)
+    lines.append(f"{visit // 2},{generator.randint(0, 99)},{generator.choice('fm')},{income:.2f}")
 (home / "people.csv").write_text("\n".join(lines))
 
 # %% Bounds and categories are declared, never looked up in the data.
@@ -31,7 +31,7 @@ people = discreet.table(
     account=ledger.account("survey", limit=discreet.approx_dp(2, 1e-6)),
 )
 
-# %% What will it be worth? Nothing is read or spent for this.
+# %% How exact will it be? Nothing is read or spent for this.
 print(people.forecast(query.mean("income", by="sex"), epsilon=0.5, expected_rows=2_000), "\n")
 
 # %% Every answer is charged before a row is read.

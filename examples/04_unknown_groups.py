@@ -1,4 +1,4 @@
-"""Groups that nobody knows beforehand: discover, ask, keep the rest together."""
+"""Groups that are not known beforehand: discover keys, query, keep the rest together."""
 
 # %%
 import random
@@ -10,13 +10,13 @@ from discreet import query
 
 folder = TemporaryDirectory()
 home = Path(folder.name)
-made_up = random.Random(11)  # noqa: S311 - only the data are made up
+generator = random.Random(11)  # noqa: S311 - only for simulated data
 cities = ["Ulm", "Rome", "Ghent", "Oslo", *(f"hamlet {i}" for i in range(300))]
 weights = [500, 300, 100, 40, *[0.2] * 300]
 lines = ["person,city,cost"]
 for visit in range(8_000):
-    city = made_up.choices(cities, weights)[0]
-    lines.append(f"{visit // 4},{city},{made_up.randint(0, 90)}")
+    city = generator.choices(cities, weights)[0]
+    lines.append(f"{visit // 4},{city},{generator.randint(0, 90)}")
 (home / "visits.csv").write_text("\n".join(lines))
 
 # %% The values of a text column are unknown, and stay so until they are discovered.

@@ -7,7 +7,7 @@ from discreet import RangeRelease, plan_ranges, ranges
 
 days = ranges.dates("2023-01-01", "2023-12-31")
 season = 300 + 120 * np.sin(np.arange(days.size) / 58)
-visits = np.random.default_rng(1).poisson(season)  # made up
+visits = np.random.default_rng(1).poisson(season)  # simulated
 
 # %% Which structure is best? Nothing is read or spent for this.
 plan = plan_ranges(days, "all", epsilon=0.5, expected_rows=100_000)

@@ -11,8 +11,8 @@ import discreet
 
 folder = TemporaryDirectory()
 home = Path(folder.name)
-made_up = random.Random(7)  # noqa: S311 - only the data are made up
-hours = [made_up.randint(0, 40) for _ in range(72)]
+generator = random.Random(7)  # noqa: S311 - only for simulated data
+hours = [generator.randint(0, 40) for _ in range(72)]
 
 # %% How good will it be? Nothing is read or spent for this.
 terms = {"epsilon": 1, "window": 24}

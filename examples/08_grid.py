@@ -11,7 +11,7 @@ source = np.random.default_rng(1)
 season = 1 + 0.5 * np.sin(np.arange(days.size) / 58)
 share = source.dirichlet(np.full(regions.size, 3.0))
 chances = np.outer(season / season.sum(), share)
-visits = source.multinomial(100_000, chances.ravel()).reshape(chances.shape)  # made up
+visits = source.multinomial(100_000, chances.ravel()).reshape(chances.shape)  # simulated
 
 # %% Which structure is best? Nothing is read or spent for this.
 plan = ranges.plan_grid([days, regions], "all", epsilon=1, expected_rows=100_000)

@@ -22,7 +22,7 @@ description = plan.best.describe()  # ship this to the clients, as JSON
 client = randomizer_from_json(description)
 print("a report:", client.randomize(37).tobytes().hex(), "\n")
 
-# %% Two servers, each with a part of the clients. The values are made up, and nobody sees them.
+# %% Two servers, each with a part of the clients. The values are simulated; no server sees them.
 used = np.random.default_rng(1).gamma(3, 80, size=200_000).astype(int).clip(0, 1023)
 east = Aggregator(plan.best).add(client.randomize(used[:120_000]))
 west = Aggregator(plan.best).add(client.randomize(used[120_000:]))

@@ -10,8 +10,8 @@ from discreet.noise.uniform import permutation
 
 listeners, stations = 100_000, 64
 popularity = 1 / np.arange(1, stations + 1)
-made_up = np.random.default_rng(1)
-favorites = made_up.choice(stations, size=listeners, p=popularity / popularity.sum())
+generator = np.random.default_rng(1)
+favorites = generator.choice(stations, size=listeners, p=popularity / popularity.sum())
 
 
 # %% How much may a report say, if 100,000 of them are mixed?
@@ -20,15 +20,15 @@ def oracle(epsilon: float) -> SubsetSelection:
 
 
 local = local_epsilon_for(oracle, epsilon=1, delta=1e-6, reports=listeners)
-crowd = shuffled_guarantee(oracle(local), reports=listeners)
+together = shuffled_guarantee(oracle(local), reports=listeners)
 print(f"each report: epsilon {local:.2f} on its own")
-print(crowd.explain(delta=1e-6), "\n")
+print(together.explain(delta=1e-6), "\n")
 
 # %% Clients report, the shuffler mixes, the server adds up.
-bits = discreet.seeded_rng(1)  # an example may be repeated; a client uses system()
+rng = discreet.seeded_rng(1)  # an example may be repeated; a client uses system_rng()
 for name, client in (("alone", oracle(1)), ("shuffled", oracle(local))):
-    reports = client.randomize(favorites, rng=bits)
-    mixed = reports[permutation(len(reports), bits)]
+    reports = client.randomize(favorites, rng=rng)
+    mixed = reports[permutation(len(reports), rng)]
     tally = client.tally(mixed)
     estimate = client.estimate(tally.counts, tally.accepted)
     truth = np.bincount(favorites, minlength=stations) / listeners
@@ -37,4 +37,4 @@ for name, client in (("alone", oracle(1)), ("shuffled", oracle(local))):
     print(f"{name:>8}: largest error of a share {error:.2%}, expected std {std:.2%}")
 
 # %% A report every day of a week.
-print(f"\na week of it: epsilon {(crowd * 7).epsilon(1e-6):.2f} at delta 1e-6")
+print(f"\na week of it: epsilon {(together * 7).epsilon(1e-6):.2f} at delta 1e-6")

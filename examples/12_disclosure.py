@@ -6,14 +6,14 @@ import polars as pl
 
 from discreet import disclosure as dc
 
-made_up = np.random.default_rng(1)
+generator = np.random.default_rng(1)
 n = 20_000
 survey = pl.DataFrame(
     {
-        "age": made_up.integers(18, 90, n),
-        "postcode": [str(z) for z in made_up.integers(10_000, 10_900, n)],
-        "sex": made_up.choice(["f", "m"], n),
-        "smokes": made_up.choice(["yes", "no"], n, p=[0.25, 0.75]),
+        "age": generator.integers(18, 90, n),
+        "postcode": [str(z) for z in generator.integers(10_000, 10_900, n)],
+        "sex": generator.choice(["f", "m"], n),
+        "smokes": generator.choice(["yes", "no"], n, p=[0.25, 0.75]),
     }
 )
 print(
@@ -43,7 +43,7 @@ print("estimated no, yes:", matrix.estimate(np.bincount(matrix.apply(truth))))
 print("in truth:", np.bincount(truth), "(only an example may say so)\n")
 
 # %% Noise on numbers, and how a second release undoes it.
-ages = survey["age"].to_numpy() + made_up.uniform(0, 1, n)
+ages = survey["age"].to_numpy() + generator.uniform(0, 1, n)
 print(dc.k_noise(ages, k=50), "\n")
 print(
     "A record is known up to",

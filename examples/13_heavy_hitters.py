@@ -1,4 +1,4 @@
-"""Which words do keyboards not know? The server learns the frequent ones, and nobody's own."""
+"""Which words do keyboards not know? The server learns the frequent ones, no client's own."""
 
 import numpy as np
 
@@ -20,7 +20,7 @@ def main() -> None:
     known = rng.choice(words, CLIENTS // 2, p=[0.4, 0.25, 0.15, 0.1, 0.06, 0.04]).tolist()
     rare = ["".join(rng.choice(list("abcdefghij"), 6)) for _ in range(CLIENTS // 2)]
 
-    # A real client leaves `bits` out and draws from its operating system.
+    # A real client leaves `rng` out and draws from its operating system.
     east = local.Aggregator(collection).add(collection.randomize(known, rng=discreet.seeded_rng(1)))
     west = local.Aggregator(collection).add(collection.randomize(rare, rng=discreet.seeded_rng(2)))
     print(east.merge(west).estimate())

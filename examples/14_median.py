@@ -6,8 +6,8 @@ import numpy as np
 from discreet import mean_without_bounds, private_quantile, propose_test_release, smooth_sensitivity
 from discreet_studies.noise_mechanisms.median_errors import median_errors
 
-made_up = np.random.default_rng(1)
-incomes = made_up.lognormal(10.3, 0.6, 9_999)
+generator = np.random.default_rng(1)
+incomes = generator.lognormal(10.3, 0.6, 9_999)
 declared = {"lower": 0, "upper": 1_000_000}
 print("In truth:", np.median(incomes).round(), "(only an example may say so)")
 
@@ -16,8 +16,8 @@ median = private_quantile(**declared, epsilon=0.5)
 print(median.certify())
 print("Chosen:", median.release(incomes))
 
-# %% Noise that follows the data. How much it was is private; on made-up data it can be forecast.
-public = {**declared, "rows": 9_999}
+# %% Smooth sensitivity. How much noise it was is private; on simulated data it can be forecast.
+public = {**declared, "public_rows": 9_999}
 median = smooth_sensitivity("median", **public, epsilon=0.5)
 print("Smooth:", median.release(incomes), "forecast:", median.forecast(incomes))
 

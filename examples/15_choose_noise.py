@@ -1,10 +1,10 @@
-"""Which noise for one number? Every law of the house, by its expected error, before any data."""
+"""Which noise for one number? Every noise distribution, by its expected error, before any data."""
 
 import discreet
 
 
 def main() -> None:
-    """Compare the laws for a mean of bounded incomes, then release it once."""
+    """Compare the distributions for a mean of bounded incomes, then release it once."""
     people, largest = 20_000, 200_000
     mean_moves_by = largest / people  # one person replaced by another
     for loss in ("mse", "mae", "p95"):

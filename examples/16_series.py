@@ -1,4 +1,4 @@
-"""A weekly mean of the same people: what it leaks beyond what it promises, and better noise."""
+"""A weekly mean of the same people: what it leaks beyond what is claimed, and better noise."""
 
 # %%
 import numpy as np
@@ -19,7 +19,7 @@ last_week = series.secret_value(people - 1, time=0)
 for known in ("time", "none", "all"):
     print(series.leakage(model, releases=this_week, secret=last_week, attacker_knows=known), "\n")
 
-# %% Everybody, every week, and what noise would keep the promise.
+# %% Everybody, every week, and what noise would keep the guarantee.
 print(series.report(panel, bounds=(-4, 4), std=0.5, model=model), "\n")
 
 # %% Without a model one is fitted; that takes a longer series.
@@ -30,8 +30,8 @@ print(fitted, f"habits found to within {np.abs(error).max():.2f}")
 
 # %% A model that may be published: one person's whole row is protected, so all are alike in it.
 alike = series.ExchangeableVAR(habits=(0.7,), variance=1.0, correlation=0.1)
-crowd = alike.simulate(people=2000, times=weeks, rng=seeded_rng(3))
-private = series.private_fit(crowd, bounds=(-6, 6), spread=2, epsilon=2)
+many = alike.simulate(people=2000, times=weeks, rng=seeded_rng(3))
+private = series.private_fit(many, bounds=(-6, 6), spread=2, epsilon=2)
 print(private)
 
 # %% If the model is wrong: one change at a time, and all that keep at most 0.9 of the past.

@@ -5,9 +5,9 @@ import numpy as np
 
 from discreet import intervals
 
-made_up = np.random.default_rng(1)
-ages = made_up.normal(41, 12, 2_000).clip(16, 99)
-declared = {"lower": 0, "upper": 110, "rows": 2_000}
+generator = np.random.default_rng(1)
+ages = generator.normal(41, 12, 2_000).clip(16, 99)
+declared = {"lower": 0, "upper": 110, "public_rows": 2_000}
 
 # %% Before any data are touched: what would it cost, and how wide would it be?
 for epsilon in (0.1, 0.5, 2):
@@ -19,7 +19,7 @@ plan = intervals.mean(**declared, epsilon=0.5, std=12)
 answer = plan.release(ages)
 print(answer, "with epsilon", plan.guarantee.epsilon())
 
-# %% For any law of the rows, with a proof instead of "about normal".
+# %% For any distribution of the rows, with a proof instead of "about normal".
 sure = intervals.mean(**declared, epsilon=0.5, std=12, assume="nothing")
 print(sure.release(ages))
 
@@ -33,11 +33,18 @@ print("difference:", groups.release(ages[:1_200], ages[1_200:]))
 
 # %% Does it hold? The published interval does not.
 def uniform(rng: np.random.Generator, size: tuple[int, int]) -> np.ndarray:
-    """Made-up columns whose mean is 1/2."""
+    """Simulated columns whose mean is 1/2."""
     return rng.random(size)
 
 
-published = {"lower": 0, "upper": 1, "rows": 1_000, "epsilon": 5.01, "share": 0.002, "delta": 1e-5}
+published = {
+    "lower": 0,
+    "upper": 1,
+    "public_rows": 1_000,
+    "epsilon": 5.01,
+    "share": 0.002,
+    "delta": 1e-5,
+}
 for method in ("published", "safe"):
     plan = intervals.mean(**published, method=method)
     found = intervals.coverage(

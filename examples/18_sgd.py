@@ -9,7 +9,7 @@ BOUNDS = [(18, 90), (0, 80), (0, 1), (0, 1)]  # declared, never taken from the d
 
 
 def people(n: int) -> tuple[np.ndarray, np.ndarray]:
-    """Made-up people: age, weekly hours, two yes/no columns; and whether they moved house."""
+    """Simulated people: age, weekly hours, two yes/no columns; and whether they moved."""
     rng = np.random.default_rng(18)
     age, hours = rng.integers(18, 91, n), rng.integers(0, 81, n)
     rents, studies = rng.random((2, n)) < [[0.4], [0.2]]

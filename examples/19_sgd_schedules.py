@@ -26,16 +26,16 @@ print(
     )
 )
 
-# %% A published schedule promises epsilon for each iterate. What do all of them cost?
+# %% A published schedule claims epsilon for each iterate. What do all of them cost?
 found = costs(np.ones(100), epsilon=1, diameter=2, rows=1_000, delta=1e-6)
-print(f"promised for one iterate: {found.marginal:.3g}, all of 100: {found.basic:.3g},")
+print(f"claimed for one iterate: {found.marginal:.3g}, all of 100: {found.basic:.3g},")
 print(f"composed at delta 1e-6: {found.composed:.3g}, records secret: {found.sampled_basic:.3g}")
 
-# %% Made-up people.
-made_up = np.random.default_rng(1)
-rows = made_up.uniform(-1, 1, (20_000, 5))
+# %% Simulated people.
+generator = np.random.default_rng(1)
+rows = generator.uniform(-1, 1, (20_000, 5))
 chance = 1 / (1 + np.exp(-(rows @ [3, -2, 1, 0, 0] + 0.5)))
-labels = np.where(made_up.random(20_000) < chance, "yes", "no")
+labels = np.where(generator.random(20_000) < chance, "yes", "no")
 declared = {"bounds": (-1, 1), "classes": ("no", "yes"), "epsilon": 1}
 
 # %% Pure epsilon.

@@ -19,28 +19,28 @@ from discreet.accounting.individual_filter import limit_rho
 from discreet.models.pate import ConfidentGNMax, assign_weighting, plan_labels
 
 people = {"strict": 34, "usual": 43, "open": 23}  # per cent of the patients
-promises = {"strict": 1, "usual": 2, "open": 3}  # epsilon, at delta = 1e-6
-menu = {level: discreet.approx_dp(epsilon, 1e-6) for level, epsilon in promises.items()}
+epsilons = {"strict": 1, "usual": 2, "open": 3}  # epsilon, at delta = 1e-6
+limits = {level: discreet.approx_dp(epsilon, 1e-6) for level, epsilon in epsilons.items()}
 rule = ConfidentGNMax(threshold=200, sigma_threshold=150, sigma_votes=40)
 
 
 def labels(
-    menu: dict[str, discreet.Guarantee], people: dict[str, int] = people
+    limits: dict[str, discreet.Guarantee], people: dict[str, int] = people
 ) -> tuple[int, dict[str, float]]:
     """Labels that everybody's budget pays for, and the weight of a record of each level."""
-    roots = {level: float(limit_rho(menu[level])) ** 0.5 for level in people}
+    roots = {level: float(limit_rho(limits[level])) ** 0.5 for level in people}
     teachers = assign_weighting(250, people=people, sensitivities=roots)
-    plan = plan_labels(teachers, rule, menu, classes=10, answered_share=0.58)
+    plan = plan_labels(teachers, rule, limits, classes=10, answered_share=0.58)
     return plan.answers, {level: share / 1000 for level, share in teachers.shares.items()}
 
 
-# %% One promise for all must be the strictest; or only those take part who ask for less.
-everyone_strict, _ = labels(dict.fromkeys(menu, menu["strict"]))
-personal, weights = labels(menu)
+# %% One guarantee for all must be the strictest; or only those take part who ask for less.
+everyone_strict, _ = labels(dict.fromkeys(limits, limits["strict"]))
+personal, weights = labels(limits)
 print(f"everybody as strict as the strictest: {everyone_strict} labels")
 print(f"everybody as they chose:              {personal} labels")
 for level in people:
-    print(f"  {level:>6}: epsilon {promises[level]}, one record weighs {weights[level]:.2f} votes")
+    print(f"  {level:>6}: epsilon {epsilons[level]}, one record weighs {weights[level]:.2f} votes")
 
 # %% What if patients moved from one level to the next?
 moved = {
@@ -48,10 +48,10 @@ moved = {
     "10 % more open": {"strict": 34, "usual": 33, "open": 33},
     "10 % more strict": {"strict": 44, "usual": 33, "open": 23},
 }
-gains = {name: labels(menu, shares)[0] for name, shares in moved.items()}
+gains = {name: labels(limits, shares)[0] for name, shares in moved.items()}
 print(gains)
 
-# %% The same choice in a table: the share of smokers, each patient with the own epsilon.
+# %% The same choice in a table: the share of smokers, each patient with their epsilon.
 rng = np.random.default_rng(0)
 patients = pl.DataFrame(
     {
@@ -71,17 +71,17 @@ view = table.with_personal_budgets(
 rows = {level: 100 * share for level, share in people.items()}
 for trade in view.trades(query.mean("smokes"), expected_rows=rows, max_difference=0.05):
     print(
-        f"nobody spends more than {trade.max_privacy_level:>6}: within {trade.error:.4f} of the truth"
+        f"at most the budget of {trade.max_privacy_level:>6}: within {trade.error:.4f} of the truth"
     )
-print(view.mean("smokes", rows=rows, max_difference=0.05))
+print(view.mean("smokes", expected_rows=rows, max_difference=0.05))
 
 # %% One picture.
 figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.2), layout="constrained")
 left.bar(["all strict", *gains], [everyone_strict, *gains.values()], color="#4477aa")
-left.set_ylabel("labels for the same promises")
+left.set_ylabel("labels for the same guarantees")
 left.tick_params(axis="x", rotation=20)
-right.bar(list(people), [promises[level] for level in people], color="#cc6677")
-right.set_ylabel("epsilon that is promised")
+right.bar(list(people), [epsilons[level] for level in people], color="#cc6677")
+right.set_ylabel("epsilon that is guaranteed")
 twin = right.twinx()
 twin.plot(list(people), [weights[level] for level in people], "ko-")
 twin.set_ylabel("votes that one record can move")

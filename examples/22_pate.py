@@ -23,28 +23,30 @@ from discreet.models.pate import (
     vote_weights,
 )
 
-menu = {"strict": discreet.approx_dp(1, 1e-5), "open": discreet.approx_dp(3, 1e-5)}
+limits = {"strict": discreet.approx_dp(1, 1e-5), "open": discreet.approx_dp(3, 1e-5)}
 people = {"strict": 50, "open": 50}
 classes, teachers = 3, 200
-assignment = assign_weighting(teachers, people=people, sensitivities=vote_weights(menu), key="2026")
+assignment = assign_weighting(
+    teachers, people=people, sensitivities=vote_weights(limits), key="2026"
+)
 
-# %% A rule of the literature, and what it would do on imagined votes.
+# %% An aggregator of the literature, and what it would do on imagined votes.
 imagined = simulate_votes(500, teachers=teachers, classes=classes, accuracy=0.75, spread=2.0)
 counts = count_votes(imagined.votes, assignment, classes=classes)
 usual = ConfidentGNMax(
     threshold=0.8 * teachers, sigma_threshold=0.6 * teachers, sigma_votes=0.16 * teachers
 )
 share, quality = expected_label_quality(counts, imagined.truth, usual)
-plain = plan_labels(assignment, usual, menu, classes=classes, answered_share=share, items=3000)
+plain = plan_labels(assignment, usual, limits, classes=classes, answered_share=share, items=3000)
 print(f"usual rule:    {plain.answers} labels, {quality:.1%} of them right")
 
-# %% A rule for the same promises whose labels are as good: there are more of them.
+# %% An aggregator for the same guarantees whose labels are as good: there are more of them.
 choice = tune_aggregator(
-    counts, imagined.truth, assignment=assignment, limits=menu, accuracy=quality, items=3000
+    counts, imagined.truth, assignment=assignment, limits=limits, accuracy=quality, items=3000
 )
 print(f"searched rule: {choice.plan.answers} labels, {choice.accuracy:.1%} of them right")
 
-# %% Train and label. (Records are made up here.)
+# %% Train and label. (Records are simulated here.)
 X, y = make_classification(
     17_000, 12, n_informative=6, n_classes=classes, class_sep=1.2, random_state=1
 )
@@ -55,7 +57,7 @@ teacher = LogisticRegression()
 ensemble = PATEClassifier(teacher, assignment=assignment, classes=classes)
 ensemble.fit(X[private], y[private], owners=owners, privacy_levels=levels)
 labels = ensemble.label(X[public], plan=choice.plan)
-print(f"published {len(labels.answered)} labels, {labels.asked} items were asked")
+print(f"published {len(labels.answered)} labels, {labels.query_count} items were asked")
 
 # %% The student sees public items and published labels alone.
 student = train_student(LogisticRegression(), X[public], labels)

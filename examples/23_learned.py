@@ -17,7 +17,7 @@ rng = np.random.default_rng(0)
 
 
 def weeks(many: int) -> np.ndarray:
-    """Eight days of consumption, kWh (made up)."""
+    """Eight days of consumption, kWh (simulated)."""
     habit = rng.gamma(6, 2, size=(many, 1))
     return np.clip(habit * rng.lognormal(0, 0.25, size=(many, 8)), 0, 40)
 
@@ -32,7 +32,7 @@ private = blackbox.make_private(
 )
 print(private.explain())
 
-# %% The promise, recomputed.
+# %% The guarantee, recomputed.
 print(private.certify())
 
 # %% Answers are charged, and come with error bars.

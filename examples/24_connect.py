@@ -14,8 +14,7 @@ import tempfile
 from pathlib import Path
 
 import discreet
-from discreet import col
-from discreet import query as queries
+from discreet import col, query
 from discreet.server.demo import prepare
 
 with socket.socket() as free:
@@ -36,14 +35,14 @@ print(f"limit: {health.limit}; left: {health.remaining}")
 
 # %% What is public is computed here, and costs nothing.
 old = col("age") >= 50
-query = queries.mean("visits", by="plan")
-print(health.forecast(query, epsilon=0.3, expected_rows=4_000))
-print("for an error of 0.5:", health.budget_for(query, within=0.5, expected_rows=4_000))
+by_plan = query.mean("visits", by="plan")
+print(health.forecast(by_plan, epsilon=0.3, expected_rows=4_000))
+print("for an error of 0.5:", health.budget_for(by_plan, within=0.5, expected_rows=4_000))
 
 # %% What reads the data is asked of the server, charged to your account there.
 print(health.count_units(where=old, epsilon=0.1))
 people, visits = health.release(
-    [queries.count_units(name="People"), queries.mean("visits", by="plan")],
+    [query.count_units(name="People"), query.mean("visits", by="plan")],
     epsilon=0.5,
     weights=[1, 4],
 )
@@ -54,8 +53,7 @@ print(f"left: {health.remaining:.3g}")
 
 # %% One request id is one charge and one answer, however often it is sent.
 first, again = (
-    health.release([queries.count()], epsilon=0.05, request_id="my first question")
-    for _ in range(2)
+    health.release([query.count()], epsilon=0.05, request_id="my first query") for _ in range(2)
 )
 assert first[0].to_json() == again[0].to_json()
 

@@ -127,5 +127,5 @@ def vote_costs(*, n: int, classes: int) -> Callable[[], None]:
     rule = ConfidentGNMax(threshold=200, sigma_threshold=150, sigma_votes=40)
     told = np.ones(n, dtype=bool)
     return lambda: drop(
-        data_dependent_cost(votes, told, rule=rule, shares={"low": 667, "high": 1333})
+        data_dependent_cost(votes, told, aggregator=rule, shares={"low": 667, "high": 1333})
     )

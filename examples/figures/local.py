@@ -1,4 +1,4 @@
-"""Incomes, told by phones that trust nobody: 300,000 noisy reports of a few bytes, any range."""
+"""Incomes in the local model: 300,000 noisy reports of a few bytes, any range."""
 
 from importlib.resources import files
 

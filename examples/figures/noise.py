@@ -1,4 +1,4 @@
-"""Which noise for one number: every law of the house, by its expected error."""
+"""Which noise for one number: every noise distribution, by its expected error."""
 
 import discreet
 

@@ -1,4 +1,4 @@
-"""Labels from votes of teachers: what it is worth that people choose their own privacy."""
+"""PATE: labels from votes of teachers, if people choose their own privacy level."""
 
 from pathlib import Path
 
@@ -8,29 +8,29 @@ from discreet.report.drawing.line_chart import ChartAxis, ChartCurve
 from discreet.report.drawing.panel import LinePanel, save
 
 rule = ConfidentGNMax(threshold=200, sigma_threshold=150, sigma_votes=40)
-menu = {
+limits = {
     "strict": discreet.approx_dp(1, 1e-6),
     "usual": discreet.approx_dp(2, 1e-6),
     "open": discreet.approx_dp(3, 1e-6),
 }
 
 
-def labels(menu: dict[str, discreet.Guarantee], strict: int) -> int:
+def labels(limits: dict[str, discreet.Guarantee], strict: int) -> int:
     """How many labels the budgets buy, if so many per cent are strict and the rest split."""
     rest = 100 - strict
     people = {"strict": strict, "usual": rest - rest // 3, "open": rest // 3}
-    teachers = assign_weighting(250, people=people, sensitivities=vote_weights(menu))
-    return plan_labels(teachers, rule, menu, classes=10, answered_share=0.58).answers
+    teachers = assign_weighting(250, people=people, sensitivities=vote_weights(limits))
+    return plan_labels(teachers, rule, limits, classes=10, answered_share=0.58).answers
 
 
 shares = [5, 35, 65, 95]
-as_strict = dict.fromkeys(menu, menu["strict"])
+as_strict = dict.fromkeys(limits, limits["strict"])
 save(
     [
         LinePanel(
             lines=[
                 ChartCurve(
-                    label="everybody as they chose", x=shares, y=[labels(menu, s) for s in shares]
+                    label="everybody as they chose", x=shares, y=[labels(limits, s) for s in shares]
                 ),
                 ChartCurve(
                     label="everybody as the strictest",
@@ -40,7 +40,7 @@ save(
             ],
             x=ChartAxis(label="per cent of the people who chose epsilon 1"),
             y=ChartAxis(label="labels that may be published"),
-            title="Labels of 250 teachers: epsilons 1, 2 and 3 on the menu",
+            title="Labels of 250 teachers: privacy levels of epsilon 1, 2 and 3",
             note="Planned before a vote is cast; the others chose 2 and 3, two to one.",
         )
     ],

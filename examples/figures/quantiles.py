@@ -1,4 +1,4 @@
-"""Private medians of made-up columns: how far off each mechanism is."""
+"""Private medians of simulated columns: how far off each mechanism is."""
 
 from pathlib import Path
 

@@ -12,7 +12,7 @@ save(
         LinePanel(
             lines=[
                 ChartCurve(
-                    label=f"epsilon {epsilon:g} for the crowd",
+                    label=f"epsilon {epsilon:g} after shuffling",
                     x=thousands,
                     y=[local_epsilon(epsilon, delta=1e-6, reports=1000 * n) for n in thousands],
                 )

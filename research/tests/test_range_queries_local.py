@@ -16,7 +16,7 @@ from discreet.local.ranges.hierarchical import (
     hierarchical_histogram,
 )
 from discreet.noise.random_source import seeded_rng
-from discreet.noise.uniform import below, bernoulli_real
+from discreet.noise.uniform import uniform_integers, bernoulli_real
 from discreet_studies.checks import Claims
 from discreet_studies.range_queries import client_reports as clients
 from discreet_studies.range_queries import data_dependent as by_data
@@ -114,8 +114,8 @@ class TooHonest(RandomizedResponse):
     """Every second lie is left out."""
 
     def _answers(self, own, rng):
-        lies = bernoulli_real(self._lie, own.size, rng) & (below(2, own.size, rng) == 0)
-        return np.where(lies, (own + 1 + below(255, own.size, rng)) % 256, own)
+        lies = bernoulli_real(self._lie, own.size, rng) & (uniform_integers(2, own.size, rng) == 0)
+        return np.where(lies, (own + 1 + uniform_integers(255, own.size, rng)) % 256, own)
 
 
 def test_a_client_that_lies_too_little_is_seen(monkeypatch):
@@ -153,7 +153,7 @@ def test_levels_that_are_drawn_unevenly_are_seen(monkeypatch):
 
     def uneven(self, number, rng):
         top = len(self.shares) - 1
-        return np.where(below(8, number, rng) > 0, top, below(len(self.shares), number, rng))
+        return np.where(uniform_integers(8, number, rng) > 0, top, uniform_integers(len(self.shares), number, rng))
 
     monkeypatch.setattr(LevelReports, "_levels", uneven)
     found = failed(local_tables._simulated(QUICK))
@@ -164,7 +164,7 @@ def test_another_law_than_the_exact_one_is_seen(monkeypatch):
     """Without the known total: flat errors are twice as large."""
     monkeypatch.setattr(
         local_tables,
-        "flat",
+        "flat_histogram",
         lambda **how: hierarchical_histogram(**{**how, "oracle": "oue"}, branching=2),
     )
     found = failed(local_tables._issue())

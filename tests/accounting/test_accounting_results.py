@@ -11,7 +11,7 @@ import pytest
 
 from discreet.accounting import _numeric_composition as numeric
 from discreet.accounting import renyi
-from discreet.accounting.shuffle import blocks
+from discreet.accounting.shuffle import block_design_parts
 from discreet.core.events import (
     ApproxEvent,
     BoundedRangeEvent,
@@ -63,7 +63,7 @@ EVENTS = {
     "sampled group": repeat(GroupEvent(2, SampledEvent(F(1, 10), GaussianEvent(F(2)))), 3),
     "drawn": repeat(SampledWithoutReplacementEvent(1, 10, LaplaceEvent(F(1))), 5),
     "shuffled": repeat(ShuffledEvent(F(2), 1000), 2),
-    "shuffled blocks": repeat(ShuffledTwoLevelEvent(F(2), 1000, blocks(points=8)), 2),
+    "shuffled blocks": repeat(ShuffledTwoLevelEvent(F(2), 1000, block_design_parts(points=8)), 2),
 }
 
 

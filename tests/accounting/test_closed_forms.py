@@ -23,7 +23,7 @@ from discreet.accounting.dominating_pairs import (
     WithoutReplacementPair,
 )
 from discreet.accounting.guarantee import Guarantee, pure_dp
-from discreet.accounting.shuffle import blocks
+from discreet.accounting.shuffle import block_design_parts
 from discreet.core.errors import InvalidArgument, Unsupported
 from discreet.core.events import NOTHING, LaplaceEvent, PureEvent, SampledEvent, ZcdpEvent, repeat
 from discreet_studies.noise_mechanisms.normal_laplace import NormalLaplace
@@ -171,7 +171,7 @@ def test_roots_are_lowered_until_they_are_certified(monkeypatch):
 
 
 @pytest.mark.parametrize("local", [1e-17, 1e-13, 1e-9, 1e-7])
-@pytest.mark.parametrize("parts", [(), blocks(points=2)], ids=["any", "binary"])
+@pytest.mark.parametrize("parts", [(), block_design_parts(points=2)], ids=["any", "binary"])
 def test_reports_that_say_almost_nothing(local, parts):
     """One report is a randomized response: delta at zero is tanh(local/2), never less."""
     (found,) = shuffle.shuffled_delta(np.array([0.0]), local=local, reports=1, parts=parts)

@@ -224,5 +224,5 @@ def test_the_widest_part_sets_the_smallest_step():
     narrow = AtomPair(np.array([-1e-3, 1e-3]), np.array([0.5, 0.5]))
     for parts in ([(wide, 1), (narrow, 1)], [(narrow, 1), (wide, 1)]):
         drawn = grid.sketch(parts, 1e-12)
-        step = grid.choose(parts, drawn, tilt=0.0, tail=1e-12).step
+        step = grid.choose_grid(parts, drawn, tilt=0.0, tail=1e-12).step
         assert step == close(301 / 65536, rel=1e-9)

@@ -122,9 +122,9 @@ def test_gaussians_are_bracketed(mu, count, delta):
     drawn = grid.sketch(parts, tail)
     if truth > 100:
         return
-    chosen = grid.choose(parts, drawn, tilt=grid.tilt_for_delta(drawn, delta), tail=tail)
-    high = pld.profile(grid.composed(parts, side="upper", grid=chosen), side="upper").epsilon(delta)
-    low = pld.profile(grid.composed(parts, side="lower", grid=chosen), side="lower").epsilon(delta)
+    chosen = grid.choose_grid(parts, drawn, tilt=grid.tilt_for_delta(drawn, delta), tail=tail)
+    high = pld.profile(grid.compose_on_grid(parts, side="upper", grid=chosen), side="upper").epsilon(delta)
+    low = pld.profile(grid.compose_on_grid(parts, side="lower", grid=chosen), side="lower").epsilon(delta)
     assert low <= truth <= high
     assert high - low <= 2e-3 * high
 
@@ -190,8 +190,8 @@ def test_laplace_cells_bracket_the_profile(step):
 def check_cells(pair, step):
     from discreet.accounting.dominating_pairs import delta
 
-    high = cells.upper(pair, step=step, tail=1e-12)
-    low = cells.lower(pair, step=step, tail=1e-12)
+    high = cells.upper_masses(pair, step=step, tail=1e-12)
+    low = cells.lower_masses(pair, step=step, tail=1e-12)
     for epsilon in np.linspace(-1.0, 3.0, 81):
         true = float(delta(pair, np.array([epsilon]))[0])
         above = high.infinity + gain(high, step, epsilon)
@@ -210,7 +210,7 @@ def gain(masses, step, epsilon):
 def test_a_wrong_side_is_caught():
     """The check above can fail: an upper grid moved down by one step breaks it."""
     pair, step = GaussianPair(1.0), 1e-2
-    good = cells.upper(pair, step=step, tail=1e-12)
+    good = cells.upper_masses(pair, step=step, tail=1e-12)
     bad = cells.LossMasses(index=good.index - 1, mass=good.mass, infinity=good.infinity)
     from discreet.accounting.dominating_pairs import delta
 

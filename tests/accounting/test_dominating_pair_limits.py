@@ -165,7 +165,7 @@ def test_a_group_on_a_sample_is_followed_into_its_tail(inner):
 
 
 def test_concentrated_privacy_is_followed_into_its_tail():
-    pair = dominating.concentrated(F(1, 8), F(0))
+    pair = dominating.zcdp_pair(F(1, 8), F(0))
     for epsilon in (0.5, 2.0, 5.0):
         true = float(conversion.zcdp_delta(epsilon, rho=0.125))
         assert true <= at(pair, epsilon) <= true * 1.02
@@ -224,7 +224,7 @@ class OneCell:
 
 def test_cells_pay_for_the_rounding_of_their_masses():
     """All mass belongs to the lower end; what goes up is the error of both, over the step."""
-    found = cells.upper(OneCell(), step=1e-6, tail=1e-9)
+    found = cells.upper_masses(OneCell(), step=1e-6, tail=1e-9)
     assert found.index.tolist() == [0, 1]
     assert found.mass[1] == pytest.approx(2 * 2e-15 * 0.4 / 1e-6, rel=1e-3)
     assert found.mass.sum() == pytest.approx(1, abs=1e-12)

@@ -276,7 +276,7 @@ def test_the_hull_is_convex_and_below():
 
 
 def test_zcdp_becomes_a_pair_above_its_curve():
-    pair = dominating.concentrated(Fraction(1, 10), Fraction(1, 5))
+    pair = dominating.zcdp_pair(Fraction(1, 10), Fraction(1, 5))
     for epsilon in (0.0, 0.2, 0.5, 1.0, 2.0, 3.0):
         bound = float(conversion.zcdp_delta(epsilon, rho=0.1, xi=0.2))
         found = float(pairs.delta(pair, np.array([epsilon]))[0])

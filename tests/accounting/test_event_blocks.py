@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from discreet.accounting import shuffle
-from discreet.accounting.shuffle import blocks
+from discreet.accounting.shuffle import block_design_parts
 from discreet.core.errors import InvalidArgument
 
 
@@ -91,7 +91,7 @@ def test_a_mixture_has_the_law_of_the_counts():
     span = shuffle.binomial.window(5000, chance=2 * law.rate, tail=1e-9)
     assert narrow.trials[-1] == span.last + 1
     assert narrow.mass.sum() == pytest.approx(1, abs=1e-8)
-    thin = shuffle.two_level(1.0, blocks(points=5, chosen=2))[1]
+    thin = shuffle.two_level(1.0, block_design_parts(points=5, chosen=2))[1]
     both = shuffle._terms(thin, 50, 1e-30)
     assert both.mass.sum() == pytest.approx(1 - (1 - 2 * thin.rate) ** 50, rel=1e-6)
     silent = float(both.mass @ (both.drift - thin.weight * (thin.ratio + 1) / 2 * both.trials))
@@ -106,7 +106,7 @@ def test_ways_to_hide():
     assert law.rate == pytest.approx(math.exp(-1.5) / 2)
     # With the chance of a clone, the changed report is a randomized response of it.
     assert law.weight * law.rate * (law.ratio + 1) == pytest.approx(1)
-    parts = blocks(points=5, chosen=2)
+    parts = block_design_parts(points=5, chosen=2)
     ((_, share, differ),) = parts
     binary, thin, thick = shuffle.two_level(1.5, parts)
     floor = 1 / (1 + math.expm1(1.5) * float(share))
@@ -117,7 +117,7 @@ def test_ways_to_hide():
     assert thick.same == pytest.approx((1 - (1 + math.exp(1.5)) * alpha) / math.exp(1.5))
     assert (thin.same_weight, thick.same_weight) == (1, pytest.approx(math.exp(1.5)))
     assert binary.weight == thin.weight == thick.weight == 1
-    assert len(shuffle.two_level(1.5, blocks(points=2))) == 1
+    assert len(shuffle.two_level(1.5, block_design_parts(points=2))) == 1
     assert shuffle.two_level(1.5, ((1, share, 0),)) == ()
 
 
@@ -146,7 +146,7 @@ def test_reports_beyond_the_largest_say_all():
 
 
 def test_many_points_take_one_law_that_holds():
-    parts = blocks(points=5, chosen=2)
+    parts = block_design_parts(points=5, chosen=2)
     few = np.array([0.1, 0.5, 1.0])
     many = np.linspace(0.1, 1.0, 19)
     best = shuffle.shuffled_delta(few, local=1.5, reports=12, parts=parts)

@@ -28,7 +28,7 @@ def test_tilted_masses_keep_their_law():
     masses = cells.LossMasses(
         index=np.array([-2, 0, 3]), mass=np.array([0.2, 0.5, 0.25]), infinity=0.05, offset=0.01
     )
-    found = pld.tilted(masses, step=0.25, tilt=1.5)
+    found = pld.tilt_masses(masses, step=0.25, tilt=1.5)
     assert found.start == -2
     assert found.losses() == pytest.approx(0.01 + 0.25 * np.arange(-2, 4))
     assert found.weights.sum() == pytest.approx(1)
@@ -38,8 +38,8 @@ def test_tilted_masses_keep_their_law():
     assert found.lost == pytest.approx(6e-18)
     wide = replace(masses, index=np.array([-2, 0, pld.LARGEST - 2]))
     with pytest.raises(OverflowError):
-        pld.tilted(wide, step=1e-9, tilt=0.0)
-    assert pld.tilted(replace(wide, index=wide.index - [0, 0, 1]), step=1e-9, tilt=0.0)
+        pld.tilt_masses(wide, step=1e-9, tilt=0.0)
+    assert pld.tilt_masses(replace(wide, index=wide.index - [0, 0, 1]), step=1e-9, tilt=0.0)
 
 
 @pytest.mark.parametrize("count", [2, 3, 40])
@@ -138,7 +138,7 @@ def test_the_profile_of_a_grid_is_its_sum(tilt, side):
     rng = np.random.default_rng(3)
     mass = rng.dirichlet(np.ones(40)) * 0.999
     masses = cells.LossMasses(index=np.arange(-15, 25), mass=mass, infinity=0.001, offset=0.013)
-    source = pld.tilted(masses, step=0.1, tilt=tilt)
+    source = pld.tilt_masses(masses, step=0.1, tilt=tilt)
     profile = pld.profile(source, side=side)
     losses = source.losses()
 
@@ -161,7 +161,7 @@ def test_the_profile_of_a_grid_is_its_sum(tilt, side):
 
 def test_what_was_lost_is_paid_for():
     masses = cells.LossMasses(index=np.array([-1, 1]), mass=np.array([0.4, 0.6]), infinity=0.0)
-    source = replace(pld.tilted(masses, step=0.5, tilt=2.0), lost=1e-3)
+    source = replace(pld.tilt_masses(masses, step=0.5, tilt=2.0), lost=1e-3)
     exact = 0.6 * -math.expm1(0.1 - 0.5)
     gap = 1e-3 * math.exp(source.log_scale - 2.0 * 0.1)
     for side, sign in (("upper", 1), ("lower", -1)):
@@ -223,7 +223,7 @@ def test_the_tilt_is_the_best_chernoff_order():
 def test_steps_are_fine_and_evenly_spaced_losses_fit_them():
     parts = [(GaussianPair(0.5), 4), (LaplacePair(0.1), 5)]
     drawn = grid.sketch(parts, 1e-12)
-    chosen = grid.choose(parts, drawn, tilt=2.0, tail=1e-12)
+    chosen = grid.choose_grid(parts, drawn, tilt=2.0, tail=1e-12)
     variances = drawn.moments(2.0)[1]
     mean = math.sqrt((4 * variances[0] + 5 * variances[1]) / 9)
     assert chosen.step == pytest.approx(mean / 64)
@@ -233,7 +233,7 @@ def test_steps_are_fine_and_evenly_spaced_losses_fit_them():
         assert finer <= max(chosen.step, math.sqrt(variance)) / 1
         assert finer == chosen.step or wanted / 2 < math.sqrt(variance) / finer / 1 < 2 * wanted
     even = [(AtomPair(np.array([-1.0, 0.0, 1.0]), np.array([0.2, 0.3, 0.5])), 9)]
-    fit = grid.choose(even, grid.sketch(even, 1e-12), tilt=0.0, tail=1e-12)
+    fit = grid.choose_grid(even, grid.sketch(even, 1e-12), tilt=0.0, tail=1e-12)
     assert 0.5 / fit.step == pytest.approx(round(0.5 / fit.step))
     assert fit.steps == (fit.step,)
     assert grid._pitch(even) == pytest.approx(1)

@@ -41,7 +41,7 @@ F = Fraction
 
 
 def test_an_atom_goes_to_both_ends_of_its_cell():
-    found = cells.upper(AtomPair(np.array([0.0, 0.13]), np.array([0.4, 0.6])), step=0.1, tail=1e-9)
+    found = cells.upper_masses(AtomPair(np.array([0.0, 0.13]), np.array([0.4, 0.6])), step=0.1, tail=1e-9)
     assert found.offset == pytest.approx(0.03)
     assert found.index.tolist() == [-1, 0, 1, 2]
     up = math.expm1(-0.07) / math.expm1(-0.1)
@@ -53,16 +53,16 @@ def test_an_atom_goes_to_both_ends_of_its_cell():
 
 def test_tails_of_atoms_are_kept_above_and_left_out_below():
     atoms = AtomPair(np.array([-2.0, 0.0, 1.0, 3.0]), np.array([1e-4, 0.5, 0.4997, 1e-4]), 1e-4)
-    high = cells.upper(atoms, step=0.5, tail=2e-4)
+    high = cells.upper_masses(atoms, step=0.5, tail=2e-4)
     assert high.infinity == pytest.approx(2e-4)  # the highest loss counts as infinite
     assert high.mass.sum() == pytest.approx(0.9998)  # the lowest moves up
     assert 0.5 * high.index[0] + high.offset == pytest.approx(0.0)
-    low = cells.lower(atoms, step=0.5, tail=2e-4)
+    low = cells.lower_masses(atoms, step=0.5, tail=2e-4)
     assert low.infinity == pytest.approx(1e-4, rel=1e-9)
     assert low.infinity < 1e-4
     assert low.mass.sum() == pytest.approx(0.9997)
-    assert cells.lower(GaussianPair(1.0), step=0.1, tail=1e-9).infinity == 0
-    assert cells.upper(GaussianPair(1.0), step=0.1, tail=1e-9).infinity >= UNDERFLOW
+    assert cells.lower_masses(GaussianPair(1.0), step=0.1, tail=1e-9).infinity == 0
+    assert cells.upper_masses(GaussianPair(1.0), step=0.1, tail=1e-9).infinity >= UNDERFLOW
 
 
 def test_masses_of_cells_from_the_side_where_they_are_small():
@@ -115,7 +115,7 @@ def test_ends_of_lower_cells_are_centered_on_the_grid():
 @pytest.mark.parametrize("pair", [GaussianPair(0.9), LaplacePair(0.77), BoundedRangePair(0.8)])
 def test_cells_lose_little(pair):
     """The bracket of one use at a step of a hundredth, and its order."""
-    high, low = (f(pair, step=0.01, tail=1e-13) for f in (cells.upper, cells.lower))
+    high, low = (f(pair, step=0.01, tail=1e-13) for f in (cells.upper_masses, cells.lower_masses))
     for epsilon in (0.0, 0.2, 0.5, 0.7):
         true = float(pairs.delta(pair, np.array([epsilon]))[0])
 
@@ -157,7 +157,7 @@ def test_outputs_that_hardly_ever_happen_do_not_overflow():
 
 
 def chosen(parts, tilt=0.0):
-    return grid.choose(parts, grid.sketch(parts, 1e-12), tilt=tilt, tail=1e-12)
+    return grid.choose_grid(parts, grid.sketch(parts, 1e-12), tilt=tilt, tail=1e-12)
 
 
 def test_steps_have_a_floor_and_lower_ones_a_limit():
@@ -200,7 +200,7 @@ def test_a_composition_as_one_pair():
 
 def test_beyond_the_last_point():
     masses = cells.LossMasses(index=np.array([-1, 1]), mass=np.array([0.4, 0.6]), infinity=0.0)
-    source = replace(pld.tilted(masses, step=0.5, tilt=2.0), lost=1e-3)
+    source = replace(pld.tilt_masses(masses, step=0.5, tilt=2.0), lost=1e-3)
     profile = pld.profile(source, side="upper")
     last = profile.delta(0.5)
     far = profile.delta(5.5)
@@ -233,7 +233,7 @@ def test_slack_moves_epsilon_twice_and_delta_once():
 
 def test_slack_of_a_sum(monkeypatch):
     event = repeat(LaplaceEvent(F(4)), 3)
-    plain = {side: numeric.problem(event, side) for side in ("upper", "lower")}
+    plain = {side: numeric.composition_problem(event, side) for side in ("upper", "lower")}
     exact = {
         (side, sign): numeric.epsilon(event, delta=1e-3 * math.exp(sign * 0.01), side=side)
         for side, sign in (("upper", -1), ("lower", 1))

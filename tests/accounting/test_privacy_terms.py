@@ -123,17 +123,17 @@ def test_parts_of_one_kind_become_one():
     event = ComposedEvent(
         ((GdpEvent(F(3)), 2), (GaussianEvent(F(1, 4)), 1), (ZcdpEvent(F(1, 2), F(1, 3)), 2))
     )
-    found = leaves.reduced(event, "upper")
+    found = leaves.reduce_event(event, "upper")
     assert found.parts == ()
     assert found.mu_squared == pytest.approx(9 * 2 + 16, rel=1e-13)
-    assert found.mu_squared > 34 > leaves.reduced(event, "lower").mu_squared
+    assert found.mu_squared > 34 > leaves.reduce_event(event, "lower").mu_squared
     assert (found.rho, found.xi, found.slack) == (1, F(2, 3), 0)
     # A vector on a coarse lattice: its zCDP above, one coordinate below.
     coarse = DiscreteGaussianEvent(F(1, 2), F(5), 7)
-    assert leaves.reduced(coarse, "upper").rho == 5
-    assert leaves.reduced(coarse, "lower").parts == ((DiscreteGaussianEvent(F(1, 2), F(4), 1), 1),)
+    assert leaves.reduce_event(coarse, "upper").rho == 5
+    assert leaves.reduce_event(coarse, "lower").parts == ((DiscreteGaussianEvent(F(1, 2), F(4), 1), 1),)
     line = DiscreteGaussianEvent(F(1, 2), F(4), 1)
-    assert leaves.reduced(ComposedEvent(((line, 3),)), "upper").parts == ((line, 3),)
+    assert leaves.reduce_event(ComposedEvent(((line, 3),)), "upper").parts == ((line, 3),)
 
 
 @pytest.mark.parametrize("dimension", [1, 3, 4, 9])
@@ -141,7 +141,7 @@ def test_fine_lattices_are_nearly_gaussian(dimension):
     """T2 and T3: smoothing t with total slack below 1e-8, variance v - t above and v + t below."""
     variance, shift, count = 10**4 + 1, 90, 5
     event = ComposedEvent(((DiscreteGaussianEvent(F(variance), F(shift), dimension), count),))
-    high, low = (leaves.reduced(event, side) for side in ("upper", "lower"))
+    high, low = (leaves.reduce_event(event, side) for side in ("upper", "lower"))
     moved = shift if dimension > 1 else 81
     t = variance - count * moved / high.mu_squared
     assert 0.5 < t < 1.5

@@ -15,10 +15,10 @@ from discreet.accounting import _binomial as binomial
 from discreet.accounting import shuffle
 from discreet.accounting import shuffle as randomizers
 from discreet.accounting.composition import solve_epsilon
-from discreet.accounting.shuffle import blocks, levels, unary, window
+from discreet.accounting.shuffle import block_design_parts, mixture_parts, unary_parts, window_parts
 from discreet.core.errors import InvalidArgument, Unsupported
 
-BINARY = blocks(points=2)
+BINARY = block_design_parts(points=2)
 
 
 def delta(epsilon, local, reports, parts=(), **options):
@@ -110,15 +110,15 @@ def pairs_of(law, reports):
         yield from itertools.permutations(known, 2)
 
 
-TREE = levels([(Fraction(1, 3), blocks(points=2)), (Fraction(2, 3), blocks(points=4))])
+TREE = mixture_parts([(Fraction(1, 3), block_design_parts(points=2)), (Fraction(2, 3), block_design_parts(points=4))])
 Q = Fraction(1, 4)  # of a unary encoding
 FAMILIES = {
     "binary": (lambda e: response(2, e), BINARY, 6),
-    "response of 3": (lambda e: response(3, e), blocks(points=3), 5),
-    "response of 4": (lambda e: response(4, e), blocks(points=4), 4),
-    "subsets 2 of 4": (lambda e: subsets(4, 2, e), blocks(points=4, chosen=2), 3),
-    "Hadamard of 4": (lambda e: signs(2, e), blocks(points=4, chosen=2), 3),
-    "window": (lambda e: windows(4, 2, e), window(inputs=4, width=2), 3),
+    "response of 3": (lambda e: response(3, e), block_design_parts(points=3), 5),
+    "response of 4": (lambda e: response(4, e), block_design_parts(points=4), 4),
+    "subsets 2 of 4": (lambda e: subsets(4, 2, e), block_design_parts(points=4, chosen=2), 3),
+    "Hadamard of 4": (lambda e: signs(2, e), block_design_parts(points=4, chosen=2), 3),
+    "window": (lambda e: windows(4, 2, e), window_parts(inputs=4, width=2), 3),
     "tree": (tree, TREE, 3),
 }
 
@@ -142,14 +142,14 @@ def test_unary_encodings_are_below_too():
     law = rows_of_bits(3, keep, 0.25)
     for at in (0.0, 0.2, 0.5, 0.9):
         true = max(hockey(p, q, at) for p, q in pairs_of(law, reports))
-        assert delta(at, math.log(ratio), reports, unary(Q)) >= true * (1 - 1e-12)
+        assert delta(at, math.log(ratio), reports, unary_parts(Q)) >= true * (1 - 1e-12)
         # What is a little less telling than stated is covered.
-        assert delta(at, math.log(ratio) * 1.05, reports, unary(Q)) >= true
+        assert delta(at, math.log(ratio) * 1.05, reports, unary_parts(Q)) >= true
 
 
 @pytest.mark.parametrize(("answers", "reports"), [(3, 2), (3, 4), (4, 3)])
 def test_randomized_response_nearly_attains_the_bound(answers, reports):
-    law, parts = response(answers, 1.0), blocks(points=answers)
+    law, parts = response(answers, 1.0), block_design_parts(points=answers)
     for at, loss in ((0.1, 1e-6), (0.5, 0.1), (0.8, 0.1)):
         true = max(hockey(p, q, at) for p, q in pairs_of(law, reports))
         assert true <= delta(at, 1.0, reports, parts) <= true * (1 + loss)
@@ -203,11 +203,11 @@ def test_hiding_the_silent_part_would_be_wrong():
     local, reports, at = 1.0, 3, 0.8
     law = response(4, local)
     true = max(hockey(p, q, at) for p, q in pairs_of(law, reports))
-    thin = shuffle.two_level(local, blocks(points=4))[1]
+    thin = shuffle.two_level(local, block_design_parts(points=4))[1]
     claimed = two_counts(thin, reports, at)
     assert true == pytest.approx(0.0194720, abs=1e-7)
     assert claimed == pytest.approx(0.0091237, abs=1e-7)
-    assert claimed < 0.5 * true <= 0.5 * delta(at, local, reports, blocks(points=4))
+    assert claimed < 0.5 * true <= 0.5 * delta(at, local, reports, block_design_parts(points=4))
 
 
 # ── the sums ─────────────────────────────────────────────────────────────────
@@ -256,7 +256,7 @@ def exact_pair(law, n):
 @pytest.mark.parametrize("which", [0, 1, 2])
 def test_the_profile_is_the_sum_over_all_counts(which):
     local, n = 1.5, 12
-    law = [shuffle.clones(local), *shuffle.two_level(local, blocks(points=5, chosen=2))[1:]][which]
+    law = [shuffle.clones(local), *shuffle.two_level(local, block_design_parts(points=5, chosen=2))[1:]][which]
     p, w, v = law.ratio, law.weight, law.same_weight
     for e in (0.0, 0.2, 0.7, 1.2):
         x = math.exp(e)
@@ -289,7 +289,7 @@ def four_classes(local, parts, n, at):
     return total / n
 
 
-@pytest.mark.parametrize("parts", [blocks(points=4, chosen=2), window(inputs=3, width=3), unary(Q)])
+@pytest.mark.parametrize("parts", [block_design_parts(points=4, chosen=2), window_parts(inputs=3, width=3), unary_parts(Q)])
 def test_each_simplification_is_above_the_four_classes(parts):
     """Thin, thick and binary (S3, S7); and a smaller difference is covered (S6)."""
     ((_, share, differ),) = parts
@@ -304,7 +304,7 @@ def test_each_simplification_is_above_the_four_classes(parts):
 
 
 def test_coarser_sums_only_claim_more(monkeypatch):
-    cases = [(n, parts) for n in (300, 20_000) for parts in ((), blocks(points=8))]
+    cases = [(n, parts) for n in (300, 20_000) for parts in ((), block_design_parts(points=8))]
     fine = [delta(0.1, 2.0, n, parts) for n, parts in cases]
     monkeypatch.setattr(shuffle, "_BLOCKS", {False: 30, True: 30})
     monkeypatch.setattr(shuffle, "_NODES", shuffle._NODES[::3])
@@ -317,7 +317,7 @@ def test_coarser_sums_only_claim_more(monkeypatch):
 
 
 def test_many_terms_are_summed_by_their_tails(monkeypatch):
-    cases = [(10**5, 1.0, 0.01, ()), (10**6, 4.0, 0.03, blocks(points=20))]
+    cases = [(10**5, 1.0, 0.01, ()), (10**6, 4.0, 0.03, block_design_parts(points=20))]
     slow = [delta(e, local, n, parts) for n, local, e, parts in cases]
     monkeypatch.setattr(shuffle, "_MOST_TERMS", 0)
     shuffle._terms.cache_clear()
@@ -334,7 +334,7 @@ def test_no_number_of_reports_is_too_large():
 
 
 def test_a_smaller_window_never_claims_less():
-    for parts in ((), blocks(points=8)):
+    for parts in ((), block_design_parts(points=8)):
         tails = (1e-30, 1e-12, 1e-8, 1e-5, 1e-3)
         found = [delta(0.4, 2.0, 400, parts, tail=tail) for tail in tails]
         assert found == sorted(found)
@@ -373,7 +373,7 @@ def test_the_numerical_bounds(reports):
 
 
 def test_more_reports_and_smaller_epsilons_are_better():
-    for parts in ((), BINARY, blocks(points=10)):
+    for parts in ((), BINARY, block_design_parts(points=10)):
         by_reports = [delta(0.05, 1.0, n, parts) for n in (10, 100, 1000, 10**4, 10**6)]
         by_epsilon = [delta(0.05, e, 1000, parts) for e in (4.0, 2.0, 1.0, 0.5, 0.1)]
         assert by_reports == sorted(by_reports, reverse=True)
@@ -383,7 +383,7 @@ def test_more_reports_and_smaller_epsilons_are_better():
 def test_the_example_of_many_ranges():
     """F56 plans with the closed form and reports of 5.7; the numbers allow 7.07 and more."""
     assert shuffle.local_epsilon(1.0, delta=1e-6, reports=10**5) == pytest.approx(7.0700, abs=1e-4)
-    tight = shuffle.local_epsilon(1.0, delta=1e-6, reports=10**5, parts=blocks(points=1024))
+    tight = shuffle.local_epsilon(1.0, delta=1e-6, reports=10**5, parts=block_design_parts(points=1024))
     assert tight > 8
 
 
@@ -391,7 +391,7 @@ def test_the_example_of_many_ranges():
 
 
 @pytest.mark.parametrize("reports", [1, 10, 10**3, 10**6, 10**9])
-@pytest.mark.parametrize("parts", [(), blocks(points=100, chosen=5)], ids=["any", "blocks"])
+@pytest.mark.parametrize("parts", [(), block_design_parts(points=100, chosen=5)], ids=["any", "blocks"])
 def test_the_largest_local_epsilon(reports, parts):
     for target in (0.01, 1.0):
         found = shuffle.local_epsilon(target, delta=1e-6, reports=reports, parts=parts)
@@ -403,7 +403,7 @@ def test_the_largest_local_epsilon(reports, parts):
 
 def test_a_randomizer_that_depends_on_its_epsilon():
     def best(local):
-        return blocks(points=64, chosen=max(1, round(64 / (math.exp(local) + 1))))
+        return block_design_parts(points=64, chosen=max(1, round(64 / (math.exp(local) + 1))))
 
     found = shuffle.local_epsilon(0.5, delta=1e-6, reports=10**4, parts=best)
     assert delta(0.5, found, 10**4, best(found)) <= 1e-6
@@ -422,7 +422,7 @@ def test_what_needs_no_limit_is_refused():
 
 def test_descriptions_are_masses_of_the_laws():
     """Share and differ by counting outputs."""
-    for law, parts in ((subsets(4, 2, 0.0), blocks(points=4, chosen=2)),):
+    for law, parts in ((subsets(4, 2, 0.0), block_design_parts(points=4, chosen=2)),):
         (weight, share, differ), likely = parts[0], subsets(4, 2, 5.0) > law
         assert weight == 1
         assert {float(row.mean()) for row in likely} == {float(share)}
@@ -430,17 +430,17 @@ def test_descriptions_are_masses_of_the_laws():
         assert apart == {float(differ)}
     likely = windows(4, 2, 5.0) > windows(4, 2, 0.0)
     assert max((a & ~b).mean() for a, b in itertools.permutations(likely, 2)) == pytest.approx(0.4)
-    assert window(inputs=4, width=2) == ((1, Fraction(2, 5), Fraction(2, 5)),)
-    assert unary(Fraction(1, 8)) == ((1, Fraction(1, 8), Fraction(7, 64)),)
+    assert window_parts(inputs=4, width=2) == ((1, Fraction(2, 5), Fraction(2, 5)),)
+    assert unary_parts(Fraction(1, 8)) == ((1, Fraction(1, 8), Fraction(7, 64)),)
     for wrong in (0, 1):
         with pytest.raises(InvalidArgument, match="other"):
-            unary(wrong)
+            unary_parts(wrong)
 
 
 def test_descriptions_that_are_none():
-    for wrong in (lambda: blocks(points=3, chosen=3), lambda: unary(0), lambda: levels([])):
+    for wrong in (lambda: block_design_parts(points=3, chosen=3), lambda: unary_parts(0), lambda: mixture_parts([])):
         with pytest.raises(InvalidArgument):
             wrong()
     with pytest.raises(InvalidArgument, match="sum"):
-        levels([(Fraction(1, 2), BINARY)])
-    assert randomizers.levels([(0.5, BINARY), (0.5, BINARY)]) == BINARY
+        mixture_parts([(Fraction(1, 2), BINARY)])
+    assert randomizers.mixture_parts([(0.5, BINARY), (0.5, BINARY)]) == BINARY

@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 
 from discreet.accounting import shuffle
-from discreet.accounting.shuffle import blocks, window
+from discreet.accounting.shuffle import block_design_parts, window_parts
 from discreet.core.errors import InvalidArgument, Unsupported
 
 
@@ -65,7 +65,7 @@ def test_the_sum_over_all_counts(local, n):
         (found,) = shuffle.profile(law, np.array([epsilon]), reports=n)
         true = exact(law, n, epsilon)
         assert true <= found == pytest.approx(true, rel=1e-7, abs=1e-13)
-        for part in shuffle.two_level(local, blocks(points=6, chosen=2))[1:]:
+        for part in shuffle.two_level(local, block_design_parts(points=6, chosen=2))[1:]:
             (found,) = shuffle.profile(part, np.array([epsilon]), reports=n)
             true = exact(part, n, epsilon)
             assert true * (1 - 1e-9) <= found <= true * 1.06 + 1e-12
@@ -128,7 +128,7 @@ def test_windows_of_the_mixture_reach_one_further():
 
 
 def test_eight_points_take_the_best_law_each():
-    parts = blocks(points=8, chosen=2)
+    parts = block_design_parts(points=8, chosen=2)
     at = np.linspace(0.0, 1.2, 8)
     laws = shuffle.two_level(1.5, parts)
     each = [shuffle.profile(law, at, reports=30) for law in laws]
@@ -144,15 +144,15 @@ def test_a_report_hides_among_clones_alone_unless_told():
 
 def test_the_smallest_randomizers():
     half = Fraction(1, 2)
-    assert window(inputs=2, width=1) == ((1, half, half),)
-    assert window(inputs=2, width=3) == ((1, Fraction(3, 4), Fraction(1, 4)),)
-    assert blocks(points=2, chosen=1) == ((1, half, half),)
+    assert window_parts(inputs=2, width=1) == ((1, half, half),)
+    assert window_parts(inputs=2, width=3) == ((1, Fraction(3, 4), Fraction(1, 4)),)
+    assert block_design_parts(points=2, chosen=1) == ((1, half, half),)
     for refused in (
-        lambda: window(inputs=1, width=1),
-        lambda: window(inputs=2, width=0),
-        lambda: blocks(points=1, chosen=1),
-        lambda: blocks(points=2, chosen=0),
-        lambda: blocks(points=2, chosen=2),
+        lambda: window_parts(inputs=1, width=1),
+        lambda: window_parts(inputs=2, width=0),
+        lambda: block_design_parts(points=1, chosen=1),
+        lambda: block_design_parts(points=2, chosen=0),
+        lambda: block_design_parts(points=2, chosen=2),
     ):
         with pytest.raises(InvalidArgument):
             refused()

@@ -8,7 +8,7 @@ import pytest
 
 from discreet.accounting.filters import PureDPFilter
 from discreet.accounting.guarantee import Guarantee, approx_dp, pure_dp
-from discreet.accounting.shuffle import blocks
+from discreet.accounting.shuffle import block_design_parts
 from discreet.core import events
 from discreet.core.errors import BudgetExceeded, InvalidArgument, RelationMismatch, Unsupported
 from discreet.core.relation import NeighboringRelation
@@ -98,7 +98,7 @@ def test_only_local_reports_are_shuffled_and_only_replaced():
     bundle = pure_dp(0.5, relation=LOCAL) * 2
     assert bundle.shuffled(reports=10) == shuffled(1, 10)
     with pytest.raises(Unsupported):
-        bundle.shuffled(reports=10, parts=blocks(points=2))
+        bundle.shuffled(reports=10, parts=block_design_parts(points=2))
     for relation in (NeighboringRelation.ADD_REMOVE, LOCAL):
         with pytest.raises(RelationMismatch, match="REPLACE_ONE"):
             Guarantee(events.ShuffledEvent(Fraction(1), 10), relation)
@@ -107,7 +107,7 @@ def test_only_local_reports_are_shuffled_and_only_replaced():
 
 
 def test_a_described_randomizer_is_worth_more():
-    plain, tight = shuffled(4, 10**4), shuffled(4, 10**4, blocks(points=32))
+    plain, tight = shuffled(4, 10**4), shuffled(4, 10**4, block_design_parts(points=32))
     assert tight.epsilon(1e-6) < 0.6 * plain.epsilon(1e-6)
     assert (tight * 10).epsilon(1e-6) < 0.6 * (plain * 10).epsilon(1e-6)
 
@@ -117,7 +117,7 @@ def test_rounds_compose_like_their_root():
     assert (g * 100).epsilon(1e-6) < 13 * g.epsilon(1e-6)
 
 
-@pytest.mark.parametrize("parts", [(), blocks(points=5, chosen=2)])
+@pytest.mark.parametrize("parts", [(), block_design_parts(points=5, chosen=2)])
 def test_stored_and_shown(parts):
     g = shuffled(Fraction(3, 2), 1000, parts)
     assert Guarantee.from_json(g.to_json()) == g
@@ -130,7 +130,7 @@ def test_stored_and_shown(parts):
 def test_equal_descriptions_are_equal_events():
     half = Fraction(1, 2)
     merged = events.ShuffledTwoLevelEvent(1, 10, ((half, half, half), (half, half, half)))
-    assert merged == shuffled(1, 10, blocks(points=2)).event
+    assert merged == shuffled(1, 10, block_design_parts(points=2)).event
     for wrong in (((1, half, Fraction(2, 3)),), ((half, half, half),), ((1, 1, 0),), ((1, 2),), 3):
         with pytest.raises(InvalidArgument):
             events.ShuffledTwoLevelEvent(1, 10, wrong)

@@ -28,7 +28,7 @@ from discreet.local.oracles.unary_encoding import oue
 from discreet.local.registry import KINDS
 from discreet.noise.laplace import DiscreteLaplace
 from discreet.noise.random_source import seeded_rng
-from discreet.noise.uniform import below, bernoulli_real
+from discreet.noise.uniform import uniform_integers, bernoulli_real
 from tests.distributions import ALPHA
 
 OURS = (*local_cases.cases(), *local_cases.beside())
@@ -183,7 +183,7 @@ class AsPublished(RandomizedResponse):
 
     def _answers(self, own, rng):
         lies = bernoulli_real(self._lie, own.size, rng)
-        return np.where(lies, below(self.categories, own.size, rng), own)
+        return np.where(lies, uniform_integers(self.categories, own.size, rng), own)
 
 
 def test_the_published_mistake_in_our_own_client_is_accused():

@@ -30,7 +30,7 @@ def test_laws_are_listed_whole_and_use_the_claim(name: str) -> None:
 
 def test_laws_are_those_of_the_noise_that_is_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
     """With half of the noise the exact epsilon is twice the claimed one: none is the claim's."""
-    for name in ("laplace", "bin_counts"):
+    for name in ("laplace", "private_bin_counts"):
         made = getattr(statistic_cases, name)
         monkeypatch.setattr(
             statistic_cases, name, lambda made=made, **given: made(**{**given, "epsilon": 2})

@@ -12,7 +12,7 @@ import discreet
 from discreet.audit.case import AuditCase
 from discreet.audit.cases import models as model_cases
 from discreet.audit.runner import FAMILY, audit_case
-from discreet.cli.audit import everything
+from discreet.cli.audit import all_cases
 from discreet.mechanisms.mechanism import Mechanism
 
 # What lets numbers out; of an interval that is planned, also many at once.
@@ -49,7 +49,7 @@ def test_every_mechanism_is_attacked(monkeypatch):
         for verb in VERBS:
             if inspect.isfunction(kind.__dict__.get(verb)):
                 monkeypatch.setattr(kind, verb, watched(kind.__dict__[verb]))
-    for case in everything():
+    for case in all_cases():
         case.draw(case.left, 2, 1)
     names = {f"{kind.__module__}.{kind.__name__}" for kind in kinds if not inspect.isabstract(kind)}
     assert len(names) > 40
@@ -57,7 +57,7 @@ def test_every_mechanism_is_attacked(monkeypatch):
 
 
 def test_names_are_their_own():
-    names = [case.name for case in everything()]
+    names = [case.name for case in all_cases()]
     assert len(set(names)) == len(names)
 
 

@@ -115,7 +115,7 @@ def test_what_is_refused_here_is_not_sent(people, script):
         lambda: people.count(where=col("word") < 5, epsilon=1),
         lambda: people.release([query.count()], epsilon=1, weights=[1, 2]),
         lambda: people.ranges("pay", bins=0, epsilon=1),
-        lambda: people.grid(["age"], epsilon=1),
+        lambda: people.ranges(["age"], epsilon=1),
     ):
         with pytest.raises(InvalidArgument):
             wrong()

@@ -96,7 +96,7 @@ def test_ranges_and_rectangles(people):
     found = people.ranges("age", epsilon=1, max_rows_per_unit=1)
     assert isinstance(found, ChargedRangeRelease)
     assert found.interval(20, 30)[0] <= found.interval(20, 30)[1]
-    grid = people.grid(["age", "place"], bins={"age": 4}, epsilon=1)
+    grid = people.ranges(["age", "place"], bins={"age": 4}, epsilon=1)
     assert isinstance(grid, ChargedGridRelease)
     assert grid.receipt.account == "people/ada"
 

@@ -16,7 +16,7 @@ from discreet.data._duckdb.compile import ALIAS, compile_query
 from discreet.data.program import TableScan
 from discreet.data.source import Type
 from discreet.mechanisms.selection import ExponentialMechanism
-from discreet.query._release_plan import Measurement, PlannedQuery, design
+from discreet.query._release_plan import Measurement, PlannedQuery, plan_release
 from discreet.query.budget import QueryBudget, budget
 from discreet.query.builders import Query
 from discreet.query.error_forecast import forecast
@@ -167,7 +167,7 @@ def told_plan(plan: TableScan) -> dict[str, Any]:
 
 def planned(setting: str, amount: str, names: tuple[str, ...]) -> dict[str, Any]:
     """Everything that is known of questions before a row is read."""
-    made = design(
+    made = plan_release(
         [QUERIES[name] for name in names], setting=SETTINGS[setting], budget=BUDGETS[amount]
     )
     return {
@@ -191,7 +191,7 @@ def queries_as_sql() -> dict[str, str]:
     chosen = ("count by place", "quantiles by well", "covariance")
     return {
         name: compile_query(
-            design([QUERIES[name]], setting=SETTINGS["people"], budget=BUDGETS["pure"])
+            plan_release([QUERIES[name]], setting=SETTINGS["people"], budget=BUDGETS["pure"])
             .passes[0]
             .program(),
             types=TYPES,

@@ -26,11 +26,11 @@ from discreet.models.dp_sgd import (
     PrivateRidge,
 )
 from discreet.models.pate.aggregators import ConfidentGNMax
-from discreet.models.pate.classifier import published
+from discreet.models.pate.classifier import publish_labels
 from discreet.models.pate.label_plan import plan_labels
 from discreet.models.pate.teacher_assignment import assign_weighting
 from discreet.models.regression import PrivateLinearRegression
-from discreet.query._release_plan import design
+from discreet.query._release_plan import plan_release
 from discreet.query.budget import budget
 from discreet.query.builders import Query
 from discreet.ranges.grid.table_query import planned_grid, rectangles
@@ -38,11 +38,11 @@ from discreet.ranges.hierarchical_search import descent, planned_descent
 from discreet.ranges.stream.file import StreamFile
 from discreet.ranges.table_query import planned as planned_ranges
 from discreet.ranges.table_query import ranges
-from discreet.tables._execute import ReleaseBatch, carry_out
-from discreet.tables._large_domain_quantiles import descend
-from discreet.tables.discover_keys import discover
+from discreet.tables._execute import ReleaseBatch, execute_batch
+from discreet.tables._large_domain_quantiles import release_large_domain_quantiles
+from discreet.tables.discover_keys import release_keys
 from discreet.tables.release import Release
-from discreet.tables.suggest import suggest_bounds, suggest_limits
+from discreet.tables.suggest import suggest_bounds, suggest_contribution_limits
 from discreet.tables.table import Table
 from tests.compatibility.example import opened, plain, rounded
 from tests.compatibility.randomizers import MADE, encoded
@@ -131,11 +131,11 @@ def of_tables(path: Path) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for number, (name, (query, amount, setting)) in enumerate(ASKED.items()):
         table = free(path, setting)
-        planned = design([query], setting=table.spec, budget=budget(**amount))
+        planned = plan_release([query], setting=table.spec, budget=budget(**amount))
         (release,) = table._run(planned, label=None, rng=seeded_rng(number))
         found[f"table: {name}"] = told(release)
     table = free(path)
-    three = design(
+    three = plan_release(
         [queries.count(by="place"), queries.mean("age", by="place"), queries.count_units()],
         setting=table.spec,
         budget=budget(epsilon=2),
@@ -145,7 +145,7 @@ def of_tables(path: Path) -> dict[str, Any]:
     found["table: three together"] = [told(one) for one in made]
     found["table: folded"] = plain(made[0].merge_small_groups(below=80).rows(0.9))
     chosen = partition_selection(groups=2, epsilon=2, delta=1e-3, method="laplace")
-    shown = discover(table, by="town", mechanism=chosen, where=None, rng=seeded_rng(51))
+    shown = release_keys(table, by="town", mechanism=chosen, where=None, rng=seeded_rng(51))
     found["table: discovered"] = told(shown)
     bounds = suggest_bounds(
         table,
@@ -157,7 +157,7 @@ def of_tables(path: Path) -> dict[str, Any]:
     )
     numbers = (bounds.lower, bounds.upper, bounds.granularity, bounds.outside, bounds.whole)
     found["table: suggested bounds"] = plain(numbers)
-    limits = suggest_limits(
+    limits = suggest_contribution_limits(
         table, by="place", planned_epsilon=1, budget=budget(epsilon=2), rng=seeded_rng(53)
     )
     found["table: suggested limits"] = plain(
@@ -176,7 +176,7 @@ def of_cells(table: Table) -> dict[str, Any]:
     for name, amount in (("pure", budget(epsilon=1)), ("concentrated", budget(rho=0.5))):
         planned = planned_ranges(ranges("age"), setting=table.spec, budget=amount)
         work = ReleaseBatch(ranges=(planned,))
-        (made,) = carry_out(table, work, label=None, rng=seeded_rng(60))[1]
+        (made,) = execute_batch(table, work, label=None, rng=seeded_rng(60))[1]
         found[f"ranges: {name}"] = plain(
             {
                 "measured": made.measured,
@@ -191,7 +191,7 @@ def of_cells(table: Table) -> dict[str, Any]:
         setting=table.spec,
         budget=budget(epsilon=1),
     )
-    (boxes,) = carry_out(table, ReleaseBatch(ranges=(grid,)), label=None, rng=seeded_rng(61))[1]
+    (boxes,) = execute_batch(table, ReleaseBatch(ranges=(grid,)), label=None, rng=seeded_rng(61))[1]
     found["grid"] = plain(
         {
             "measured": boxes.measured,
@@ -202,7 +202,7 @@ def of_cells(table: Table) -> dict[str, Any]:
     walk = planned_descent(
         descent("pay", [0.25, 0.5]), setting=table.spec, budget=budget(epsilon=4)
     )
-    fine = descend(table, walk, rng=seeded_rng(62))
+    fine = release_large_domain_quantiles(table, walk, rng=seeded_rng(62))
     found["fine quantiles"] = plain(
         {
             "values": fine.values,
@@ -436,10 +436,10 @@ def of_teachers() -> dict[str, Any]:
     draw = random.Random(7)
     votes = [sorted((0, *(draw.randrange(251) for _ in range(2)), 250)) for _ in range(30)]
     counts = np.diff(np.array(votes), axis=1)
-    labels = published(counts, plan, rng=seeded_rng(115))
+    labels = publish_labels(counts, plan, rng=seeded_rng(115))
     return {
         "teachers": labels.labels,
-        "teachers, answers": (plan.answers, plan.questions),
+        "teachers, answers": (plan.answers, plan.queries),
         "teachers, cost": plan.guarantee.epsilons(1e-5),
     }
 

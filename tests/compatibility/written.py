@@ -27,8 +27,8 @@ from discreet import query as queries
 from discreet.accounting.personalized import PersonalizedGuarantee, personalized
 from discreet.cli.main import main as command
 from discreet.core import events
-from discreet.data.expression_json import read as read_expression
-from discreet.data.expression_json import written
+from discreet.data.expression_json import read_expression
+from discreet.data.expression_json import write_expression
 from discreet.ledger.account import Account
 from discreet.local.collection.report_file import read_header
 from discreet.local.longitudinal import MemoizedOracle
@@ -42,9 +42,9 @@ from discreet.server.config import read as read_config
 from discreet.server.service import Service
 from discreet.server.store import open_store
 from discreet.server.users import User, UserStore
-from discreet.spec.query_json import question
+from discreet.spec.query_json import write_query
 from discreet.spec.release_file import read as read_release_file
-from discreet.spec.statistics import asked
+from discreet.spec.statistics import release_spec
 from discreet.tables.personalized_table import PersonalizedRelease
 from discreet.tables.range_release import ChargedGridRelease, ChargedRangeRelease
 from discreet.tables.release import read_receipt
@@ -275,7 +275,7 @@ def make_releases(folder: Path) -> None:
         put(folder / "ranges_day.json", table.ranges("day", rho=0.5, workload="prefixes").to_json())
         put(folder / "ranges_pay.json", table.ranges("pay", bins=16, epsilon=1).to_json())
         put(folder / "ranges_place.json", table.ranges("place", epsilon=1).to_json())
-        grid = table.grid(["place", "age"], bins={"age": 8}, epsilon=1)
+        grid = table.ranges(["place", "age"], bins={"age": 8}, epsilon=1)
         put(folder / "grid.json", grid.to_json())
         fine = table.large_domain_quantiles("pay", [0.25, 0.5], epsilon=4)
         put(folder / "fine_quantiles.json", fine.to_json())
@@ -287,7 +287,7 @@ def make_releases(folder: Path) -> None:
     put(folder / "ranges_free.json", plain_ranges.best.release(counts).to_json())
     for number, offer in enumerate(plain_ranges.aware):
         put(folder / f"aware_{number}.json", offer.release(counts).to_json())
-    shape = discreet.ranges.plan_grid([8, 4], "margins", rho=0.5)
+    shape = discreet.ranges.plan_grid([8, 4], "marginals", rho=0.5)
     put(folder / "grid_free.json", shape.best.release(np.ones((8, 4), dtype=int)).to_json())
 
 
@@ -563,12 +563,12 @@ def seen_stream_goes_on(folder: Path) -> dict[str, Any]:
 
 def make_sent(folder: Path) -> None:
     """Questions and expressions as JSON."""
-    sent = {name: question(query) for name, query in QUERIES.items()}
-    sent["ranges"] = question(ranges("age", workload=[(18, 64)]))
-    sent["ranges in bins"] = question(ranges("pay", bins=8, where=col("well")))
-    sent["rectangles"] = question(rectangles(["place", "age"], bins={"age": 4}))
+    sent = {name: write_query(query) for name, query in QUERIES.items()}
+    sent["ranges"] = write_query(ranges("age", workload=[(18, 64)]))
+    sent["ranges in bins"] = write_query(ranges("pay", bins=8, where=col("well")))
+    sent["rectangles"] = write_query(rectangles(["place", "age"], bins={"age": 4}))
     one = ((col("age") + 2) * 3 - col("pay") % 7).clip(lower=0, upper=50)
-    put(folder / "sent.json", json.dumps({"questions": sent, "expression": written(one)}))
+    put(folder / "sent.json", json.dumps({"questions": sent, "expression": write_expression(one)}))
 
 
 def seen_sent(folder: Path) -> dict[str, Any]:
@@ -576,15 +576,15 @@ def seen_sent(folder: Path) -> dict[str, Any]:
     content = json.loads(text_of(folder / "sent.json"))
     found: dict[str, Any] = {}
     for name, words in content["questions"].items():
-        work = asked([{**words, "epsilon": 0.5}], setting=SETTINGS["people"]).work()
+        work = release_spec([{**words, "epsilon": 0.5}], setting=SETTINGS["people"]).work()
         found[name] = [work.guarantee.to_json(), list(work.titles)]
         if work.design is not None and words["kind"] not in ("median", "quantiles"):
             (arrived,) = work.design.questions
-            again = json.loads(json.dumps(question(arrived.query)))
-            (back,) = asked([{**again, "epsilon": 0.5}], setting=SETTINGS["people"]).statistics
+            again = json.loads(json.dumps(write_query(arrived.query)))
+            (back,) = release_spec([{**again, "epsilon": 0.5}], setting=SETTINGS["people"]).statistics
             assert back.query.text == arrived.query.text
     back = read_expression(content["expression"])
-    assert json.loads(json.dumps(written(back))) == content["expression"]
+    assert json.loads(json.dumps(write_expression(back))) == content["expression"]
     found["expression"] = repr(back)
     mean = discreet.query.mean(back)
     found["cost"] = ask_price(mean)
@@ -592,9 +592,9 @@ def seen_sent(folder: Path) -> dict[str, Any]:
 
 
 def ask_price(query: queries.Query) -> str:
-    from discreet.query._release_plan import design
+    from discreet.query._release_plan import plan_release
 
-    return design(
+    return plan_release(
         [query], setting=SETTINGS["people"], budget=budget(epsilon=0.5)
     ).guarantee.to_json()
 
@@ -723,11 +723,11 @@ def make_service(folder: Path) -> None:
     service = Service(read_config(folder / "serve.toml"))
     life = timedelta(days=3650)
     tokens = {
-        role: service.people_known.add(role, role, life=life)[0]
+        role: service.users.add(role, role, life=life)[0]
         for role in ("owner", "analyst", "auditor")
     }
-    service.people_known.add("left", "analyst", life=life)
-    service.people_known.revoke("left")
+    service.users.add("left", "analyst", life=life)
+    service.users.revoke("left")
     service.start()
     for number, one in enumerate(ASKED):
         service.submit(ANALYST, "people", [one], request_id=f"request {number}")
@@ -755,7 +755,7 @@ def seen_service(folder: Path) -> dict[str, Any]:
         jobs = sorted(service.releases(ANALYST), key=lambda job: job.request_id)
         answers = [service.result(ANALYST, job.id) for job in jobs]
         files = [service.release_file(ANALYST, job.id, "json").text for job in jobs]
-        ledger = service.ledger_book
+        ledger = service.shared_ledger
         assert ledger.verify().ok
         accounts = {one.name: told_account(one) for one in ledger.accounts()}
     finally:

@@ -12,7 +12,7 @@ from discreet.core import _validate as check
 from discreet.core import canonical_json as canonical
 from discreet.core._validate import power_of_two
 from discreet.core.errors import InvalidArgument
-from discreet.core.relation import NeighboringRelation, trusted
+from discreet.core.relation import NeighboringRelation, central_relation
 
 
 def test_bounds_are_read_as_typed_and_ordered() -> None:
@@ -32,7 +32,7 @@ def test_bounds_are_read_as_typed_and_ordered() -> None:
             r"how must be 'a', 'b' or 'c', got \[\]",
         ),
         (lambda: check.one_of("how", "x", {"a": 1, "b": 2}), r"how must be 'a' or 'b', got 'x'"),
-        (lambda: trusted(NeighboringRelation.LOCAL), "relation must be ADD_REMOVE or REPLACE_ONE"),
+        (lambda: central_relation(NeighboringRelation.LOCAL), "relation must be ADD_REMOVE or REPLACE_ONE"),
         (lambda: power_of_two(3), "granularity must be a power of two, for example 2"),
         (lambda: power_of_two(0), "granularity must be positive"),
         (lambda: canonical.read_ratio("share", "1e9"), "share must be a ratio of whole numbers"),
@@ -47,8 +47,8 @@ def test_wrong_arguments_are_named(call: Callable[[], object], words: str) -> No
 
 def test_allowed_words_and_relations_pass() -> None:
     check.one_of("how", "b", ("a", "b"))
-    assert trusted(NeighboringRelation.ADD_REMOVE) is NeighboringRelation.ADD_REMOVE
-    assert trusted(NeighboringRelation.REPLACE_ONE) is NeighboringRelation.REPLACE_ONE
+    assert central_relation(NeighboringRelation.ADD_REMOVE) is NeighboringRelation.ADD_REMOVE
+    assert central_relation(NeighboringRelation.REPLACE_ONE) is NeighboringRelation.REPLACE_ONE
 
 
 @pytest.mark.parametrize("exponent", [-40, -1, 0, 7])

@@ -5,11 +5,11 @@ import importlib
 import pytest
 
 import discreet
-from discreet.core._lazy_import import offered
+from discreet.core._lazy_import import lazy_exports
 
 
 def test_a_package_offers_what_its_stub_names():
-    find, names, public = offered("discreet")
+    find, names, public = lazy_exports("discreet")
     assert public == sorted(discreet.__all__)
     assert names() == [*public, "__version__"]
     for name in public:

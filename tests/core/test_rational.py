@@ -20,7 +20,7 @@ from discreet.core._rational import (
     round_down,
     round_up,
 )
-from discreet.core._validate import exponent_below, grid_exponent
+from discreet.core._validate import exponent_below, granularity_exponent
 from discreet.core.errors import InvalidArgument
 
 positive_fractions = st.fractions(min_value=0, max_value=1000)
@@ -79,7 +79,7 @@ def test_values_in_steps_are_exact(x, exponent):
 def test_the_grid_is_the_largest_power_of_two_below(scale):
     step = Fraction(2) ** exponent_below(scale)
     assert step * 2**20 <= scale < step * 2**21
-    assert grid_exponent(None, scale) == exponent_below(scale)
+    assert granularity_exponent(None, scale) == exponent_below(scale)
 
 
 @pytest.mark.parametrize("bad", [math.nan, math.inf, "1", None, True, 1j, [1]], ids=repr)

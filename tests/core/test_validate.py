@@ -18,7 +18,7 @@ from discreet.core.events import (
     compose,
     repeat,
 )
-from discreet.core.relation import NeighboringRelation, trusted
+from discreet.core.relation import NeighboringRelation, central_relation
 
 HALF = Fraction(1, 2)
 THIRD = Fraction(1, 3)
@@ -119,9 +119,9 @@ def test_one_event_stays_itself():
 
 def test_only_data_sets_are_held_in_trust():
     for relation in (NeighboringRelation.ADD_REMOVE, NeighboringRelation.REPLACE_ONE):
-        assert trusted(relation) is relation
+        assert central_relation(relation) is relation
     with pytest.raises(InvalidArgument, match=r"got Relation\.LOCAL"):
-        trusted(NeighboringRelation.LOCAL)
+        central_relation(NeighboringRelation.LOCAL)
 
 
 def test_exponentials_end_where_they_say():
@@ -176,38 +176,38 @@ def test_grids_are_powers_of_two_fine_enough():
     assert grid.power_of_two(8) == 3
     with pytest.raises(InvalidArgument, match="granularity must be a power of two, for example 4"):
         grid.power_of_two(6)
-    assert grid.grid_exponent(None, Fraction(1)) == -20
-    assert grid.grid_exponent(None, Fraction(3, 4)) == -21
-    assert grid.grid_exponent(1, Fraction(16)) == 0
+    assert grid.granularity_exponent(None, Fraction(1)) == -20
+    assert grid.granularity_exponent(None, Fraction(3, 4)) == -21
+    assert grid.granularity_exponent(1, Fraction(16)) == 0
     with pytest.raises(InvalidArgument, match=r"sixteenth of the noise scale: 0\.5 or below"):
-        grid.grid_exponent(1, Fraction(31, 2))
+        grid.granularity_exponent(1, Fraction(31, 2))
 
 
 def test_a_list_is_none_of_one_number_or_text():
-    assert check.listed("levels", iter([1, 2])) == (1, 2)
-    assert check.listed("levels", []) == ()
+    assert check.as_tuple("levels", iter([1, 2])) == (1, 2)
+    assert check.as_tuple("levels", []) == ()
     for wrong in (0.5, None, "abc", b"abc"):
         with pytest.raises(InvalidArgument, match=f"must be a list, got {type(wrong).__name__}"):
-            check.listed("levels", wrong)
+            check.as_tuple("levels", wrong)
 
 
 def test_a_misspelled_argument_is_named():
-    check.known(["delta"], ("epsilon", "delta"))
+    check.check_names(["delta"], ("epsilon", "delta"))
     with pytest.raises(InvalidArgument, match="no argument 'eps'; there are epsilon, delta"):
-        check.known(["delta", "eps"], ("epsilon", "delta"))
+        check.check_names(["delta", "eps"], ("epsilon", "delta"))
 
 
 def test_a_map_is_no_list():
-    assert check.mapped("columns", {"a": 1}) == {"a": 1}
+    assert check.as_mapping("columns", {"a": 1}) == {"a": 1}
     with pytest.raises(InvalidArgument, match="columns must be a dict, got list"):
-        check.mapped("columns", ["a"])
+        check.as_mapping("columns", ["a"])
 
 
 def test_maps_are_maps():
     given = {"a": 1}
-    assert check.mapped("columns", given) is given
+    assert check.as_mapping("columns", given) is given
     with pytest.raises(InvalidArgument, match=r"columns must be a dict, got list\."):
-        check.mapped("columns", ["a"])
+        check.as_mapping("columns", ["a"])
 
 
 def test_decimals_that_no_memory_holds_are_refused():
@@ -248,8 +248,8 @@ def test_flags_and_lists_without_axes():
     for wrong in (0, 1, "False", None, np.array([True, False])):
         with pytest.raises(InvalidArgument, match="a must be True or False"):
             check.flag("a", wrong)
-    assert check.listed("a", np.array([1, 2])) == (1, 2)
+    assert check.as_tuple("a", np.array([1, 2])) == (1, 2)
     with pytest.raises(InvalidArgument, match="a must be a list, got one value"):
-        check.listed("a", np.array(1))
+        check.as_tuple("a", np.array(1))
     with pytest.raises(InvalidArgument, match="must be 'x' or 'y'"):
         check.one_of("a", np.array(["x", "y"]), ("x", "y"))

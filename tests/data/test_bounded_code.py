@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from discreet.core.errors import InvalidArgument
-from discreet.data._integer_ops import BoundedCode, CodeRef, labeled
+from discreet.data._integer_ops import BoundedCode, CodeRef, category_code
 
 LABELS = ("a", "b", "a b", "(other)")
 
@@ -14,19 +14,19 @@ def number(exponent):
 
 
 def test_a_listed_label_is_its_position():
-    bound = labeled(CodeRef("x"), LABELS)
+    bound = category_code(CodeRef("x"), LABELS)
     find = bound.locator()
     for place, label in enumerate(LABELS):
         assert find(label) == bound.locate(label) == place
-    assert labeled(CodeRef("x"), (3, 5)).locate(np.int64(5)) == 1
+    assert category_code(CodeRef("x"), (3, 5)).locate(np.int64(5)) == 1
 
 
 @pytest.mark.parametrize("label", ["c", "", None, True, 1, ["a"], ("a", ["b"]), b"a"])
 def test_what_is_no_label_is_refused(label):
     with pytest.raises(InvalidArgument, match="none that this expression can take"):
-        labeled(CodeRef("x"), LABELS).locate(label)
+        category_code(CodeRef("x"), LABELS).locate(label)
     with pytest.raises(InvalidArgument, match="none that this expression can take"):
-        labeled(CodeRef("x"), (0, 2)).locate(label)
+        category_code(CodeRef("x"), (0, 2)).locate(label)
 
 
 @pytest.mark.parametrize("exponent", [-3, 0, 4])

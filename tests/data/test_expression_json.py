@@ -10,7 +10,7 @@ import pytest
 
 from discreet import boolean, category, col, date, integer, real, when
 from discreet.core.errors import InvalidArgument, PrivacyError
-from discreet.data.expression_json import DEEPEST, read, read_label, write_label, written
+from discreet.data.expression_json import DEEPEST, read_expression, read_label, write_label, write_expression
 
 SCHEMA = {
     "age": integer(lower=0, upper=120),
@@ -60,7 +60,7 @@ EXPRESSIONS = [
 
 @pytest.mark.parametrize("expression", EXPRESSIONS, ids=repr)
 def test_the_same_code_comes_back(expression):
-    back = read(json.loads(json.dumps(written(expression))))
+    back = read_expression(json.loads(json.dumps(write_expression(expression))))
     assert back.bind(SCHEMA) == expression.bind(SCHEMA)
 
 
@@ -107,17 +107,17 @@ def nested(depth):
 )
 def test_what_is_no_expression_is_refused(content):
     with pytest.raises(InvalidArgument):
-        read(content)
+        read_expression(content)
 
 
 @pytest.mark.parametrize("content", [["<", ["col", "age"], None], ["+", "a", ["col", "age"]]])
 def test_what_no_column_fits_is_refused_when_it_is_bound(content):
     with pytest.raises(PrivacyError):
-        read(content).bind(SCHEMA)
+        read_expression(content).bind(SCHEMA)
 
 
 def test_the_deepest_is_read():
-    assert read(nested(DEEPEST - 1)).bind(SCHEMA).upper == 120
+    assert read_expression(nested(DEEPEST - 1)).bind(SCHEMA).upper == 120
 
 
 @pytest.mark.parametrize("label", ["a", 3, 0.5, True, dt.date(2026, 1, 1), Fraction(1, 3)])
@@ -129,4 +129,4 @@ def test_labels(label):
 
 def test_what_cannot_be_sent():
     with pytest.raises(InvalidArgument, match="cannot be sent"):
-        written(object() == AGE)
+        write_expression(object() == AGE)

@@ -26,7 +26,7 @@ from discreet.disclosure import (
     safe_k_delta,
     safe_k_delta_published,
 )
-from discreet.disclosure._k_noise import _counted
+from discreet.disclosure._private_points import _counted
 from discreet.noise.random_source import seeded_rng
 from tests.choice_tree import enumerate_sampler
 from tests.distributions import frequency, mean_of

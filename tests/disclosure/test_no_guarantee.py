@@ -29,45 +29,45 @@ AGE = interval_hierarchy([0, 2.5, 5])
 MATRIX = pram([[0.8, 0.2], [0.2, 0.8]])
 
 CALLS = {
-    "anonymize": lambda: disclosure.k_anonymize(
+    "k_anonymize": lambda: disclosure.k_anonymize(
         TABLE, quasi_identifiers={"age": AGE}, sensitive=["ill"], k=3
     ),
     "anonymity_sets": lambda: disclosure.anonymity_sets(VALUES, released=VALUES, half_width=1),
-    "assess": lambda: disclosure.disclosure_risk(
+    "disclosure_risk": lambda: disclosure.disclosure_risk(
         TABLE, quasi_identifiers=["age"], sensitive=["ill"]
     ),
-    "at": lambda: hierarchy_level(AGE, 1),
+    "hierarchy_level": lambda: hierarchy_level(AGE, 1),
     "block_pram": lambda: disclosure.block_pram([([0], [[1]])]),
-    "categories": lambda: category_hierarchy({"a": "b"}),
-    "crowd": lambda: disclosure.anonymity_set_size(VALUES, at=VALUES, window=1),
-    "crowd_jitter": lambda: disclosure.adaptive_jitter(
+    "category_hierarchy": lambda: category_hierarchy({"a": "b"}),
+    "anonymity_set_size": lambda: disclosure.anonymity_set_size(VALUES, at=VALUES, window=1),
+    "adaptive_jitter": lambda: disclosure.adaptive_jitter(
         VALUES, half_width=1, window=1, cap=2, rng=seeded_rng(1)
     ),
-    "expected_crowd": lambda: disclosure.expected_anonymity_set_size(
+    "expected_anonymity_set_size": lambda: disclosure.expected_anonymity_set_size(
         VALUES, at=VALUES, half_width=1, window=1
     ),
     "group_sizes": lambda: disclosure.group_sizes([0, 1], matrix=MATRIX),
     "histogram": lambda: disclosure.histogram(VALUES, edges=[0, 5, 10]),
-    "intervals": lambda: AGE,
+    "interval_hierarchy": lambda: AGE,
     "k_noise": lambda: disclosure.k_noise(VALUES, k=3, rng=seeded_rng(1)),
     "k_pram": lambda: disclosure.k_pram(VALUES, edges=[0, 5, 10], k=3, rng=seeded_rng(1)),
-    "kept_with": lambda: symmetric_pram(0.9, categories=3),
+    "symmetric_pram": lambda: symmetric_pram(0.9, categories=3),
     "ks_distance": lambda: disclosure.ks_distance(VALUES, other=VALUES),
-    "likely_crowd": lambda: disclosure.probable_anonymity_set_size([10]),
+    "probable_anonymity_set_size": lambda: disclosure.probable_anonymity_set_size([10]),
     "pram": lambda: (MATRIX, MATRIX.apply([0, 1], rng=seeded_rng(1)), MATRIX.estimate([5, 5])),
-    "prefixes": lambda: disclosure.prefix_hierarchy(3, keep=[1]),
-    "published_delta": lambda: disclosure.safe_k_delta_published(k=5, rate=0.1, epsilon=1),
-    "required_delta": lambda: disclosure.k_noise_half_width(VALUES, k=3),
-    "sure_crowd": lambda: disclosure.guaranteed_anonymity_set_size(
+    "prefix_hierarchy": lambda: disclosure.prefix_hierarchy(3, keep=[1]),
+    "safe_k_delta_published": lambda: disclosure.safe_k_delta_published(k=5, rate=0.1, epsilon=1),
+    "k_noise_half_width": lambda: disclosure.k_noise_half_width(VALUES, k=3),
+    "guaranteed_anonymity_set_size": lambda: disclosure.guaranteed_anonymity_set_size(
         VALUES, at=VALUES, delta=1, half_width=1
     ),
     "utility": lambda: disclosure.utility(VALUES, released=VALUES + 1),
     "wasserstein": lambda: disclosure.wasserstein(VALUES, other=VALUES),
-    "width_after": lambda: disclosure.width_after_releases(2, half_width=1),
-    "worst_delta": lambda: disclosure.safe_k_delta(k=5, rate=0.1, epsilon=1),
+    "width_after_releases": lambda: disclosure.width_after_releases(2, half_width=1),
+    "safe_k_delta": lambda: disclosure.safe_k_delta(k=5, rate=0.1, epsilon=1),
 }
 BRIDGES = {
-    "sampled_table": lambda: disclosure.safe_k_anonymity(
+    "safe_k_anonymity": lambda: disclosure.safe_k_anonymity(
         columns={"age": hierarchy_level(AGE, 1)}, rate=0.1, k=3, epsilon=1
     ),
     "private_points": lambda: disclosure.private_points(edges=[0, 5, 10], epsilon=1),
@@ -133,7 +133,7 @@ def test_only_the_two_classes_of_bridges_know_guarantees():
         for name, thing in public().items()
         if inspect.isclass(thing) and (issubclass(thing, Mechanism) or hasattr(thing, "guarantee"))
     }
-    assert known == {"SampledTable", "PrivatePoints", "Points"}
+    assert known == {"SafeKAnonymousTable", "PrivatePoints", "BinnedPoints"}
 
 
 def test_only_the_two_modules_of_bridges_import_what_makes_one():
@@ -145,6 +145,8 @@ def test_only_the_two_modules_of_bridges_import_what_makes_one():
             for node in ast.walk(tree)
             if isinstance(node, ast.ImportFrom) and node.module
         }
-        rooms = {name.split(".")[1] for name in imported if name.startswith("discreet.")}
-        allowed = {"sampled.py", "points.py"}
-        assert module.name in allowed or not rooms & {"accounting", "mechanisms", "ledger", "table"}
+        packages = {name.split(".")[1] for name in imported if name.startswith("discreet.")}
+        allowed = {"_safe_k_anonymity.py", "_private_points.py"}
+        forbidden = {"accounting", "mechanisms", "ledger", "tables"}
+        assert module.name in allowed or not packages & forbidden
+    assert allowed <= {module.name for module in folder.glob("*.py")}

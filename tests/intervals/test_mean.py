@@ -16,7 +16,7 @@ from discreet.core.relation import NeighboringRelation
 from discreet.intervals import interval as law
 from discreet.intervals._coverage import CoverageEstimate, coverage, per_column
 from discreet.intervals._mean import mean_interval
-from discreet.intervals.statistics import sums, variance_moved, variance_shift
+from discreet.intervals.statistics import sums, variance_sensitivity, variance_shift
 from discreet.mechanisms.quantiles import SortedColumn
 from discreet.noise.random_source import seeded_rng
 from tests import distributions as laws
@@ -67,7 +67,7 @@ def test_floors_of_the_variance_move_by_the_sensitivity_of_the_noise():
     shift = variance_shift(span, rows)
     moved = ceil_div(span * span * (rows - 1), 1 << shift)
     assert shift > 0
-    assert variance_moved(span, rows) == moved
+    assert variance_sensitivity(span, rows) == moved
     largest = rows * rows * span * span // 4
     assert largest >> shift < 1 << 53
 

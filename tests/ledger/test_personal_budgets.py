@@ -53,7 +53,7 @@ def test_a_cost_for_each_member(crowd):
 
 def test_a_hash_confirms_no_guess_of_private_costs(crowd):
     costs = [0.3, 0.3, 0.0, 0.1]
-    one, two = (crowd_rows.told(costs, crowd.limits, 4)[0] for _ in range(2))
+    one, two = (crowd_rows.encode_cost(costs, crowd.limits, 4)[0] for _ in range(2))
     assert one != two
 
 
@@ -61,7 +61,7 @@ def test_amounts_that_were_written_without_salt_are_read(crowd, ledger):
     blob = zlib.compress(np.array([1, 2, 3, 4], dtype="<i8").tobytes(), level=1)
     told = {"kind": "charge", "label": "old", "each": hashlib.sha256(blob).hexdigest()}
     with crowd._store.write() as session:
-        place = crowd_rows.place(session, crowd.name)
+        place = crowd_rows.find(session, crowd.name)
         crowd_rows.append(session, place, told, blob)
     assert crowd.spent().tolist() == [1, 2, 3, 4]
     assert ledger.verify().ok
@@ -210,7 +210,7 @@ def test_a_crowd_shows_its_terms_and_nobody(crowd):
 
 
 def test_other_members_are_seen(crowd, ledger, raw, url):
-    other = crowd_rows.packed(tuple(MEMBERS), np.array([0, 0, 0, 0]))
+    other = crowd_rows.pack_members(tuple(MEMBERS), np.array([0, 0, 0, 0]))
     mark = "?" if url.startswith("sqlite") else "%s"
     raw.execute(f"UPDATE crowds SET members = {mark}", (other,))
     assert any("cannot be read" in problem for problem in ledger.verify().problems)

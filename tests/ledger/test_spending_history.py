@@ -4,7 +4,7 @@ import pytest
 
 import discreet
 from discreet.core.errors import InvalidArgument
-from discreet.ledger.spending_history import course
+from discreet.ledger.spending_history import spending_steps
 
 
 def test_the_same_request_is_one_reservation(ledger):
@@ -49,7 +49,7 @@ def test_the_course_of_a_budget(ledger):
         pass
     account.charge(discreet.pure_dp(0.5), label="second")
     account.reserve(discreet.pure_dp(0.125), label="third")
-    steps = course(account)
+    steps = spending_steps(account)
     assert [step.entry.kind for step in steps] == ["open", "reserve", "settle", "charge", "reserve"]
     left = [None if step.remaining is None else float(step.remaining) for step in steps]
     assert left == [1, 0.75, None, 0.25, 0.125]
@@ -61,7 +61,7 @@ def test_a_long_course_is_cut_and_thinned(ledger):
     account = ledger.account("a", limit=discreet.pure_dp(100))
     for _ in range(50):
         account.charge(discreet.pure_dp(1), label="x")
-    steps = course(account, most=30, points=5)
+    steps = spending_steps(account, most=30, points=5)
     assert len(steps) == 30
     told = [float(step.remaining) for step in steps if step.remaining is not None]
     assert 5 <= len(told) <= 7

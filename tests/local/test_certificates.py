@@ -165,12 +165,12 @@ def test_a_coin(light, heavy, epsilon):
         assert precision >= 256
         return math.floor(tenth * 2**precision), math.ceil(tenth * 2**precision)
 
-    check = coin_check("part", lie, epsilon=epsilon, light=light, cells_above=heavy)
+    check = coin_check("part", lie, epsilon=epsilon, light=light, heavy=heavy)
     told = 0.9 - heavy * math.exp(epsilon) * 0.1 / light
     assert check.exact == pytest.approx(told)
     assert not check.holds
     assert (check.part, check.epsilon, check.claimed) == ("part", float(epsilon), 0)
-    assert coin_check("part", lie, epsilon=Fraction(5), light=light, cells_above=heavy).exact == 0
+    assert coin_check("part", lie, epsilon=Fraction(5), light=light, heavy=heavy).exact == 0
 
 
 @pytest.mark.parametrize(

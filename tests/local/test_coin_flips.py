@@ -151,7 +151,7 @@ def test_a_bootstrap_of_three():
 def test_a_bit_is_sent_unless_more_symbols_are_worth_it(bit, wide, chosen, monkeypatch):
     given = {"epsilon": 1, "lower": 0, "upper": 1}
     made = {"bit": SimpleNamespace(std=bit), "wide": SimpleNamespace(std=wide)}
-    for name, kind in (("duchi", "bit"), ("balanced", "wide")):
+    for name, kind in (("duchi", "bit"), ("balanced_piecewise", "wide")):
         monkeypatch.setattr(
             best_module, name, lambda kind=kind, **told: made[kind] if told == given else None
         )

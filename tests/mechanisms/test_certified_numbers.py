@@ -29,7 +29,7 @@ from discreet.mechanisms.bounded.compare import (
 from discreet.mechanisms.bounded.spread import private_std, private_variance
 from discreet.mechanisms.data_dependent.sample_and_aggregate import sample_and_aggregate
 from discreet.mechanisms.personalized import stretching
-from discreet.mechanisms.personalized.exponential_mechanism import personal_count, personal_quantile
+from discreet.mechanisms.personalized.exponential_mechanism import personalized_count, personalized_quantile
 from discreet.mechanisms.personalized.sampling import personalized_sampling
 from discreet.mechanisms.personalized.stretching import stretched_quantile, stretched_sum
 from discreet.mechanisms.quantiles import SortedColumn
@@ -350,13 +350,13 @@ def priced(*prices):
 def test_prices_have_so_many_digits():
     level = ["level 0"]
     for price, people in ((2**62 - 1, 1), (2**61 - 1, 2), (2**59 - 1, 8)):
-        made = personal_count(priced(price))
+        made = personalized_count(priced(price))
         assert made.distances([1] * people, level * people)[0] == price * people
     for prices, people in (((2**62,), 1), ((2**61,), 2), ((2**59,), 8), ((1, 2**61), 2)):
         with pytest.raises(InvalidArgument, match="too many digits"):
-            personal_count(priced(*prices)).distances([1] * people, level * people)
+            personalized_count(priced(*prices)).distances([1] * people, level * people)
     with pytest.raises(Unsupported):
-        personal_count(priced(0))
+        personalized_count(priced(0))
 
 
 def test_who_can_just_afford_the_base_always_takes_part():
@@ -383,10 +383,10 @@ def test_one_draw_is_made(monkeypatch):
 def test_quantiles_of_so_many_values():
     menu = priced(1)
     for lower in (0, -(2**23), 2**40):
-        made = personal_quantile(menu, lower=lower, upper=lower + 2**24 - 1)
+        made = personalized_quantile(menu, lower=lower, upper=lower + 2**24 - 1)
         assert (made.lower, made.upper) == (lower, lower + 2**24 - 1)
         with pytest.raises(InvalidArgument, match="2\\*\\*24"):
-            personal_quantile(menu, lower=lower, upper=lower + 2**24)
+            personalized_quantile(menu, lower=lower, upper=lower + 2**24)
 
 
 def test_bounds_of_stretched_values():

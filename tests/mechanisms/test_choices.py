@@ -16,7 +16,7 @@ from discreet.mechanisms.data_dependent._smooth_noise import laplace_log_density
 from discreet.mechanisms.data_dependent._smooth_statistics import (
     SmoothVariance,
     TrimmedMean,
-    bounded,
+    pad_with_bounds,
 )
 from discreet.mechanisms.data_dependent.smooth_sensitivity import divergence
 from discreet.mechanisms.quantiles import SortedColumn
@@ -114,7 +114,7 @@ COLUMNS = [[0, 0, 1, 4, 9], [2, 3, 3, 3, 5], [0, 2, 4, 6, 8], [9, 9, 9, 9, 9]]
 def test_smooth_bounds_leave_nothing_out(values, below, above):
     made = TrimmedMean(public_rows=5, below=below, above=above)
     codes = np.array(values)
-    padded = bounded(codes, SPAN)
+    padded = pad_with_bounds(codes, SPAN)
     reaches = [made.reach(padded, k) for k in range(7 - made.kept)] + [SPAN] * 3
     for beta in (0.1, 0.7, 3.0):
         for least in (0.0, 0.3, 20.0):

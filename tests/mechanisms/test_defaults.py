@@ -16,7 +16,7 @@ from discreet.mechanisms.data_dependent._smooth_statistics import SmoothVariance
 from discreet.mechanisms.data_dependent.propose_test_release import propose_test_release
 from discreet.mechanisms.data_dependent.smooth_sensitivity import smooth_sensitivity
 from discreet.mechanisms.partition_selection import partition_selection
-from discreet.mechanisms.personalized.exponential_mechanism import personal_quantile
+from discreet.mechanisms.personalized.exponential_mechanism import personalized_quantile
 from discreet.mechanisms.personalized.partition import privacy_aware
 from discreet.mechanisms.personalized.stretching import stretched_quantile
 from discreet.mechanisms.quantiles import SortedColumn, private_quantile
@@ -55,7 +55,7 @@ DEFAULTS = [
     (private_quantile, UNIT, {"quantile": Fraction(1, 2), "method": "interpolated"}),
     (smooth_sensitivity, ROWS, {"statistic": "median", "delta": 0, "order": 4, "noise": "lomax"}),
     (
-        lambda **given: personal_quantile(MENU, lower=0, upper=4, **given),
+        lambda **given: personalized_quantile(MENU, lower=0, upper=4, **given),
         {},
         {"quantile": Fraction(1, 2)},
     ),

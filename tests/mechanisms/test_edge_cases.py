@@ -27,7 +27,7 @@ from discreet.mechanisms.data_dependent.sample_and_aggregate import sample_and_a
 from discreet.mechanisms.data_dependent.smooth_sensitivity import smooth_sensitivity
 from discreet.mechanisms.data_dependent.weighted_sensitivity import weighted_sensitivity
 from discreet.mechanisms.mean_without_bounds import mean_without_bounds
-from discreet.mechanisms.personalized.exponential_mechanism import personal_quantile
+from discreet.mechanisms.personalized.exponential_mechanism import personalized_quantile
 from discreet.mechanisms.personalized.partition import privacy_aware
 from discreet.mechanisms.personalized.stretching import stretched_quantile, stretched_sum
 from discreet.mechanisms.quantiles import private_quantile, private_quantiles
@@ -121,7 +121,7 @@ LIMITS = {
         [0.249],
     ),
     "points of a personal quantile": (
-        lambda v: personal_quantile(MENU, lower=1, upper=v),
+        lambda v: personalized_quantile(MENU, lower=1, upper=v),
         [2, 2**24],
         [1, 2**24 + 1],
     ),

@@ -20,7 +20,7 @@ from discreet.mechanisms.data_dependent import weighted_sensitivity as weighted
 from discreet.mechanisms.data_dependent.sample_and_aggregate import sample_and_aggregate
 from discreet.mechanisms.data_dependent.smooth_sensitivity import smooth_sensitivity
 from discreet.mechanisms.personalized._prices import PricedLevels
-from discreet.mechanisms.personalized.exponential_mechanism import personal_count, personal_quantile
+from discreet.mechanisms.personalized.exponential_mechanism import personalized_count, personalized_quantile
 from discreet.mechanisms.personalized.partition import privacy_aware, utility_based
 from discreet.mechanisms.personalized.stretching import stretched_quantile, stretched_sum
 from discreet.mechanisms.quantiles import SortedColumn
@@ -250,7 +250,7 @@ def test_prices_of_answers_are_those_of_the_cheapest_people():
     levels = ["open", "strict", "usual", "open", "strict"]
     price = {"strict": 1, "usual": 2, "open": 4}
     having = np.array([1, 0, 0, 1, 1])
-    found = personal_count(MENU).distances(having, levels)
+    found = personalized_count(MENU).distances(having, levels)
     for answer in range(6):
         cheapest = min(
             sum(price[levels[i]] for i in range(5) if flips[i])
@@ -260,7 +260,7 @@ def test_prices_of_answers_are_those_of_the_cheapest_people():
         assert found[answer] == cheapest
     values = np.array([3, 1, 4, 0, 3])
     for quantile in (0, 0.3, 0.5, 1):
-        made = personal_quantile(MENU, quantile=quantile, lower=0, upper=4)
+        made = personalized_quantile(MENU, quantile=quantile, lower=0, upper=4)
         found = made.distances(values, levels)
         rank = max(1, math.ceil(quantile * 5))
         for answer in range(5):

@@ -518,9 +518,9 @@ def test_laws_of_noisy_maxima_are_summed_up_to_a_limit(monkeypatch):
 
 def test_releases_are_clamped():
     steps = np.array([2**62 + 5, 2**62, 7, -(2**62), -(2**62) - 5])
-    assert values.clamped(steps).tolist() == [2**62, 2**62, 7, -(2**62), -(2**62)]
+    assert values.clamp_steps(steps).tolist() == [2**62, 2**62, 7, -(2**62), -(2**62)]
     noise = np.array([2**61 * 3 - 1, -(2**61) * 3, 4])
-    found = values.clamped_sum(np.array([2**61, -(2**61), 3]), noise)
+    found = values.add_clamped(np.array([2**61, -(2**61), 3]), noise)
     assert found.tolist() == [2**62, -(2**62), 7]
 
 

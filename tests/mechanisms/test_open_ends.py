@@ -18,7 +18,7 @@ from discreet.mechanisms.data_dependent.smooth_sensitivity import smooth_sensiti
 from discreet.mechanisms.data_dependent.weighted_sensitivity import weighted_sensitivity
 from discreet.mechanisms.mean_without_bounds import mean_without_bounds
 from discreet.mechanisms.partition_selection import partition_selection
-from discreet.mechanisms.personalized.exponential_mechanism import personal_quantile
+from discreet.mechanisms.personalized.exponential_mechanism import personalized_quantile
 from discreet.mechanisms.personalized.stretching import stretched_quantile, stretched_sum
 from discreet.mechanisms.quantiles import private_quantile, private_quantiles
 from discreet.mechanisms.scalar.best_noise import best_additive_noise
@@ -90,7 +90,7 @@ OPEN = {
 CLOSED = {
     "counts": lambda x: BinnedColumn(edges=(0.0, 1.0), counts=(3,)).quantile(x),
     "rows": lambda x: TrimmedMean.quantile(5, x),
-    "personal": lambda x: personal_quantile(MENU, quantile=x, lower=0, upper=4),
+    "personal": lambda x: personalized_quantile(MENU, quantile=x, lower=0, upper=4),
     "stretched": lambda x: stretched_quantile(MENU, quantile=x, lower=0, upper=4),
 }
 
@@ -132,7 +132,7 @@ COUNTS = {
     "above": (lambda n: TrimmedMean(public_rows=5, below=0, above=n), 0),
     "kept": (lambda n: TrimmedMean(public_rows=n, below=2, above=2), 5),
     "lower personal bounds": (
-        lambda n: personal_quantile(MENU, lower=n, upper=n + 1),
+        lambda n: personalized_quantile(MENU, lower=n, upper=n + 1),
         -(2**62),
     ),
     "lower stretched bounds": (lambda n: stretched_sum(MENU, lower=n, upper=n + 1), -(2**40)),

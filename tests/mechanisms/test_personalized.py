@@ -11,7 +11,7 @@ from discreet.accounting.guarantee import approx_dp, gdp, pure_dp, zcdp
 from discreet.core.errors import InvalidArgument, OutOfDomain, RelationMismatch, Unsupported
 from discreet.core.relation import NeighboringRelation
 from discreet.mechanisms.personalized import exponential_mechanism as pe
-from discreet.mechanisms.personalized.exponential_mechanism import personal_count, personal_quantile
+from discreet.mechanisms.personalized.exponential_mechanism import personalized_count, personalized_quantile
 from discreet.mechanisms.personalized.partition import privacy_aware, utility_based
 from discreet.mechanisms.personalized.sampling import PersonalizedSampling, personalized_sampling
 from discreet.mechanisms.personalized.stretching import stretched_quantile, stretched_sum
@@ -117,7 +117,7 @@ def test_what_a_sample_refuses():
 
 
 def test_the_printed_count():
-    mechanism = personal_count(MENU)
+    mechanism = personalized_count(MENU)
     having = [1, 0, 1, 0, 0]
     unit = float(mechanism.menu.unit)
     assert (-mechanism.distances(having, PEOPLE) * unit).tolist() == pytest.approx(
@@ -142,7 +142,7 @@ def worst_count(mechanism):
 
 
 def test_no_neighbor_of_a_count_passes_the_own_budget(monkeypatch):
-    mechanism = personal_count(MENU)
+    mechanism = personalized_count(MENU)
     worst = worst_count(mechanism)
     assert [worst[name] for name in PEOPLE] == pytest.approx(
         [0.145, 0.334, 0.614, 0.614, 1.077], abs=5e-4
@@ -162,7 +162,7 @@ def test_no_neighbor_of_a_count_passes_the_own_budget(monkeypatch):
 def test_no_neighbor_of_a_quantile_passes_the_own_budget(quantile):
     menu = {name: MENU[name] for name in ("a", "c", "e")}
     names = list(menu)
-    mechanism = personal_quantile(menu, quantile=quantile, lower=0, upper=3)
+    mechanism = personalized_quantile(menu, quantile=quantile, lower=0, upper=3)
     for values in itertools.product(range(4), repeat=3):
         here = mechanism.probabilities(np.array(values), names)
         # The true quantile costs nothing.
@@ -193,7 +193,7 @@ def brute_distance(values, budgets, target, rank, domain):
 
 def test_distances_are_the_cheapest_changes():
     menu = {name: MENU[name] for name in ("a", "b", "e")}
-    mechanism = personal_quantile(menu, quantile=0.5, lower=0, upper=2)
+    mechanism = personalized_quantile(menu, quantile=0.5, lower=0, upper=2)
     unit = float(mechanism.menu.unit)
     levels = ["a", "b", "e", "a"]
     budgets = [BUDGETS[level] for level in levels]
@@ -205,7 +205,7 @@ def test_distances_are_the_cheapest_changes():
 
 
 def test_releases_follow_the_law():
-    mechanism = personal_count(MENU)
+    mechanism = personalized_count(MENU)
     having = [1, 0, 1, 0, 0]
     draws = [mechanism.release(having, PEOPLE, rng=seeded_rng(i)) for i in range(2000)]
     law = mechanism.probabilities(having, PEOPLE)
@@ -217,25 +217,25 @@ def test_releases_follow_the_law():
     # 36.46 is passed once in a million by chi-square with five degrees of freedom.
     assert chi(law) < 36.46
     assert chi(np.roll(law, 1)) > 36.46
-    quantile = personal_quantile(MENU, lower=10, upper=20)
+    quantile = personalized_quantile(MENU, lower=10, upper=20)
     assert 10 <= quantile.release([3, 15, 99, 15, 15], PEOPLE, rng=seeded_rng(1)) <= 20
 
 
 @pytest.mark.parametrize(
     ("do", "error", "words"),
     [
-        (lambda: personal_count({"a": pure_dp(1)}), RelationMismatch, "REPLACE_ONE"),
+        (lambda: personalized_count({"a": pure_dp(1)}), RelationMismatch, "REPLACE_ONE"),
         (
-            lambda: personal_count({"a": zcdp(1, relation=NeighboringRelation.REPLACE_ONE)}),
+            lambda: personalized_count({"a": zcdp(1, relation=NeighboringRelation.REPLACE_ONE)}),
             Unsupported,
             "pure",
         ),
-        (lambda: personal_count(MENU).release([2], ["a"]), OutOfDomain, "0 or 1"),
-        (lambda: personal_count(MENU).release([1], ["a", "b"]), InvalidArgument, "one level"),
-        (lambda: personal_count(MENU).release([1], ["z"]), InvalidArgument, "among"),
-        (lambda: personal_quantile(MENU, lower=3, upper=3), InvalidArgument, "below upper"),
+        (lambda: personalized_count(MENU).release([2], ["a"]), OutOfDomain, "0 or 1"),
+        (lambda: personalized_count(MENU).release([1], ["a", "b"]), InvalidArgument, "one level"),
+        (lambda: personalized_count(MENU).release([1], ["z"]), InvalidArgument, "among"),
+        (lambda: personalized_quantile(MENU, lower=3, upper=3), InvalidArgument, "below upper"),
         (
-            lambda: personal_quantile(MENU, lower=0, upper=3).release([0.5], ["a"]),
+            lambda: personalized_quantile(MENU, lower=0, upper=3).release([0.5], ["a"]),
             OutOfDomain,
             "whole",
         ),
@@ -314,7 +314,7 @@ def test_what_a_partition_refuses():
 
 @pytest.mark.parametrize("kind", [np.int8, np.uint8, np.uint64])
 def test_quantiles_of_any_whole_type_within_any_bounds(kind):
-    mechanism = personal_quantile(MENU, lower=-1000, upper=1000)
+    mechanism = personalized_quantile(MENU, lower=-1000, upper=1000)
     values, levels = [1, 2, np.iinfo(kind).max], list(MENU)[:1] * 3
     plain = mechanism.distances([1, 2, min(np.iinfo(kind).max, 1000)], levels)
     assert np.array_equal(mechanism.distances(np.array(values, dtype=kind), levels), plain)
@@ -419,4 +419,4 @@ def test_a_stretched_sum_is_that_of_weighted_values():
 
 def test_nobody_is_counted_as_nobody():
     menu = {"all": pure_dp(1, relation=NeighboringRelation.REPLACE_ONE)}
-    assert personal_count(menu).release([], [], rng=seeded_rng(1)) == 0
+    assert personalized_count(menu).release([], [], rng=seeded_rng(1)) == 0

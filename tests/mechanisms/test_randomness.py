@@ -23,7 +23,7 @@ from discreet.mechanisms.data_dependent.smooth_sensitivity import smooth_sensiti
 from discreet.mechanisms.data_dependent.weighted_sensitivity import weighted_sensitivity
 from discreet.mechanisms.mean_without_bounds import mean_without_bounds
 from discreet.mechanisms.partition_selection import partition_selection
-from discreet.mechanisms.personalized.exponential_mechanism import personal_count, personal_quantile
+from discreet.mechanisms.personalized.exponential_mechanism import personalized_count, personalized_quantile
 from discreet.mechanisms.personalized.sampling import personalized_sampling
 from discreet.mechanisms.personalized.stretching import stretched_quantile, stretched_sum
 from discreet.mechanisms.quantiles import private_quantile, private_quantiles
@@ -84,8 +84,8 @@ RELEASES = {
         (DATA,),
     ),
     "unbounded_mean": (mean_without_bounds(unit=1, epsilon=0.5).release, (DATA,)),
-    "personal_count": (personal_count(MENU).release, (CODES > 4, PEOPLE)),
-    "personal_quantile": (personal_quantile(MENU, lower=0, upper=1000).release, (DATA, PEOPLE)),
+    "personal_count": (personalized_count(MENU).release, (CODES > 4, PEOPLE)),
+    "personal_quantile": (personalized_quantile(MENU, lower=0, upper=1000).release, (DATA, PEOPLE)),
     "stretched_sum": (stretched_sum(MENU, lower=0, upper=1000).release, (DATA, PEOPLE)),
     "stretched_quantile": (
         stretched_quantile(OPEN, lower=-1000, upper=2000).release,

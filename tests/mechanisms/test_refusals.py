@@ -16,7 +16,7 @@ from discreet.mechanisms.data_dependent._smooth_noise import Lomax
 from discreet.mechanisms.data_dependent.smooth_sensitivity import smooth_sensitivity
 from discreet.mechanisms.data_dependent.weighted_sensitivity import weighted_delta
 from discreet.mechanisms.mean_without_bounds import mean_without_bounds
-from discreet.mechanisms.personalized.exponential_mechanism import personal_count, personal_quantile
+from discreet.mechanisms.personalized.exponential_mechanism import personalized_count, personalized_quantile
 from discreet.mechanisms.personalized.sampling import personalized_sampling
 from discreet.mechanisms.personalized.stretching import stretched_quantile, stretched_sum
 from discreet.mechanisms.quantiles import SortedColumn
@@ -222,7 +222,7 @@ LONG = {"a": pure(Fraction(1, 2**31 - 1)), "b": pure(Fraction(1, 2**30 + 3))}
 
 def test_exact_sums_of_prices_must_fit():
     """Prices are 2**30 + 3 and 2**31 - 1: twice 2**30 people would overflow, 2**31 words."""
-    count, quantile = personal_count(LONG), personal_quantile(LONG, lower=0, upper=9)
+    count, quantile = personalized_count(LONG), personalized_quantile(LONG, lower=0, upper=9)
     for mechanism in (count, quantile):
         assert mechanism.guarantee == mechanism.menu.limits
         assert mechanism.guarantee["a"] == LONG["a"]
@@ -243,7 +243,7 @@ def test_exact_sums_of_values_must_fit():
             stretched_sum(menu, lower=low, upper=low + 1).release([1] * people, ["a"] * people)
 
 
-@pytest.mark.parametrize("make", [personal_quantile, stretched_quantile])
+@pytest.mark.parametrize("make", [personalized_quantile, stretched_quantile])
 def test_a_quantile_is_of_somebody(make):
     mechanism = make({"a": pure(1)}, lower=0, upper=9)
     for nobody in ([], np.empty(0, dtype=int)):

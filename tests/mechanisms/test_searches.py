@@ -226,7 +226,7 @@ def test_weights_of_grafted_noise_are_whole(slope, core, cells):
     shape = grafted._Shape(slope, core)
     half = shape.weights(cells)
     total = half[0] + 2 * math.fsum(half[1:])
-    law = grafted._law(shape, cells, 3)
+    law = grafted._distribution(shape, cells, 3)
     assert law.width == 3
     assert law.weights[-1] > 0
     assert 2 * sum(law.weights) - law.weights[0] == TOTAL
@@ -235,7 +235,7 @@ def test_weights_of_grafted_noise_are_whole(slope, core, cells):
 
 
 def test_a_steep_shape_is_all_center():
-    law = grafted._law(grafted._Shape(100.0, 1.0), 1, 1)
+    law = grafted._distribution(grafted._Shape(100.0, 1.0), 1, 1)
     assert law.weights == (TOTAL,)
 
 

@@ -25,12 +25,12 @@ from discreet.mechanisms.data_dependent._smooth_noise import (
 from discreet.mechanisms.data_dependent._smooth_statistics import (
     SmoothVariance,
     TrimmedMean,
-    bounded,
+    pad_with_bounds,
 )
 from discreet.mechanisms.data_dependent.smooth_sensitivity import (
     divergence,
     smooth_sensitivity,
-    trimmed,
+    trimmed_statistic,
     worst_divergence,
 )
 from discreet.noise.random_source import seeded_rng
@@ -81,7 +81,7 @@ def test_smooth_sensitivity_is_that_of_all_data(statistic, span):
     rows, sizes = np.array(data), np.array([float(local[d]) for d in data])
     for d in sorted({tuple(sorted(d)) for d in data}):
         values = np.array(d)
-        assert Fraction(statistic.reach(bounded(values, span), 0), statistic.kept) == local[d]
+        assert Fraction(statistic.reach(pad_with_bounds(values, span), 0), statistic.kept) == local[d]
         for beta in (0.05, 0.7):
             exact = (sizes * np.exp(-beta * (rows != values).sum(axis=1))).max()
             found = statistic.smooth_bound(values, span, beta=beta, least=1e-9)
@@ -388,4 +388,4 @@ def test_a_statistic_that_is_none_is_named(wrong):
     with pytest.raises(InvalidArgument, match="statistic must be 'median'"):
         smooth_sensitivity(wrong, lower=0, upper=100, public_rows=99, epsilon=1)
     with pytest.raises(InvalidArgument, match="statistic must be 'median'"):
-        trimmed(wrong, 9, None, None)
+        trimmed_statistic(wrong, 9, None, None)

@@ -12,7 +12,7 @@ from discreet.core.errors import InvalidArgument, OutOfDomain
 from discreet.core.relation import NeighboringRelation
 from discreet.mechanisms.bounded.mechanism import bounded_laplace
 from discreet.mechanisms.bounded.spread import private_std, private_variance
-from discreet.mechanisms.personalized.exponential_mechanism import personal_count, personal_quantile
+from discreet.mechanisms.personalized.exponential_mechanism import personalized_count, personalized_quantile
 from discreet.mechanisms.personalized.partition import privacy_aware, utility_based
 from discreet.mechanisms.personalized.sampling import personalized_sampling
 from discreet.mechanisms.personalized.stretching import stretched_quantile, stretched_sum
@@ -84,8 +84,8 @@ def test_what_a_sample_costs_each_level():
 def test_people_stand_in_one_line(values):
     levels = ["a"] * np.size(values)
     for do in (
-        personal_count(MENU).release,
-        personal_quantile(MENU, lower=0, upper=3).release,
+        personalized_count(MENU).release,
+        personalized_quantile(MENU, lower=0, upper=3).release,
         stretched_quantile(MENU, lower=0, upper=3).release,
         stretched_sum(MENU, lower=0, upper=3).release,
     ):
@@ -96,14 +96,14 @@ def test_people_stand_in_one_line(values):
 @pytest.mark.parametrize("values", [[0, 2], [1, -1], [0.5, 1]])
 def test_a_property_is_held_or_not(values):
     with pytest.raises(OutOfDomain, match="0 or 1"):
-        personal_count(MENU).release(values, ["a", "a"])
-    assert len(personal_count(MENU).distances([False, True], ["a", "a"])) == 3
+        personalized_count(MENU).release(values, ["a", "a"])
+    assert len(personalized_count(MENU).distances([False, True], ["a", "a"])) == 3
 
 
 @pytest.mark.parametrize("values", [[], [0.5, 1.0]])
 def test_quantiles_are_of_whole_numbers_of_somebody(values):
     levels = ["a"] * len(values)
-    for make in (personal_quantile, stretched_quantile):
+    for make in (personalized_quantile, stretched_quantile):
         with pytest.raises(OutOfDomain, match="whole"):
             make(MENU, lower=0, upper=3).release(np.array(values, dtype=type(sum(values))), levels)
 

@@ -13,7 +13,7 @@ from discreet.audit import exact
 from discreet.audit.case import AuditCase
 from discreet.audit.runner import FAMILY, audit_case
 from discreet.models.dp_sgd.losses import Logistic
-from discreet.models.dp_sgd.personalized import descend_personal, personal_descent
+from discreet.models.dp_sgd.personalized import descend_personalized, plan_personalized
 from discreet.models.dp_sgd.train import FeatureMap, SlopeGrid, TrainingRun
 from discreet.models.pate.aggregators import ConfidentGNMax
 from discreet.models.pate.label_plan import LabelPlan
@@ -24,7 +24,7 @@ from discreet.models.pate.teacher_assignment import (
     assign_upsampling,
     assign_weighting,
     count_votes,
-    vanishing,
+    vanishing_schedule,
 )
 from discreet.noise.random_source import seeded_rng
 
@@ -44,7 +44,7 @@ EVEN = {"open": 1, "strict": 1}
 COLLECTORS = {
     "weighting": assign_weighting(TEACHERS, people=EVEN, sensitivities={"open": 3, "strict": 1}),
     "upsampling": assign_upsampling(TEACHERS, copies={"open": 3, "strict": 1}),
-    "vanishing": vanishing(TEACHERS, people=EVEN, turns={"open": 4, "strict": 1}),
+    "vanishing": vanishing_schedule(TEACHERS, people=EVEN, turns={"open": 4, "strict": 1}),
 }
 
 
@@ -53,14 +53,14 @@ def turns(collector, runs=1):
     made = COLLECTORS[collector]
     schedule = made if isinstance(made, TeacherSchedule) else TeacherSchedule(slots=(made,))
     many = runs * ITEMS // len(schedule.slots)
-    return TurnPlan(schedule=schedule, rule=RULE, classes=2, questions=many, answers=many)
+    return TurnPlan(schedule=schedule, aggregator=RULE, classes=2, queries=many, answers=many)
 
 
 def claimed(collector, level):
     made = COLLECTORS[collector]
     if isinstance(made, TeacherSchedule):
         return turns(collector).guarantee[level]
-    plan = LabelPlan(assignment=made, rule=RULE, classes=2, questions=ITEMS, answers=ITEMS)
+    plan = LabelPlan(assignment=made, aggregator=RULE, classes=2, queries=ITEMS, answers=ITEMS)
     return plan.guarantee[level]
 
 
@@ -154,7 +154,7 @@ RUN = TrainingRun(
 
 
 def planned(way):
-    return personal_descent(RUN, LIMITS, {"open": 1, "strict": 1}, method=way)
+    return plan_personalized(RUN, LIMITS, {"open": 1, "strict": 1}, method=way)
 
 
 def fitted(plan, levels, n, seed):
@@ -163,7 +163,7 @@ def fitted(plan, levels, n, seed):
     targets, bits = np.ones(len(levels)), seeded_rng(seed)
     return np.array(
         [
-            descend_personal(steps, targets, np.array(levels), plan=plan, rng=bits)[0]
+            descend_personalized(steps, targets, np.array(levels), plan=plan, rng=bits)[0]
             for _ in range(n)
         ]
     )

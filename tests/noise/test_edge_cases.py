@@ -14,7 +14,7 @@ from discreet.noise.gaussian import DiscreteGaussian
 from discreet.noise.laplace import DiscreteLaplace, Geometric
 from discreet.noise.piecewise_constant import TOTAL, PiecewiseConstant, Staircase
 from discreet.noise.random_source import SeededRandomSource, seeded_rng, system_rng
-from discreet.noise.uniform import LazyUniform, below, exponential_choice, permutation, subset
+from discreet.noise.uniform import LazyUniform, uniform_integers, exponential_choice, permutation, subset
 from tests.distributions import follows
 
 
@@ -164,12 +164,12 @@ def test_an_unread_number_is_read_before_it_is_compared():
 
 def test_uniform_numbers_have_a_largest_bound():
     narrow = SeededRandomSource(1, width=4)
-    assert set(below(16, 400, narrow).tolist()) == set(range(16))
+    assert set(uniform_integers(16, 400, narrow).tolist()) == set(range(16))
     with pytest.raises(InvalidArgument, match=r"bound must be at most 2\*\*4"):
-        below(17, 1, narrow)
-    assert below(1 << 63, 100, seeded_rng(2)).min() >= 0
+        uniform_integers(17, 1, narrow)
+    assert uniform_integers(1 << 63, 100, seeded_rng(2)).min() >= 0
     with pytest.raises(InvalidArgument, match=r"bound must be at most 2\*\*63"):
-        below((1 << 63) + 1, 1, seeded_rng(2))
+        uniform_integers((1 << 63) + 1, 1, seeded_rng(2))
 
 
 def test_subsets_and_orders_end_where_they_say():

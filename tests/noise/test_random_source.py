@@ -8,7 +8,7 @@ import pytest
 
 from discreet.core.errors import InvalidArgument
 from discreet.mechanisms.additive import laplace
-from discreet.noise.random_source import SeededRandomSource, seeded_rng, source_of, system_rng
+from discreet.noise.random_source import SeededRandomSource, seeded_rng, resolve_rng, system_rng
 from tests.distributions import frequency
 
 
@@ -105,10 +105,10 @@ def test_a_bad_seed_is_refused(seed):
 
 
 def test_without_a_source_the_operating_systems_are_used():
-    assert source_of(None).private
+    assert resolve_rng(None).private
     mine = seeded_rng(3)
-    assert source_of(mine) is mine
-    assert source_of(system_rng()).private
+    assert resolve_rng(mine) is mine
+    assert resolve_rng(system_rng()).private
 
 
 class Wordless:
@@ -122,7 +122,7 @@ class Wordless:
 def test_what_gives_no_words_is_refused_before_anything_is_drawn(rng):
     said = f"rng must be left out, or seeded_rng(n) for a simulation, not {type(rng).__name__}."
     with pytest.raises(InvalidArgument) as refused:
-        source_of(rng)
+        resolve_rng(rng)
     assert str(refused.value) == said
     with pytest.raises(InvalidArgument) as refused:
         laplace(sensitivity=1, epsilon=1).release(3, rng=rng)

@@ -18,7 +18,7 @@ from discreet.noise.laplace import DiscreteLaplace, Geometric, RoundedLaplace
 from discreet.noise.piecewise_constant import TOTAL, PiecewiseConstant, Staircase
 from discreet.noise.random_source import SeededRandomSource
 from discreet.noise.uniform import (
-    below,
+    uniform_integers,
     bernoulli,
     bernoulli_exp,
     bernoulli_real,
@@ -48,7 +48,7 @@ SAMPLERS = {
     "staircase": lambda bits: Staircase(Fraction(1, 3), shift=7, tread=3).sample(SIZE, bits),
     "rounded Laplace": lambda bits: RoundedLaplace(Fraction(3), -2).add(VALUES, bits),
     "rounded Gaussian": lambda bits: RoundedGaussian(Fraction(90000), -2).add(VALUES, bits),
-    "integers": lambda bits: below(10, SIZE, bits),
+    "integers": lambda bits: uniform_integers(10, SIZE, bits),
     "coins": lambda bits: bernoulli(Fraction(1, 3), SIZE, bits),
     "coins of a real number": lambda bits: bernoulli_real(
         lambda precision: exp_minus(Fraction(1, 3), precision), SIZE, bits

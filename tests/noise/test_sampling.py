@@ -13,7 +13,7 @@ from discreet.noise.gaussian import BlockGaussian, DiscreteGaussian, RoundedGaus
 from discreet.noise.laplace import DiscreteLaplace, Geometric, RoundedLaplace
 from discreet.noise.piecewise_constant import TOTAL, PiecewiseConstant, Staircase
 from discreet.noise.random_source import SeededRandomSource, seeded_rng, system_rng
-from discreet.noise.uniform import below, bernoulli_exp
+from discreet.noise.uniform import uniform_integers, bernoulli_exp
 from tests.distributions import distance, follows, frequency
 
 N = 200_000
@@ -157,7 +157,7 @@ def test_coins_and_integers_have_their_frequencies():
         bernoulli_exp(np.full(N, 3), Fraction(1, 4), seeded_rng(27)).sum(), N, np.exp(-0.75)
     )
     assert not frequency(bernoulli_exp(np.full(N, 3), Fraction(1, 4), seeded_rng(27)).sum(), N, 0.5)
-    assert frequency((below(10, N, seeded_rng(28)) == 3).sum(), N, 0.1)
+    assert frequency((uniform_integers(10, N, seeded_rng(28)) == 3).sum(), N, 0.1)
 
 
 def test_the_assumed_accuracy_of_log_and_exp_holds():

@@ -19,7 +19,7 @@ from discreet.noise.gaussian import DiscreteGaussian, GaussianMagnitude
 from discreet.noise.laplace import DiscreteLaplace, Geometric
 from discreet.noise.piecewise_constant import TOTAL, PiecewiseConstant, Staircase
 from discreet.noise.random_source import SeededRandomSource, seeded_rng, system_rng
-from discreet.noise.uniform import _Borders, below, bernoulli_real, subset
+from discreet.noise.uniform import _Borders, uniform_integers, bernoulli_real, subset
 from tests.choice_tree import enumerate_sampler
 
 
@@ -168,7 +168,7 @@ def test_numbers_are_drawn_again_from_any_source():
     """A quarter of the words goes back; what the system hands out cannot be written to."""
     bound = (1 << 62) + 1
     for count in (500, 2000):
-        drawn = below(bound, count, system_rng())
+        drawn = uniform_integers(bound, count, system_rng())
         assert 0 <= drawn.min() <= drawn.max() < bound
 
 

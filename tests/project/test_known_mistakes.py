@@ -131,7 +131,7 @@ def test_a_file_that_is_something_else(tmp_path, account, name, text, words):
         (lambda t: t.count(epsilon=1, delta=2), "delta must lie in (0, 1), got 2"),
         (lambda t: t.count(epsilom=1), "There is no argument 'epsilom'; there are epsilon, delta"),
         (lambda t: t.ranges("age", epsilom=1), "There is no argument 'epsilom'"),
-        (lambda t: t.grid(["age", "sex"], eps=1), "There is no argument 'eps'"),
+        (lambda t: t.ranges(["age", "sex"], eps=1), "There is no argument 'eps'"),
         (lambda t: t.discover_keys("sex", eps=1), "There is no argument 'eps'"),
         (lambda t: t.suggest_bounds("age", eps=1), "There is no argument 'eps'"),
         (lambda t: t.suggest_contribution_limits(eps=1), "There is no argument 'eps'"),
@@ -253,7 +253,7 @@ def test_a_collection_that_cannot_be_made(call, words):
         (lambda: ranges.plan_grid([DAY, 2.5], epsilon=1), "or a number of cells; got float"),
         (
             lambda: ranges.plan_grid([DAY, 5], ranges.workload.all_ranges(), epsilon=1),
-            "workload of a grid must be one of all, points, margins, or made by ranges.grid",
+            "workload of a grid must be one of all, points, marginals, or made by ranges.grid",
         ),
         (lambda: ranges.plan_grid([DAY, 5]), "Give epsilon, or epsilon and delta, or rho"),
     ],
@@ -339,7 +339,7 @@ def test_what_is_not_installed_is_named_with_its_extra(file, missing, code, extr
     script = (
         f"import sys; sys.modules[{missing!r}] = None\n"
         "import discreet, discreet.models\n"
-        "from discreet.apps.cli.main import main\n"
+        "from discreet.cli.main import main\n"
         f"try:\n    {code}\n"
         "except discreet.Unsupported as error:\n    print(error)\n"
     )

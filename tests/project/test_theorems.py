@@ -1,6 +1,7 @@
 """The index of theorems: whole, up to date, and nothing in it without a test."""
 
 import ast
+import importlib.util
 import re
 from pathlib import Path
 
@@ -36,6 +37,23 @@ def test_every_package_is_looked_through():
     ]
     assert {path.parent.name for path in outside} == {"discreet", "discreet_studies"}
     assert all(usage.folder(package).is_dir() for package in found.PACKAGES)
+
+
+def test_every_statement_is_in_the_reference():
+    shown = {
+        package: re.findall(r"^::: (\S+)", page.read_text(encoding="utf-8"), flags=re.MULTILINE)
+        for package in found.PACKAGES
+        if (page := found.DOCS / "reference" / f"{package}.md").exists()
+    }
+    assert set(shown) == set(found.PACKAGES)
+    for one in (name for names in shown.values() for name in names):
+        assert importlib.util.find_spec(one), one
+    for theorem in found.theorems():
+        module, names = theorem.place.module, shown[theorem.place.package]
+        inside = [
+            module.removeprefix(name) for name in names if f"{module}.".startswith(f"{name}.")
+        ]
+        assert any("._" not in below for below in inside), module
 
 
 def test_every_statement_has_a_test():

@@ -11,9 +11,9 @@ from discreet import query as queries
 from discreet.core.errors import InvalidArgument
 from discreet.data.program import ContributionLimits
 from discreet.data.schema import category, integer
-from discreet.query._release_plan import TableSpec, design
+from discreet.query._release_plan import TableSpec, plan_release
 from discreet.query.budget import QueryBudget
-from discreet.query.error_forecast import amount_for, forecast
+from discreet.query.error_forecast import budget_for, forecast
 
 SETTING = TableSpec(
     schema={"x": integer(lower=0, upper=1000), "g": category(["a", "b"], include_other=False)},
@@ -32,7 +32,7 @@ CASES = {
 
 
 def width(query, budget):
-    (question,) = design([query], setting=SETTING, budget=budget).questions
+    (question,) = plan_release([query], setting=SETTING, budget=budget).questions
     return forecast(question, expected_rows=2000).width
 
 
@@ -40,7 +40,7 @@ def width(query, budget):
 @pytest.mark.parametrize("kind", CASES)
 def test_the_target_is_met_and_less_would_not_do(kind, currency):
     query, within = CASES[kind]
-    found = amount_for(query, setting=SETTING, within=within, expected_rows=2000, measure=currency)
+    found = budget_for(query, setting=SETTING, within=within, expected_rows=2000, measure=currency)
     amount = getattr(found, currency)
     assert found == QueryBudget(**{currency: amount})
     assert width(query, found) <= within
@@ -49,7 +49,7 @@ def test_the_target_is_met_and_less_would_not_do(kind, currency):
 
 
 def test_an_amount_at_a_delta():
-    found = amount_for(queries.count(), setting=SETTING, within=20, delta=1e-6)
+    found = budget_for(queries.count(), setting=SETTING, within=20, delta=1e-6)
     assert found.delta == Fraction(1, 10**6)
     assert width(queries.count(), found) <= 20
 
@@ -66,11 +66,11 @@ def test_an_amount_at_a_delta():
 )
 def test_what_makes_no_sense_is_refused(wrong):
     with pytest.raises(InvalidArgument):
-        amount_for(queries.count(), setting=SETTING, **wrong)
+        budget_for(queries.count(), setting=SETTING, **wrong)
 
 
 def test_what_cannot_be_met_is_said():
     with pytest.raises(InvalidArgument, match="rows must be stated"):
-        amount_for(queries.mean("x"), setting=SETTING, within=10)
+        budget_for(queries.mean("x"), setting=SETTING, within=10)
     with pytest.raises(InvalidArgument, match="cannot be met"):
-        amount_for(queries.median("x"), setting=SETTING, within=1e-9, expected_rows=2)
+        budget_for(queries.median("x"), setting=SETTING, within=1e-9, expected_rows=2)

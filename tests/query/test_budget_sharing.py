@@ -24,8 +24,8 @@ from discreet.data.source import open_source
 from discreet.noise.laplace import DiscreteLaplace
 from discreet.noise.random_source import seeded_rng
 from discreet.query import _estimate as estimate
-from discreet.query._measure import BudgetClaim, measured, share_out
-from discreet.query._release_plan import TableSpec, design
+from discreet.query._measure import BudgetClaim, measure, share_budget
+from discreet.query._release_plan import TableSpec, plan_release
 from discreet.query.budget import QueryBudget
 from discreet.query.error_forecast import forecast
 
@@ -45,7 +45,7 @@ ONE = QueryBudget(epsilon=Fraction(1))
 
 
 def shares(*kinds, weights=None):
-    made = design([ALL[kind] for kind in kinds], setting=SETTING, budget=ONE, weights=weights)
+    made = plan_release([ALL[kind] for kind in kinds], setting=SETTING, budget=ONE, weights=weights)
     return {m.part.name: m.mechanism.guarantee.epsilon(0.0) for m in made.measurements}
 
 
@@ -74,11 +74,11 @@ def test_other_rows_groups_or_values_share_nothing():
         queries.mean("x", by="g", where=col("x") > 0),
         queries.count_units(by="g"),
     ]
-    assert len(design(asked, setting=SETTING, budget=ONE).measurements) == 5
-    both = design([queries.mean("x"), queries.mean("y")], setting=SETTING, budget=ONE)
+    assert len(plan_release(asked, setting=SETTING, budget=ONE).measurements) == 5
+    both = plan_release([queries.mean("x"), queries.mean("y")], setting=SETTING, budget=ONE)
     assert [m.part.name for m in both.measurements] == ["rows", "centred sum", "centred sum"]
     # The same value written in another way is the same value.
-    same = design([queries.mean("x"), queries.sum(col("x"))], setting=SETTING, budget=ONE)
+    same = plan_release([queries.mean("x"), queries.sum(col("x"))], setting=SETTING, budget=ONE)
     assert len(same.measurements) == 2
 
 
@@ -95,7 +95,7 @@ def test_other_rows_groups_or_values_share_nothing():
 def test_nobody_gets_more_noise_and_the_budget_is_kept(amount, many):
     for kinds in combinations(ALL, many):
         asked = [ALL[kind] for kind in kinds]
-        together = design(asked, setting=SETTING, budget=amount)
+        together = plan_release(asked, setting=SETTING, budget=amount)
         if amount.rho is not None:
             assert together.guarantee.rdp(2) == pytest.approx(float(2 * amount.rho))
         elif amount.delta is None:
@@ -112,21 +112,21 @@ def test_nobody_gets_more_noise_and_the_budget_is_kept(amount, many):
             },
         )
         for shared, query in zip(together.questions, asked, strict=True):
-            (alone,) = design([query], setting=SETTING, budget=part).questions
+            (alone,) = plan_release([query], setting=SETTING, budget=part).questions
             before, now = (forecast(q, expected_rows=100).std for q in (alone, shared))
             assert now <= before * (1 + 1e-12), (kinds, query.kind)
 
 
 def test_the_exact_errors_of_count_sum_and_mean():
     asked = [ALL["count"], ALL["sum"], ALL["mean"]]
-    count, total, mean = design(asked, setting=SETTING, budget=ONE).questions
+    count, total, mean = plan_release(asked, setting=SETTING, budget=ONE).questions
     rows, centered = DiscreteLaplace(Fraction(4)), DiscreteLaplace(Fraction(16))  # 2 rows, width 4
     assert forecast(count).std == rows.std
     # middle = -1 + 3
     assert forecast(total).std == pytest.approx(np.sqrt(centered.variance + 4 * rows.variance) / 2)
     worst = np.sqrt(centered.variance + 16 * rows.variance) / 50 / 2
     assert forecast(mean, expected_rows=50).std == pytest.approx(worst)
-    direct = design([ALL["sum"]], setting=SETTING, budget=replace(ONE, epsilon=Fraction(1, 3)))
+    direct = plan_release([ALL["sum"]], setting=SETTING, budget=replace(ONE, epsilon=Fraction(1, 3)))
     assert forecast(total).std < forecast(direct.questions[0]).std / 2
 
 
@@ -138,7 +138,7 @@ def test_a_shared_sum_is_read_right():
     for low, high in ((-1, 3), (-5, 2), (0, 7)):
         schema = {**wide, "x": integer(lower=low, upper=high)}
         asked = [queries.count(by="g"), queries.sum("x", by="g"), queries.mean("x", by="g")]
-        made = design(asked, setting=replace(SETTING, schema=schema), budget=ONE)
+        made = plan_release(asked, setting=replace(SETTING, schema=schema), budget=ONE)
         (plan,) = made.passes
         truth = 20 * high + 5 * low
         sums = {
@@ -176,14 +176,14 @@ def frame(data):
 def test_the_whole_loss_is_within_the_budget(relation):
     """Sum over all that is drawn of distance / scale, over all neighbors."""
     setting = replace(SETTING, relation=relation)
-    made = design(list(ALL.values()), setting=setting, budget=ONE)
+    made = plan_release(list(ALL.values()), setting=setting, budget=ONE)
 
     def losses(data, factor=1.0):
         columns = collect(made.passes[0], source=open_source(frame(data)), key=3).columns
         return [
             factor * value / float(one.law.scale)
             for one in made.measurements
-            for value in measured(one.part, columns, shift=one.shift).tolist()
+            for value in measure(one.part, columns, shift=one.shift).tolist()
         ]
 
     settings = {"values": UNITS, "rows": 1, "relation": relation}
@@ -204,7 +204,7 @@ def test_shares_are_fair(questions):
         BudgetClaim(parts=tuple(parts), portion=Fraction(w), least=Fraction(w, len(parts)))
         for parts, w in questions
     ]
-    found = share_out(claims)
+    found = share_budget(claims)
     assert sum(found.values()) == sum(claim.portion for claim in claims)
     for claim in claims:
         assert all(found[part] >= claim.least for part in claim.parts)
@@ -212,5 +212,5 @@ def test_shares_are_fair(questions):
         assert sum(found[part] for part in claim.parts) >= claim.portion or len(claims) > 1
     greedy = [replace(claim, least=claim.portion) for claim in claims]
     if sum(len(claim.parts) for claim in greedy) == len(greedy):
-        assert share_out(greedy) is not None
-    assert share_out([replace(claims[0], least=claims[0].portion + 1)]) is None
+        assert share_budget(greedy) is not None
+    assert share_budget([replace(claims[0], least=claims[0].portion + 1)]) is None

@@ -11,7 +11,7 @@ from discreet.core.relation import NeighboringRelation
 from discreet.data.execute import collect
 from discreet.data.program import ContributionLimits
 from discreet.data.source import open_source
-from discreet.query._release_plan import TableSpec, design
+from discreet.query._release_plan import TableSpec, plan_release
 from discreet.query.budget import budget
 
 SETTING = TableSpec(
@@ -25,7 +25,7 @@ def planned(*several, relation=NeighboringRelation.ADD_REMOVE):
     setting = TableSpec(
         schema=SETTING.schema, privacy_unit="who", limits=SETTING.limits, relation=relation
     )
-    return design(several, setting=setting, budget=budget(epsilon=1))
+    return plan_release(several, setting=setting, budget=budget(epsilon=1))
 
 
 def move(query, **more):

@@ -22,7 +22,7 @@ from discreet.noise.random_source import seeded_rng
 from discreet.query import _reading as reading
 from discreet.query._estimate import half_width
 from discreet.query._noisy_integers import NoisyIntegers
-from discreet.query._release_plan import TableSpec, design, join
+from discreet.query._release_plan import TableSpec, plan_release, join_plans
 from discreet.query.budget import QueryBudget, budget
 from discreet.query.error_forecast import forecast
 
@@ -46,12 +46,12 @@ DATA = {
 
 
 def planned(query, amount):
-    return design([query], setting=SETTING, budget=amount).questions[0]
+    return plan_release([query], setting=SETTING, budget=amount).questions[0]
 
 
 def sums_of(query):
     """What the engine would return if every group held the same rows."""
-    (plan,) = design([query], setting=SETTING, budget=QueryBudget(epsilon=1)).passes
+    (plan,) = plan_release([query], setting=SETTING, budget=QueryBudget(epsilon=1)).passes
     return sums_for(plan)
 
 
@@ -181,15 +181,15 @@ def test_costs_are_what_was_asked():
         queries.variance("y", where=col("x") > 0),
     ]
     for weights in (None, [1, 2, 5]):
-        pure = design(
+        pure = plan_release(
             several, setting=SETTING, budget=QueryBudget(epsilon=Fraction(1, 3)), weights=weights
         )
         assert pure.guarantee.epsilon(0.0) == pytest.approx(1 / 3, rel=1e-12)
-        rho = design(
+        rho = plan_release(
             several, setting=SETTING, budget=QueryBudget(rho=Fraction(1, 8)), weights=weights
         )
         assert rho_of(rho.guarantee.event) == Fraction(1, 8)
-        both = design(
+        both = plan_release(
             several,
             setting=SETTING,
             budget=QueryBudget(epsilon=Fraction(1), delta=Fraction(1, 10**6)),
@@ -204,10 +204,10 @@ def test_costs_are_what_was_asked():
 def test_questions_about_the_same_groups_share_a_pass():
     same = [queries.count(by="s"), queries.sum("x", by="s"), queries.mean("y", by="s")]
     other = [queries.count(by="s", where=col("x") > 0), queries.count(by={"sex": col("s")})]
-    assert len(design(same, setting=SETTING, budget=QueryBudget(epsilon=1)).passes) == 1
-    whole = design([*same, *other], setting=SETTING, budget=QueryBudget(epsilon=1))
+    assert len(plan_release(same, setting=SETTING, budget=QueryBudget(epsilon=1)).passes) == 1
+    whole = plan_release([*same, *other], setting=SETTING, budget=QueryBudget(epsilon=1))
     assert len(whole.passes) == 3
-    twice = join([whole, design(same, setting=SETTING, budget=QueryBudget(rho=1))])
+    twice = join_plans([whole, plan_release(same, setting=SETTING, budget=QueryBudget(rho=1))])
     assert [q.measurements[0].place for q in twice.questions] == [0, 0, 0, 1, 2, 3, 3, 3]
 
 
@@ -306,12 +306,12 @@ def test_means_of_few_rows_stay_within_the_bounds():
         lambda: planned(queries.mean("s"), QueryBudget(epsilon=1)),
         lambda: planned(queries.mean("nobody"), QueryBudget(epsilon=1)),
         lambda: planned(queries.count(by="s", keys=["x"]), QueryBudget(epsilon=1)),
-        lambda: design([], setting=SETTING, budget=QueryBudget(epsilon=1)),
-        lambda: design(["count"], setting=SETTING, budget=QueryBudget(epsilon=1)),
-        lambda: design(
+        lambda: plan_release([], setting=SETTING, budget=QueryBudget(epsilon=1)),
+        lambda: plan_release(["count"], setting=SETTING, budget=QueryBudget(epsilon=1)),
+        lambda: plan_release(
             [queries.count()], setting=SETTING, budget=QueryBudget(epsilon=1), weights=[1, 1]
         ),
-        lambda: join([]),
+        lambda: join_plans([]),
         lambda: QueryBudget(epsilon=1).mechanisms([], shares=[], relation=SETTING.relation),
     ],
 )

@@ -26,7 +26,7 @@ from discreet.noise.gaussian import DiscreteGaussian
 from discreet.noise.laplace import DiscreteLaplace
 from discreet.noise.random_source import seeded_rng
 from discreet.query import _reading as reading
-from discreet.query._measure import measured
+from discreet.query._measure import measure
 from discreet.query._quantile_tree import (
     PrefixError,
     QuantileTree,
@@ -35,7 +35,7 @@ from discreet.query._quantile_tree import (
     reach,
     spread,
 )
-from discreet.query._release_plan import TableSpec, design
+from discreet.query._release_plan import TableSpec, plan_release
 from discreet.query.budget import QueryBudget
 from discreet.query.error_forecast import forecast
 
@@ -143,7 +143,7 @@ def frame(data):
 
 def planned(query, limits, relation):
     setting = TableSpec(schema=SCHEMA, privacy_unit="u", limits=LIMITS[limits], relation=relation)
-    return design([query], setting=setting, budget=QueryBudget(epsilon=1))
+    return plan_release([query], setting=setting, budget=QueryBudget(epsilon=1))
 
 
 @pytest.mark.parametrize("limits", LIMITS)
@@ -158,7 +158,7 @@ def test_sensitivities_hold(method, grouped, relation, limits):
     def exact(data, one):
         if data not in tables:
             tables[data] = collect(made.passes[0], source=open_source(frame(data)), key=7).columns
-        return measured(one.part, tables[data], shift=0)
+        return measure(one.part, tables[data], shift=0)
 
     def furthest(data, one):
         """For each group the scores; the distance of a group is its largest."""
@@ -200,7 +200,7 @@ def test_a_tree_that_claims_too_little_is_found():
 
     def exact(data):
         table = collect(made.passes[0], source=open_source(frame(data)), key=7)
-        return measured(one.part, table.columns, shift=0).tolist()
+        return measure(one.part, table.columns, shift=0).tolist()
 
     with pytest.raises(SensitivityError):
         check_sensitivity(
@@ -218,7 +218,7 @@ def test_the_exact_law_of_a_grouped_choice_keeps_the_budget():
         def law(data, made=made, one=one, logs=logs):
             if data not in logs:
                 table = collect(made.passes[0], source=open_source(frame(data)), key=7)
-                scores = measured(one.part, table.columns, shift=0)
+                scores = measure(one.part, table.columns, shift=0)
                 logs[data] = np.log([one.mechanism.probabilities(row) for row in scores])
             return logs[data]
 
@@ -278,7 +278,7 @@ LEVELS = [0.05, 0.25, 0.5, 0.9]
 def released(amount, *, method, column="x", values=VALUES, seed=5, levels=LEVELS):
     """The same rows in each of many groups: as many independent answers."""
     query = queries.quantiles(column, levels, by="g", method=method)
-    made = design([query], setting=SETTING, budget=amount)
+    made = plan_release([query], setting=SETTING, budget=amount)
     (plan,) = made.passes
     (name,) = plan.aggregates
     bins = plan.program().bins[1]
@@ -350,12 +350,12 @@ def test_large_budgets_give_the_truth(method):
 def test_costs_and_defaults():
     several = [0.1 * k for k in range(1, 10)]
     for amount in BUDGETS:
-        one = design([queries.median("x")], setting=SETTING, budget=amount)
+        one = plan_release([queries.median("x")], setting=SETTING, budget=amount)
         assert one.questions[0].query.method == "exponential"
-        many = design([queries.quantiles("x", several)], setting=SETTING, budget=amount)
+        many = plan_release([queries.quantiles("x", several)], setting=SETTING, budget=amount)
         by_hand = {
             method: forecast(
-                design(
+                plan_release(
                     [queries.quantiles("x", several, method=method)], setting=SETTING, budget=amount
                 ).questions[0],
                 expected_rows=1000,
@@ -363,7 +363,7 @@ def test_costs_and_defaults():
             for method in ("tree", "exponential")
         }
         assert many.questions[0].query.method == min(by_hand, key=by_hand.get)
-        mixed = design(
+        mixed = plan_release(
             [queries.quantiles("x", several), queries.median("x"), queries.count()],
             setting=SETTING,
             budget=amount,
@@ -376,7 +376,7 @@ def test_costs_and_defaults():
             else:
                 assert made.guarantee.epsilon(0.0) == pytest.approx(1.0)
     # Equal levels of two questions are chosen once.
-    twice = design(
+    twice = plan_release(
         [queries.median("x"), queries.quantiles("x", [0.5, 0.9], method="exponential")],
         setting=SETTING,
         budget=BUDGETS[0],
@@ -386,7 +386,7 @@ def test_costs_and_defaults():
 
 def test_bins_follow_the_range_and_the_groups():
     def bins(query):
-        return design([query], setting=SETTING, budget=BUDGETS[0]).questions[0].scale.bins
+        return plan_release([query], setting=SETTING, budget=BUDGETS[0]).questions[0].scale.bins
 
     assert bins(queries.median("x")) == 100
     assert bins(queries.median("x", bins=8)) == 8
@@ -423,7 +423,7 @@ def test_quantiles_survive_json():
         lambda: queries.median("x", bins=1),
         lambda: queries.median("x", method="sort"),
         lambda: planned(queries.median("g"), "rows", NeighboringRelation.ADD_REMOVE),
-        lambda: design([queries.median("y", bins=2**20)], setting=SETTING, budget=BUDGETS[0]),
+        lambda: plan_release([queries.median("y", bins=2**20)], setting=SETTING, budget=BUDGETS[0]),
     ],
 )
 def test_what_makes_no_sense_is_refused(wrong):

@@ -15,7 +15,7 @@ from discreet.data.schema import category, integer
 from discreet.noise.random_source import seeded_rng
 from discreet.query._answer import NoisyAnswer
 from discreet.query._noisy_integers import NoisyIntegers
-from discreet.query._release_plan import TableSpec, design
+from discreet.query._release_plan import TableSpec, plan_release
 from discreet.query.budget import QueryBudget
 
 SCHEMA = {"x": integer(lower=-1, upper=3), "g": category(["a", "b"], include_other=False)}
@@ -24,7 +24,7 @@ SETTING = TableSpec(schema=SCHEMA)
 
 def answered(query, *vectors, setting=SETTING, epsilon=Fraction(2)):
     """An answer with these noisy integers, as many groups as they have."""
-    (question,) = design([query], setting=setting, budget=QueryBudget(epsilon=epsilon)).questions
+    (question,) = plan_release([query], setting=setting, budget=QueryBudget(epsilon=epsilon)).questions
     parts = tuple(
         NoisyIntegers(name=one.part.name, noise=one.law, values=tuple(map(int, values)))
         for one, values in zip(question.measurements, vectors, strict=True)
@@ -100,7 +100,7 @@ RUNS = 600
 def test_quantiles_cover_those_of_the_population(rows):
     schema = {"x": integer(lower=0, upper=63), "g": category(range(RUNS), include_other=False)}
     query = queries.quantiles("x", [0.1, 0.5], by="g", method="tree")
-    made = design(
+    made = plan_release(
         [query], setting=TableSpec(schema=schema), budget=QueryBudget(epsilon=Fraction(2))
     )
     (plan,) = made.passes

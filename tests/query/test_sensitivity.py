@@ -22,8 +22,8 @@ from discreet.data.program import ContributionLimits
 from discreet.data.schema import category, integer
 from discreet.data.source import open_source
 from discreet.query import _measure as parts
-from discreet.query._measure import coarsened, measured
-from discreet.query._release_plan import TableSpec, design
+from discreet.query._measure import coarsen_sensitivity, measure
+from discreet.query._release_plan import TableSpec, plan_release
 from discreet.query.budget import BudgetChange, QueryBudget
 
 SCHEMA = {"x": integer(lower=-1, upper=3), "g": category(["a", "b"], include_other=False)}
@@ -64,7 +64,7 @@ def frame(data):
 def asked(kind, grouped, relation, limits):
     query = QUESTIONS[kind](by="g" if grouped else None)
     setting = TableSpec(schema=SCHEMA, privacy_unit="u", limits=LIMITS[limits], relation=relation)
-    return design([query], setting=setting, budget=QueryBudget(rho=1))
+    return plan_release([query], setting=setting, budget=QueryBudget(rho=1))
 
 
 @cache
@@ -74,7 +74,7 @@ def exact(kind, grouped, limits, data):
     question = planned.questions[0]
     sums = collect(planned.passes[0], source=open_source(frame(data)), key=7).columns
     return tuple(
-        tuple(measured(one.part, sums, shift=one.shift).tolist()) for one in question.measurements
+        tuple(measure(one.part, sums, shift=one.shift).tolist()) for one in question.measurements
     )
 
 
@@ -142,14 +142,14 @@ def test_rows_that_are_units_of_their_own():
         (queries.variance("x"), [(1, 1), (4, 16), (16, 256)]),
         (queries.covariance("x", col("g") == "a"), [(1, 1), (4, 16), (1, 1), (4, 16)]),
     ):
-        (question,) = design([query], setting=setting, budget=QueryBudget(epsilon=1)).questions
+        (question,) = plan_release([query], setting=setting, budget=QueryBudget(epsilon=1)).questions
         assert [(m.move.l1, m.move.l2_squared) for m in question.measurements] == moves
 
 
 def test_the_local_relation_has_no_table():
     setting = TableSpec(schema=SCHEMA, relation=NeighboringRelation.LOCAL)
     with pytest.raises(InvalidArgument, match="ADD_REMOVE"):
-        design([queries.count()], setting=setting, budget=QueryBudget(epsilon=1))
+        plan_release([queries.count()], setting=setting, budget=QueryBudget(epsilon=1))
 
 
 @given(
@@ -164,7 +164,7 @@ def test_rounding_down_moves_no_further_than_claimed(values, changes, largest):
     left = np.array(values[:many])
     change = np.array(changes[:many])
     l1, l2 = int(np.abs(change).sum()), int(np.square(change).sum())
-    move, shift = coarsened(
+    move, shift = coarsen_sensitivity(
         BudgetChange(l1=max(l1, 1), l2_squared=max(l2, 1)),
         entries=int(np.count_nonzero(change)) or 1,
     )
@@ -182,7 +182,7 @@ def test_rows_in_many_blocks_of_a_group_move_no_further_than_claimed():
     limits = ContributionLimits(max_rows_per_unit_per_group=rows)
     setting = TableSpec(schema=schema, privacy_unit="u", limits=limits)
     asked = queries.median("x", by="g", bins=bins, method="tree")
-    leaves = design([asked], setting=setting, budget=QueryBudget(epsilon=1)).measurements[-1]
+    leaves = plan_release([asked], setting=setting, budget=QueryBudget(epsilon=1)).measurements[-1]
     assert leaves.part.per_group == bins
     assert leaves.shift == 1
     # In half of the bins the unit has 15 rows, in half 17; the others have one in each.
@@ -194,7 +194,7 @@ def test_rows_in_many_blocks_of_a_group_move_no_further_than_claimed():
 
 def test_fine_grids_are_made_coarser():
     fine = {"x": integer(lower=0, upper=2**40)}
-    (question,) = design(
+    (question,) = plan_release(
         [queries.variance("x")], setting=TableSpec(schema=fine), budget=QueryBudget(epsilon=1)
     ).questions
     assert question.scale.shifts[0] == 0

@@ -95,7 +95,7 @@ def test_planners_offer_it_only_on_request():
     plan = plan_ranges(ages, w.all_ranges(), price)
     assert plan.aware == ()
     asked = plan_ranges(ages, w.all_ranges(), price, data_aware=True)
-    assert [type(offer).__name__ for offer in asked.aware] == ["Dawa", "Mwem"]
+    assert [type(offer).__name__ for offer in asked.aware] == ["DAWA", "MWEM"]
     assert str(asked).count("no prior error") == 2
     assert [one.mean for one in asked.candidates] == [one.mean for one in plan.candidates]
     release = asked.aware[0].release(np.full(32, 30), rng=seeded_rng(1))

@@ -311,7 +311,7 @@ def test_a_public_number_of_rows_is_used_where_it_is_public():
         cost,
         relation=NeighboringRelation.REPLACE_ONE,
         expected_rows=500,
-        contribution=Contribution(expected_rows=2),
+        contribution=Contribution(rows=2),
     )
     assert all(getattr(c.design.strategy, "total", None) is None for c in several.candidates)
 
@@ -319,7 +319,7 @@ def test_a_public_number_of_rows_is_used_where_it_is_public():
 def test_more_rows_of_a_unit_cost_more():
     one = planned(64, w.all_ranges(), budget(epsilon=1)).candidates[0].rmse
     two = (
-        planned(64, w.all_ranges(), budget(epsilon=1), contribution=Contribution(expected_rows=2))
+        planned(64, w.all_ranges(), budget(epsilon=1), contribution=Contribution(rows=2))
         .candidates[0]
         .rmse
     )

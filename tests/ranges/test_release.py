@@ -323,7 +323,7 @@ def test_one_range_or_many():
     release = design("flat").release(COUNTS, rng=seeded_rng(11))
     with pytest.raises(InvalidArgument, match="answer_many"):
         release.answer([1, 2], [3, 4])
-    with pytest.raises(InvalidArgument, match="level"):
+    with pytest.raises(InvalidArgument, match="confidence"):
         release.interval(1, 2, confidence=1)
     with pytest.raises(InvalidArgument, match="share"):
         release.quantile(1.5)

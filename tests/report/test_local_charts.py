@@ -179,10 +179,10 @@ def test_what_cannot_be_drawn_is_refused_with_what_can(other, tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-def test_the_level_must_be_a_probability(shown, tmp_path):
-    for level in (0, 1, 95):
-        with pytest.raises(InvalidArgument, match="level"):
-            discreet.plot(shown["Ladder"], tmp_path / "a.svg", confidence=level)
+def test_the_confidence_must_be_a_probability(shown, tmp_path):
+    for confidence in (0, 1, 95):
+        with pytest.raises(InvalidArgument, match="confidence"):
+            discreet.plot(shown["Ladder"], tmp_path / "a.svg", confidence=confidence)
 
 
 # ── what is drawn is what was estimated ──────────────────────────────────────

@@ -28,7 +28,7 @@ def shown(people):
     return {
         "Release": people.count(by="sex", epsilon=1),
         "ChargedRanges": people.ranges("age", epsilon=1),
-        "ChargedGrid": people.grid(["age", "sex"], epsilon=1),
+        "ChargedGrid": people.ranges(["age", "sex"], epsilon=1),
         "RangePlan": people.plan_ranges("age", epsilon=1),
     }
 
@@ -58,7 +58,7 @@ def test_a_grid_is_drawn_as_svg_only(shown, tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-def test_a_level_is_a_probability(shown, tmp_path):
+def test_a_confidence_is_a_probability(shown, tmp_path):
     for kind in shown:
-        with pytest.raises(InvalidArgument, match="level"):
+        with pytest.raises(InvalidArgument, match="confidence"):
             discreet.plot(shown[kind], tmp_path / "a.svg", confidence=1)

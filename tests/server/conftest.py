@@ -52,7 +52,7 @@ def app(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def people(app):
-    known = app.state.service.people_known
+    known = app.state.service.users
     return {name: Browser(app, known.add(name, role)[0]) for name, role in PEOPLE.items()}
 
 

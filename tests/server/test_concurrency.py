@@ -96,7 +96,7 @@ def test_large_questions_do_not_stay_for_ever(table):
         planning._KNOWN = BoundedCache(most=2_500_000)
         for number in range(1, 61):
             asked = [{"kind": "count", "by": ["age", "hour"], "epsilon": number}]
-            planning.question(table, asked)
+            planning.price_request(table, asked)
         assert 30 < len(planning._KNOWN._kept) < 40
     finally:
         planning._KNOWN = before
@@ -105,4 +105,4 @@ def test_large_questions_do_not_stay_for_ever(table):
 def test_too_many_searches_in_one_request_are_refused(table):
     asked = [{"kind": "count", "within": 10 + number} for number in range(11)]
     with pytest.raises(InvalidArgument, match="at most 10"):
-        planning.question(table, asked)
+        planning.price_request(table, asked)

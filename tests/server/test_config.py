@@ -131,7 +131,7 @@ def test_memory_of_callers_is_bounded(monkeypatch):
 )
 def test_what_would_keep_a_worker_busy_is_refused(read, statistic):
     with pytest.raises(InvalidArgument, match="more than"):
-        planning.question(read("").tables["people"], [statistic])
+        planning.price_request(read("").tables["people"], [statistic])
 
 
 @pytest.mark.parametrize(
@@ -155,14 +155,14 @@ def test_what_would_keep_a_worker_busy_is_refused(read, statistic):
 )
 def test_nonsense_is_refused_with_words(read, statistics):
     with pytest.raises(InvalidArgument):
-        planning.question(read("").tables["people"], statistics)
+        planning.price_request(read("").tables["people"], statistics)
 
 
 def test_comparisons_are_the_forecast_at_other_amounts(read):
     table = read("").tables["people"]
     asked = [{"kind": "count", "epsilon": 0.5}]
     found = planning.plan(
-        table, planning.question(table, asked), account=None, shown=None, compare=True
+        table, planning.price_request(table, asked), account=None, shown=None, compare=True
     )
     (one,) = found.statistics
     assert {p.amount: p.width for p in one.curve}[0.5] == one.width
@@ -203,6 +203,6 @@ def test_metrics_count(read):
 def test_extremes_are_answered_or_refused_with_words(read, statistic):
     table = read("").tables["people"]
     with suppress(PrivacyError):
-        asked = planning.question(table, [statistic])
+        asked = planning.price_request(table, [statistic])
         found = planning.plan(table, asked, account=None, shown=None, compare=True)
         json.dumps(asdict(found), allow_nan=False).encode()

@@ -63,14 +63,14 @@ def start(request, tmp_path):
 
     service = make()
     for who in (ANA, BEN, OLGA, VERA):
-        service.people_known.add(who.name, who.role)
+        service.users.add(who.name, who.role)
     yield make
     for one in begun:
         one.close()
 
 
 def charges(service, name="people/ana"):
-    return [e for e in service.ledger_book.account(name).history if e.kind == "reserve"]
+    return [e for e in service.shared_ledger.account(name).history if e.kind == "reserve"]
 
 
 def expire(service):
@@ -96,7 +96,7 @@ def test_the_same_request_is_one_job_and_one_charge(start):
     assert service.ledger(OLGA, verify=True).verification.ok
 
 
-STEPS = ("hold", "answer_held", "publish", "settle", "settled")
+STEPS = ("reserve_batch", "execute_reserved", "publish", "settle", "settled")
 
 
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
@@ -105,8 +105,8 @@ def test_a_worker_that_dies_anywhere_is_replaced(start, monkeypatch, step, after
     victim, heir = start(), start()
     job = victim.submit(ANA, "people", COUNT, request_id="a")
     place = {
-        "hold": (runners, "hold"),
-        "answer_held": (runners, "answer_held"),
+        "reserve_batch": (runners, "reserve_batch"),
+        "execute_reserved": (runners, "execute_reserved"),
         "publish": (victim.queue, "publish"),
         "settle": (runners.Reservation, "settle"),
         "settled": (victim.queue, "settled"),
@@ -141,16 +141,16 @@ def test_a_worker_that_dies_anywhere_is_replaced(start, monkeypatch, step, after
 def test_who_has_lost_the_lease_cannot_publish(start, monkeypatch):
     slow, heir = start(), start()
     job = slow.submit(ANA, "people", COUNT, request_id="a")
-    real = runners.answer_held
+    real = runners.execute_reserved
 
     def overtaken(*given, **named):
-        monkeypatch.setattr(runners, "answer_held", real)
+        monkeypatch.setattr(runners, "execute_reserved", real)
         made = real(*given, **named)
         expire(heir)
         assert heir.runner.step()
         return made
 
-    monkeypatch.setattr(runners, "answer_held", overtaken)
+    monkeypatch.setattr(runners, "execute_reserved", overtaken)
     slow.runner.step()
     found = heir.job(ANA, job.id)
     assert found.state == "done"
@@ -178,17 +178,17 @@ def test_a_store_that_is_set_back_gets_no_second_answer(start):
 def test_a_job_that_kills_its_workers_is_given_up(start, monkeypatch):
     service = start()
     job = service.submit(ANA, "people", COUNT, request_id="a")
-    real = runners.answer_held
+    real = runners.execute_reserved
 
     def dies(*_, **__):
         raise Died
 
-    monkeypatch.setattr(runners, "answer_held", dies)
+    monkeypatch.setattr(runners, "execute_reserved", dies)
     for _ in range(runners.MOST_ATTEMPTS):
         with pytest.raises(Died):
             service.runner.step()
         expire(service)
-    monkeypatch.setattr(runners, "answer_held", real)
+    monkeypatch.setattr(runners, "execute_reserved", real)
     service.runner.step()
     found = service.job(ANA, job.id)
     assert found.state == "failed"
@@ -203,7 +203,7 @@ def test_errors_say_nothing_of_what_went_wrong(start, monkeypatch):
     def fails(*_, **__):
         raise RuntimeError("secret of p17")
 
-    monkeypatch.setattr(runners, "answer_held", fails)
+    monkeypatch.setattr(runners, "execute_reserved", fails)
     service.runner.step()
     found = service.job(ANA, job.id)
     assert (found.state, found.problem) == ("failed", "failure")
@@ -314,7 +314,7 @@ def test_a_table_with_another_name_keeps_its_accounts(start, tmp_path):
 def test_a_limit_whose_worker_died_does_not_stand_in_the_way(start):
     service = start()
     relation = service.budgets.of_table(service.config.tables["people"]).relation
-    service.ledger_book.account(
+    service.shared_ledger.account(
         "people/ana", limit=pure_dp(0.125, relation=relation), parent="people"
     )  # and no note of it in the store
     shown = service.set_limit(OLGA, "ana", "people", {"epsilon": 0.25})
@@ -395,7 +395,7 @@ def test_what_the_revoked_have_asked_for_is_not_begun(start):
 
 def test_tokens_are_hashes_and_end(start):
     service = start()
-    people = service.people_known
+    people = service.users
     token, _ = people.add("ana", "analyst")
     assert people.by_token(token).name == "ana"
     with service.store.read() as session:

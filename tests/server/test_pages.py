@@ -28,7 +28,7 @@ def test_a_token_that_is_not_known_is_refused(app):
 
 
 def test_the_cookie_is_for_this_site_and_not_for_scripts(app):
-    token, _ = app.state.service.people_known.add("cara", "analyst")
+    token, _ = app.state.service.users.add("cara", "analyst")
     answer = Browser(app).ask("POST", "/login", data={"token": token}, follow_redirects=False)
     cookie = answer.headers["set-cookie"].lower()
     assert "httponly" in cookie
@@ -37,7 +37,7 @@ def test_the_cookie_is_for_this_site_and_not_for_scripts(app):
 
 
 def test_whoever_leaves_is_out(app):
-    token, _ = app.state.service.people_known.add("dora", "analyst")
+    token, _ = app.state.service.users.add("dora", "analyst")
     dora = Browser(app, token)
     assert dora.get("/tables").status_code == 200
     dora.post("/logout", {})
@@ -91,11 +91,11 @@ def test_everything_that_is_needed_is_shipped(ana):
 
 
 def test_a_plan_says_the_error_and_spends_nothing(app, ana):
-    before = app.state.service.ledger_book.account("study").head
+    before = app.state.service.shared_ledger.account("study").head
     page = ana.post("/tables/people/plan", {**COUNT, "amount": "1"})
     assert "±3<" in page.text  # discrete Laplace noise of scale 1: P(|X| > 3) = 0.027, not 0.05
     assert "Left afterwards" in page.text
-    assert app.state.service.ledger_book.account("study").head == before
+    assert app.state.service.shared_ledger.account("study").head == before
 
 
 def test_more_epsilon_is_less_error(ana):

@@ -11,9 +11,9 @@ from discreet.core.relation import NeighboringRelation
 from discreet.data import schema
 from discreet.data.program import ContributionLimits
 from discreet.query._release_plan import TableSpec
-from discreet.server.pages.query_form import FIRST, KINDS, fields_of, kept, question, words
+from discreet.server.pages.query_form import FIRST, KINDS, fields_of, kept_queries, query_of_form, query_words
 from discreet.server.schemas import ColumnInfo
-from discreet.spec.statistics import asked
+from discreet.spec.statistics import release_spec
 
 COLUMNS = (
     ColumnInfo(name="age", kind="integer", lower=0, upper=99),
@@ -46,13 +46,13 @@ def form(**fields: str | list[str]) -> dict[str, list[str]]:
 
 
 def test_the_first_form_asks_for_a_count():
-    assert question(FIRST, COLUMNS) == {"kind": "count", "epsilon": 0.1}
+    assert query_of_form(FIRST, COLUMNS) == {"kind": "count", "epsilon": 0.1}
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_kind_gives_a_question_that_can_be_planned(kind):
     given = form(kind=kind, bins="16" if kind == "ranges" else "", **OF)
-    made = asked([question(given, COLUMNS)], setting=SETTING, limit={"epsilon": 1})
+    made = release_spec([query_of_form(given, COLUMNS)], setting=SETTING, limit={"epsilon": 1})
     assert made.work().guarantee.epsilon(0.0) == pytest.approx(0.5, rel=1e-9)
 
 
@@ -64,7 +64,7 @@ def test_all_fields_are_read():
         by=["sex", "ill"],
         cut="age",
         points="18; 65",
-        rows="2 000",
+        expected_rows="2 000",
         where_column_1="site",
         where_test_1="in",
         where_value_1="1, 3",
@@ -78,7 +78,7 @@ def test_all_fields_are_read():
         measure="rho",
         delta="1e-6",
     )
-    assert question(given, COLUMNS) == {
+    assert query_of_form(given, COLUMNS) == {
         "kind": "mean",
         "name": "Pay",
         "of": "pay",
@@ -95,21 +95,21 @@ def test_all_fields_are_read():
 
 
 def test_a_field_of_another_kind_is_not_read():
-    given = form(kind="count", levels="0.5", edges="1, 2", of="pay", method="tree")
-    assert question(given, COLUMNS) == {"kind": "count", "epsilon": 0.5}
+    given = form(kind="count", q="0.5", edges="1, 2", of="pay", method="tree")
+    assert query_of_form(given, COLUMNS) == {"kind": "count", "epsilon": 0.5}
 
 
 def test_ranges_of_two_columns_are_rectangles():
     given = form(kind="ranges", of="pay", other="age", bins="8", workload="all")
-    made = question(given, COLUMNS)
+    made = query_of_form(given, COLUMNS)
     assert made["of"] == ["pay", "age"]
     assert made["bins"] == {"pay": 8}
-    assert asked([made], setting=SETTING, limit={"epsilon": 1}).work().ranges
+    assert release_spec([made], setting=SETTING, limit={"epsilon": 1}).work().ranges
 
 
 def test_an_error_may_be_asked_for_instead_of_a_price():
     given = form(kind="count", aim="within", within="50")
-    assert question(given, COLUMNS) == {"kind": "count", "within": 50}
+    assert query_of_form(given, COLUMNS) == {"kind": "count", "within": 50}
 
 
 @pytest.mark.parametrize(
@@ -132,7 +132,7 @@ def test_an_error_may_be_asked_for_instead_of_a_price():
 )
 def test_what_is_wrong_is_named(fields, said):
     with pytest.raises(InvalidArgument, match=said):
-        question(form(**fields), COLUMNS)
+        query_of_form(form(**fields), COLUMNS)
 
 
 QUESTIONS = [
@@ -162,26 +162,26 @@ QUESTIONS = [
 
 @pytest.mark.parametrize("one", QUESTIONS, ids=lambda one: one["kind"])
 def test_a_question_survives_the_form(one):
-    assert question(fields_of(one), COLUMNS) == one
-    assert asked([one], setting=SETTING, limit={"epsilon": 1}).work().guarantee
+    assert query_of_form(fields_of(one), COLUMNS) == one
+    assert release_spec([one], setting=SETTING, limit={"epsilon": 1}).work().guarantee
 
 
 def test_questions_that_were_kept_come_back():
-    assert kept({"kept": ['[{"kind": "count"}]']}) == [{"kind": "count"}]
-    assert kept({}) == []
+    assert kept_queries({"kept": ['[{"kind": "count"}]']}) == [{"kind": "count"}]
+    assert kept_queries({}) == []
 
 
 @pytest.mark.parametrize("text", ["{", "{}", "[1]", "[" * 10_000])
 def test_what_is_kept_must_be_questions(text):
     with pytest.raises(InvalidArgument, match="kept"):
-        kept({"kept": [text]})
+        kept_queries({"kept": [text]})
 
 
 def test_a_question_has_words():
-    assert words(QUESTIONS[-1]) == "Women, by age"
-    assert words({"kind": "mean", "of": "pay", "by": ["sex"]}) == "Mean of pay by sex"
-    assert words({"kind": "ranges", "of": ["pay", "age"]}) == "All ranges of pay, age"
+    assert query_words(QUESTIONS[-1]) == "Women, by age"
+    assert query_words({"kind": "mean", "of": "pay", "by": ["sex"]}) == "Mean of pay by sex"
+    assert query_words({"kind": "ranges", "of": ["pay", "age"]}) == "All ranges of pay, age"
     where = [{"column": "site", "in": [1, 2]}, {"column": "age", "at_least": 30}]
     told = "Number of rows, where site is one of 1, 2 and age is at least 30"
-    assert words({"kind": "count", "where": where}) == told
-    assert words({"kind": "count", "where": {"expression": [1]}}) == "Number of rows, where …"
+    assert query_words({"kind": "count", "where": where}) == told
+    assert query_words({"kind": "count", "where": {"expression": [1]}}) == "Number of rows, where …"

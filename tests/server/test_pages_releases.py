@@ -37,7 +37,7 @@ def test_pressing_twice_is_one_release_and_one_charge(app, ana):
     first = ana.post("/tables/people/release", form)
     second = ana.post("/tables/people/release", form)
     assert first.url == second.url
-    account = app.state.service.ledger_book.account("study/ana")
+    account = app.state.service.shared_ledger.account("study/ana")
     number = first.url.path.rpartition("/")[2]
     ends = time.monotonic() + 30
     while app.state.service.queue.get(number).state != "done" and time.monotonic() < ends:
@@ -126,7 +126,7 @@ JSON = st.recursive(
     lambda one: (
         st.lists(one, max_size=3)
         | st.dictionaries(
-            st.sampled_from(["kind", "of", "by", "where", "column", "cut", "in", "bins", "levels"])
+            st.sampled_from(["kind", "of", "by", "where", "column", "cut", "in", "bins", "q"])
             | st.text(max_size=5),
             one,
             max_size=4,
@@ -151,7 +151,7 @@ def test_no_nonsense_breaks_a_page(ana, asked, kind):
 
 
 FIELDS = (
-    *("kind", "of", "by", "cut", "points", "levels", "edges", "rows", "bins", "amount", "within"),
+    *("kind", "of", "by", "cut", "points", "q", "edges", "expected_rows", "bins", "amount", "within"),
     *("aim", "measure", "delta", "where_column_1", "where_test_1", "where_value_1", "name"),
     *("max_rows_per_unit", "workload", "method", "other", "also", "kept"),
 )
@@ -187,7 +187,7 @@ def test_the_ledger_shows_who_spent_what(people):
 
 def test_many_accounts_are_folded(app, people):
     for i in range(6):
-        token, _ = app.state.service.people_known.add(f"guest-{i}", "analyst")
+        token, _ = app.state.service.users.add(f"guest-{i}", "analyst")
         Browser(app, token).get("/tables")  # the first look opens the account
     page = people["olga"].get("/ledger")
     checked(page.text)

@@ -10,13 +10,13 @@ from discreet import boolean, category, col, date, integer, keys, real
 from discreet import query as queries
 from discreet.core.errors import InvalidArgument, Unsupported
 from discreet.data.program import ContributionLimits
-from discreet.query._release_plan import TableSpec, design
+from discreet.query._release_plan import TableSpec, plan_release
 from discreet.query.budget import budget
 from discreet.ranges import workload
 from discreet.ranges.grid.table_query import planned_grid, rectangles
 from discreet.ranges.table_query import planned, ranges
-from discreet.spec.query_json import question
-from discreet.spec.statistics import asked
+from discreet.spec.query_json import write_query
+from discreet.spec.statistics import release_spec
 
 SETTING = TableSpec(
     schema={
@@ -49,7 +49,7 @@ QUERIES = [
 
 
 def sent(query):
-    return json.loads(json.dumps(question(query)))
+    return json.loads(json.dumps(write_query(query)))
 
 
 def told(made):
@@ -63,8 +63,8 @@ def told(made):
 
 @pytest.mark.parametrize("query", QUERIES, ids=lambda query: query.text)
 def test_the_same_question_arrives(query):
-    back = asked([{**sent(query), "epsilon": 0.3}], setting=SETTING)
-    local = design([query], setting=SETTING, budget=budget(epsilon=0.3))
+    back = release_spec([{**sent(query), "epsilon": 0.3}], setting=SETTING)
+    local = plan_release([query], setting=SETTING, budget=budget(epsilon=0.3))
     assert repr(told(back.design())) == repr(told(local))
 
 
@@ -78,8 +78,8 @@ def test_questions_that_share_a_budget(amount, weights):
     several = [QUERIES[0], QUERIES[2], QUERIES[5]]
     shares = zip(several, weights or [1, 1, 1], strict=True)
     words = [{**sent(one), **amount, "weight": weight} for one, weight in shares]
-    back = asked(words, setting=SETTING)
-    local = design(several, setting=SETTING, budget=budget(**amount), weights=weights)
+    back = release_spec(words, setting=SETTING)
+    local = plan_release(several, setting=SETTING, budget=budget(**amount), weights=weights)
     assert repr(told(back.work().design)) == repr(told(local))
     assert back.order() == [0, 1, 2]
 
@@ -93,8 +93,10 @@ def test_ranges_and_rectangles():
         limits=ContributionLimits(max_rows_per_unit=1),
     )
     two = ranges("day", workload=[("2025-01-01", "2025-12-31")])
-    three = rectangles(["age", "place"], bins={"age": 10}, workload="margins")
-    back = asked([{**sent(query), "rho": 0.1} for query in (one, two, three)], setting=SETTING)
+    three = rectangles(["age", "place"], bins={"age": 10}, workload="marginals")
+    back = release_spec(
+        [{**sent(query), "rho": 0.1} for query in (one, two, three)], setting=SETTING
+    )
     amount = budget(rho=0.1)
     local = [planned(query, setting=SETTING, budget=amount) for query in (one, two)]
     local.append(planned_grid(three, setting=SETTING, budget=amount))
@@ -107,13 +109,13 @@ def test_ranges_and_rectangles():
 
 def test_a_workload_of_another_kind_stays_here():
     with pytest.raises(Unsupported, match="workload"):
-        question(ranges("age", workload=workload.prefixes()))
+        write_query(ranges("age", workload=workload.prefixes()))
 
 
 def test_only_equal_amounts_are_shared():
     words = {"kind": "count", "weight": 1}
     given = [{**words, "epsilon": 1}, {**words, "epsilon": 1}, {**words, "epsilon": 2}]
-    assert asked(given, setting=SETTING).work().guarantee.epsilon(0) == 3
+    assert release_spec(given, setting=SETTING).work().guarantee.epsilon(0) == 3
 
 
 @pytest.mark.parametrize(
@@ -134,4 +136,4 @@ def test_only_equal_amounts_are_shared():
 )
 def test_what_makes_no_sense_is_refused(statistic):
     with pytest.raises(InvalidArgument):
-        asked([statistic], setting=SETTING).work()
+        release_spec([statistic], setting=SETTING).work()

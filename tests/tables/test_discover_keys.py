@@ -23,7 +23,7 @@ from discreet.query._measure import SumEstimator
 from discreet.query._noisy_integers import NoisyIntegers
 from discreet.query.key_sets import KeySet
 from discreet.report import release_report as page
-from discreet.tables.discover_keys import discover
+from discreet.tables.discover_keys import release_keys
 
 SECRET = "CANARY-5518"
 COUNTS = {"Ulm": 300, "Rome": 200, "Ghent": 150, "Åbo": 120, "Paris": 40}
@@ -140,7 +140,7 @@ def test_the_release_is_the_mechanism_on_counts_of_units(table):
     free = replace(table, account=Receipts())
     shown = []
     for seed in range(20):
-        found = discover(free, by="city", mechanism=mechanism, where=None, rng=seeded_rng(seed))
+        found = release_keys(free, by="city", mechanism=mechanism, where=None, rng=seeded_rng(seed))
         names = sorted([*COUNTS, SECRET], key=str.encode)
         bits = seeded_rng(seed)
         bits.words(2)

@@ -22,7 +22,7 @@ from discreet.query.budget import budget
 from discreet.ranges._strategy_design import law_of
 from discreet.ranges.hierarchical_search import descent, planned_descent
 from discreet.ranges.table_query import ROWS
-from discreet.tables._large_domain_quantiles import descend
+from discreet.tables._large_domain_quantiles import release_large_domain_quantiles
 
 LEVELS = [Fraction(1, 10), Fraction(1, 2), Fraction(9, 10)]
 FIRST = dt.date(2000, 1, 1)
@@ -243,4 +243,4 @@ def test_what_makes_no_sense_is_refused_and_nothing_is_spent(table, account, ask
 def test_seeds_are_refused(table):
     found = table.plan_large_domain_quantiles("huge", [0.5], epsilon=1)
     with pytest.raises(NotCertified, match="private"):
-        descend(table, found, rng=seeded_rng(1))
+        release_large_domain_quantiles(table, found, rng=seeded_rng(1))

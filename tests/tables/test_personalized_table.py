@@ -27,7 +27,7 @@ from discreet.core.relation import NeighboringRelation
 from discreet.ledger.account import Receipt
 from discreet.noise.random_source import seeded_rng
 from discreet.query import personalized_queries as weights
-from discreet.query._measure import measured
+from discreet.query._measure import measure
 from discreet.query._release_plan import Measurement
 from discreet.tables.personalized_table import PersonalizedRelease
 from tests.tables.privacy_levels import COLUMNS, LEVELS, duck, frame, opened
@@ -61,7 +61,7 @@ def seen(monkeypatch):
     plain = Measurement.noisy
 
     def noisy(self, sums, *, rng):
-        exact = measured(self.part, sums, shift=self.shift)
+        exact = measure(self.part, sums, shift=self.shift)
         found.append((exact.astype(object), self.mechanism.guarantee.event))
         return plain(self, sums, rng=rng)
 

@@ -24,7 +24,7 @@ from discreet.ranges import workload
 from discreet.ranges.domain import BinnedDomain, DateDomain, IntegerDomain, OrdinalDomain
 from discreet.ranges.grid.table_query import planned_grid, rectangles
 from discreet.ranges.table_query import ROWS, cells_of, planned, ranges
-from discreet.tables._execute import ReleaseBatch, carry_out
+from discreet.tables._execute import ReleaseBatch, execute_batch
 from discreet.tables.range_release import ChargedGridRelease, ChargedRangeRelease
 
 DAYS = dt.date(2024, 2, 27), dt.date(2024, 3, 2)
@@ -279,7 +279,7 @@ def test_questions_and_ranges_are_reserved_together(table, account):
 def test_seeds_are_refused(table):
     found = planned(ranges("age"), setting=table.spec, budget=budget(epsilon=1))
     with pytest.raises(NotCertified, match="private"):
-        carry_out(table, ReleaseBatch(ranges=(found,)), label=None, rng=seeded_rng(1))
+        execute_batch(table, ReleaseBatch(ranges=(found,)), label=None, rng=seeded_rng(1))
 
 
 def test_the_json_stands_alone(table):
@@ -336,7 +336,7 @@ def test_plans_from_the_top():
 
 def test_grids_of_two_columns(table):
     rows = frame()
-    made = table.grid(["day", "grade"], where=col("well"), epsilon=400)
+    made = table.ranges(["day", "grade"], where=col("well"), epsilon=400)
     well = rows.filter(pl.col("well"))
     found = Counter(zip(well["day"], well["grade"].replace("lost", "(other)"), strict=True))
     days = [DAYS[0] + dt.timedelta(days=d) for d in range(5)]
@@ -354,10 +354,10 @@ def test_grids_of_two_columns(table):
 
 def test_grids_are_charged_and_planned(table, account):
     before = account.remaining
-    plan = table.plan_grid(["age", "pay"], bins={"pay": 8}, workload="margins", epsilon=1, rows=9)
+    plan = table.plan_ranges(["age", "pay"], bins={"pay": 8}, workload="marginals", epsilon=1, expected_rows=9)
     assert plan.grid.shape == (12, 7)
     assert before == account.remaining
-    made = table.grid(["age", "pay"], bins={"pay": 8}, workload="margins", epsilon=1)
+    made = table.ranges(["age", "pay"], bins={"pay": 8}, workload="marginals", epsilon=1)
     assert made.guarantee.epsilon(0) <= 1 + 1e-12
     assert before - account.remaining == 1
     assert made.receipt.guarantee == made.guarantee
@@ -366,18 +366,18 @@ def test_grids_are_charged_and_planned(table, account):
 @pytest.mark.parametrize(
     ("asked", "words"),
     [
-        ({"values": ["age"]}, "two different"),
-        ({"values": "age"}, "two different"),
-        ({"values": ["age", "age"]}, "two different"),
-        ({"values": ["age", "pay"]}, "bins="),
-        ({"values": ["age", "day"], "bins": {"pay": 3}}, "the columns are"),
-        ({"values": ["age", "day"], "workload": "prefixes"}, "all, points, margins"),
-        ({"values": ["age", "well"]}, "boolean"),
+        ({"value": ["age"]}, "two different"),
+        ({"value": []}, "two different"),
+        ({"value": ["age", "age"]}, "two different"),
+        ({"value": ["age", "pay"]}, "bins="),
+        ({"value": ["age", "day"], "bins": {"pay": 3}}, "the columns are"),
+        ({"value": ["age", "day"], "workload": "prefixes"}, "all, points, marginals"),
+        ({"value": ["age", "well"]}, "boolean"),
     ],
 )
 def test_grids_that_make_no_sense_are_refused(table, account, asked, words):
     with pytest.raises(InvalidArgument, match=words):
-        table.grid(**asked, epsilon=1)
+        table.ranges(**asked, epsilon=1)
     assert account.remaining == 10**6
 
 
@@ -439,7 +439,7 @@ def test_limits_of_its_own(visits, account):
     each = visits.ranges("day", epsilon=2000, max_rows_per_unit_per_group=1)
     assert each.cells == pytest.approx([1, 1, 2, 2], abs=1e-6)
     assert "at most 9 rows are used of each" in each.privacy_statement  # the table's still holds
-    grid = visits.plan_grid(["day", col("day") + 1], epsilon=1, max_rows_per_unit=1)
+    grid = visits.plan_ranges(["day", col("day") + 1], epsilon=1, max_rows_per_unit=1)
     assert grid.best.contribution.rows == 1
     with pytest.raises(InvalidArgument, match="max_rows_per_unit"):
         visits.ranges("day", epsilon=1, max_rows_per_unit=0)

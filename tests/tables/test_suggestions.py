@@ -22,11 +22,11 @@ from discreet.noise.laplace import DiscreteLaplace
 from discreet.noise.random_source import seeded_rng
 from discreet.query._bound_suggestions import (
     CLASSES,
-    choices,
-    classes,
-    covering,
-    edges,
-    grid_of,
+    limit_choices,
+    count_classes,
+    covering_range,
+    power_of_two_edges,
+    granularity_of,
     sum_width,
 )
 
@@ -41,17 +41,17 @@ def account(tmp_path):
 
 
 def test_edges_are_powers_of_two_of_either_sign():
-    found, grid = edges(Fraction(-3), Fraction(100))
+    found, grid = power_of_two_edges(Fraction(-3), Fraction(100))
     assert found[0] == -2
     assert found[-1] == 64
     assert Fraction(0) in found
     assert all(mark in (0, *found) for mark in map(Fraction, (1, 2, 4, 8, -1)))
     assert all((mark / grid).denominator == 1 for mark in found)
-    assert edges(Fraction(5), Fraction(9))[0] == [8]
-    _, grid = edges(Fraction(-(2**60)), Fraction(2**60))
+    assert power_of_two_edges(Fraction(5), Fraction(9))[0] == [8]
+    _, grid = power_of_two_edges(Fraction(-(2**60)), Fraction(2**60))
     assert 2**60 / grid <= 2**53
     with pytest.raises(InvalidArgument):
-        edges(Fraction(1), Fraction(1))
+        power_of_two_edges(Fraction(1), Fraction(1))
 
 
 @pytest.mark.parametrize("law", [DiscreteLaplace(3), DiscreteGaussian(5), DiscreteLaplace(0.2)])
@@ -74,18 +74,18 @@ def test_sums_of_noise_stay_within_their_width(law, many):
 def test_covering_without_much_noise():
     quiet = DiscreteLaplace(Fraction(1, 50))
     counts = [0, 5, 0, 900, 1000, 0, 5, 0]
-    assert covering(counts, quiet, coverage=0.9).first == 3
-    assert covering(counts, quiet, coverage=0.9).last == 5
-    whole = covering(counts, quiet, coverage=0.9999)
+    assert covering_range(counts, quiet, coverage=0.9).first == 3
+    assert covering_range(counts, quiet, coverage=0.9).last == 5
+    whole = covering_range(counts, quiet, coverage=0.9999)
     assert (whole.first, whole.last) == (1, 7)
     assert whole.outside < 1e-2
     limits = list(map(Fraction, (-8, -2, 0, 1, 2, 4, 8, 16, 32)))
-    assert covering(counts, quiet, coverage=0.9, limits=limits).first == 2
+    assert covering_range(counts, quiet, coverage=0.9, limits=limits).first == 2
     far = list(map(Fraction, (-8, -2, 0, 30, 31, 32, 64, 128, 256)))
-    assert covering(counts, quiet, coverage=0.9, limits=far).first == 3
+    assert covering_range(counts, quiet, coverage=0.9, limits=far).first == 3
     mirrored = [-mark for mark in reversed(limits)]
-    assert covering(counts[::-1], quiet, coverage=0.9, limits=mirrored).last == 6
-    empty = covering([0] * 8, DiscreteLaplace(10), coverage=0.9)
+    assert covering_range(counts[::-1], quiet, coverage=0.9, limits=mirrored).last == 6
+    empty = covering_range([0] * 8, DiscreteLaplace(10), coverage=0.9)
     assert empty.outside == 1.0
     assert empty.first < empty.last
 
@@ -97,7 +97,7 @@ def test_what_is_said_to_lie_outside_is_true():
     wrong = narrow = 0
     for seed in range(300):
         noisy = (truth + law.sample(len(truth), seeded_rng(seed))).tolist()
-        found = covering(noisy, law, coverage=0.99)
+        found = covering_range(noisy, law, coverage=0.99)
         outside = truth[: found.first].sum() + truth[found.last :].sum()
         wrong += outside / truth.sum() > found.outside
         assert found.first <= 3
@@ -110,24 +110,24 @@ def test_what_is_said_to_lie_outside_is_true():
 
 def test_classes_and_choices():
     pairs = [(1, 10), (2, 5), (3, 4), (4, 1), (5, 2), (2**20, 1), (2**30, 1)]
-    found = classes(pairs).tolist()
+    found = count_classes(pairs).tolist()
     assert found[:4] == [10, 5, 5, 2]
     assert found[-1] == 2
     assert sum(found) == 24
     assert len(found) == CLASSES
     quiet = DiscreteLaplace(Fraction(1, 50))
-    made = choices([100, 50, 0, 20, 0], quiet, noise=1.0)
+    made = limit_choices([100, 50, 0, 20, 0], quiet, noise=1.0)
     assert [one.limit for one in made] == [1, 2, 4, 8, 16]
     assert made[0].lost == 50 + 20 * 7
     assert made[3].lost == 0
     assert made[3].noise == 8
-    loud = choices([100, 50, 0, 20, 30], DiscreteLaplace(100), noise=1.0)
+    loud = limit_choices([100, 50, 0, 20, 30], DiscreteLaplace(100), noise=1.0)
     assert all(one.lost == 0 for one in loud)  # nothing that noise does not explain
 
 
 def test_grid():
-    assert grid_of(Fraction(0), Fraction(2**16)) == 2
-    assert grid_of(Fraction(-1), Fraction(1)) == Fraction(1, 2**14)
+    assert granularity_of(Fraction(0), Fraction(2**16)) == 2
+    assert granularity_of(Fraction(-1), Fraction(1)) == Fraction(1, 2**14)
 
 
 # ── the whole way ─────────────────────────────────────────────────────────────────────────────
@@ -234,7 +234,7 @@ def test_one_unit_moves_one_count_of_each_histogram():
                 make(rows), privacy_unit="p", max_rows_per_unit=1, columns={}
             )._source
             spread = engine_of(source).spread(plan.program())
-            yield [classes(pairs).tolist() for pairs in spread]
+            yield [count_classes(pairs).tolist() for pairs in spread]
 
     whole, same = measured(frame)
     assert whole == same

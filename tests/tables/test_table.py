@@ -20,7 +20,7 @@ from discreet import col, query
 from discreet.data import program as engine
 from discreet.data.program import ContributionLimits
 from discreet.noise.random_source import seeded_rng
-from discreet.query._release_plan import design
+from discreet.query._release_plan import plan_release
 from discreet.query.budget import QueryBudget
 from discreet.tables.table import Table
 
@@ -216,7 +216,7 @@ def test_a_typing_error_costs_nothing(people, account):
         lambda: opened(people, account, max_rows_per_unit=None).count(epsilon=1),
         lambda: opened(people, account, privacy_unit="nobody").count(epsilon=1),
         lambda: opened(people, account, columns={"age": int}),
-        lambda: t.run(design([query.count()], setting=other, budget=QueryBudget(epsilon=1))),
+        lambda: t.run(plan_release([query.count()], setting=other, budget=QueryBudget(epsilon=1))),
     ):
         with pytest.raises(discreet.InvalidArgument):
             wrong()
@@ -245,7 +245,7 @@ def test_the_public_door_takes_no_bits(people, account):
             assert "bits" not in inspect.signature(method).parameters
     t = opened(people, account)
     head = account.head
-    planned = design([query.count()], setting=t.spec, budget=QueryBudget(epsilon=1))
+    planned = plan_release([query.count()], setting=t.spec, budget=QueryBudget(epsilon=1))
     with pytest.raises(discreet.NotCertified):
         t._run(planned, label=None, rng=seeded_rng(1))
     assert account.head == head

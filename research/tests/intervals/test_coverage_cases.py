@@ -7,10 +7,9 @@ import polars as pl
 import pytest
 
 import discreet
-from discreet import intervals as doors
-from discreet import query
+from discreet import intervals, query
 from discreet.core.errors import InvalidArgument, NotCertified
-from discreet.intervals._bootstrap import MeanBootstrap, bootstrap, fitted
+from discreet.intervals._bootstrap import MeanBootstrap, bootstrap, fit_clipped_normal
 from discreet.intervals._coverage import coverage, per_column
 from discreet.intervals._mean import mean_interval
 from discreet.intervals._proportion import proportion_interval
@@ -35,11 +34,17 @@ def test_no_entry_is_refuted(name):
         assert found.bounds(0.999)[1] >= 0.95
 
 
-def test_every_door_has_an_entry():
-    words = {name.replace("reports, ", "reports_").split(",")[0] for name in ENTRIES}
-    words |= {"reports_quantile"}  # the median is one
-    tools = {"bootstrap", "central_and_local", "compare_rows", "coverage", "each", "leave_one_out"}
-    assert set(doors.__all__) - tools <= words
+def test_every_public_interval_has_an_entry():
+    words = {
+        f"{name.removeprefix('reports, ').split(',')[0]}_from_reports"
+        if name.startswith("reports, ")
+        else name.split(",")[0]
+        for name in ENTRIES
+    }
+    words |= {"quantile_from_reports"}  # the median is one
+    tools = {"bootstrap", "compare_central_local", "compare_by_rows", "coverage", "per_column",
+             "leave_one_out"}  # fmt: skip
+    assert set(intervals.__all__) - tools <= words
 
 
 @pytest.mark.parametrize("kind", ["mean", "median"])
@@ -116,7 +121,7 @@ def test_bootstrap_simulates_the_clipping():
 
 @pytest.mark.parametrize(("mean", "std"), [(0.5, 0.2), (0.5, 12**-0.5), (0.1, 0.15), (0.9, 1e-5)])
 def test_bootstrap_fits_clipped_rows(mean, std):
-    center, spread = fitted(mean, std, 0.0, 1.0)
+    center, spread = fit_clipped_normal(mean, std, 0.0, 1.0)
     rows = np.clip(np.random.default_rng(1).normal(center, spread, 400_000), 0, 1)
     assert rows.mean() == pytest.approx(mean, abs=0.002)
     assert rows.std() == pytest.approx(std, rel=0.01)

@@ -103,7 +103,7 @@ def test_questions_have_smooth_bounds_too(share):
         threshold=60, sigma=4, share=share, most=most, total=100, order=8, b=b
     )
     values = np.arange(0, 100.01, 0.25)
-    cost = costs.question_cost(values * UNITS, threshold=60, sigma=4, share=share, orders=[8])[:, 0]
+    cost = costs.query_cost(values * UNITS, threshold=60, sigma=4, share=share, orders=[8])[:, 0]
     found = bound.at(values)
     worst = 0.0
     for step in range(1, 9):

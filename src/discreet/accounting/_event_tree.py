@@ -184,7 +184,7 @@ class ReducedEvents:
 
 
 @lru_cache(maxsize=512)
-def reduced(event: Event, side: Side) -> ReducedEvents:
+def reduce_event(event: Event, side: Side) -> ReducedEvents:
     """Gather the leaves; for the lower side, parts without an exact pair are left out.
 
     Theorem: Gaussian parts compose to ``mu^2 = sum mu_i^2``, zCDP parts add; leaving a part out

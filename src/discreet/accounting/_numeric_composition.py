@@ -14,7 +14,7 @@ import scipy
 from discreet.accounting import conversion, pld, shuffle
 from discreet.accounting import dominating_pairs as pairs
 from discreet.accounting import pld as cells
-from discreet.accounting._event_tree import Side, reduced, sampling_rate, simple_pair
+from discreet.accounting._event_tree import Side, reduce_event, sampling_rate, simple_pair
 from discreet.accounting.conversion import Floats
 from discreet.accounting.dominating_pairs import (
     AddPair,
@@ -147,7 +147,7 @@ class LossGrid:
     """The step of each part on the lower side: the common one divided by a power of two."""
 
 
-def choose(parts: Parts, drawn: LossSketch, *, tilt: float, tail: float) -> LossGrid:
+def choose_grid(parts: Parts, drawn: LossSketch, *, tilt: float, tail: float) -> LossGrid:
     """Steps fine enough for the spread of one use; one evenly spaced part is aligned with it."""
     variances = drawn.moments(tilt)[1]
     uses = float(drawn.counts.sum())
@@ -168,14 +168,14 @@ def choose(parts: Parts, drawn: LossSketch, *, tilt: float, tail: float) -> Loss
     return LossGrid(tilt=tilt, step=step, tail=tail, steps=tuple(steps))
 
 
-def composed(parts: Parts, *, side: Side, grid: LossGrid) -> pld.ComposedLoss:
+def compose_on_grid(parts: Parts, *, side: Side, grid: LossGrid) -> pld.ComposedLoss:
     """Compose the parts; on the lower side each has a grid of its own fineness."""
     step, tilt, tail = grid.step, grid.tilt, grid.tail
     made = []
     for (pair, count), finer in zip(parts, grid.steps, strict=True):
-        own, cut = (step, cells.upper) if side == "upper" else (finer, cells.lower)
+        own, cut = (step, cells.upper_masses) if side == "upper" else (finer, cells.lower_masses)
         masses = cut(pair, step=own, tail=tail)
-        made.append(pld.power(pld.tilted(masses, step=own, tilt=tilt), count))
+        made.append(pld.power(pld.tilt_masses(masses, step=own, tilt=tilt), count))
     return pld.compose(made)
 
 
@@ -204,8 +204,8 @@ def _lower_fineness(pair: DominatingPair) -> float:
 def as_atoms(parts: Parts) -> AtomPair:
     """A composition as one pair with atoms on a grid (an upper bound), not tilted."""
     drawn = sketch(parts, 1e-17)
-    grid = choose(parts, drawn, tilt=0.0, tail=1e-17)
-    total = composed(parts, side="upper", grid=grid)
+    grid = choose_grid(parts, drawn, tilt=0.0, tail=1e-17)
+    total = compose_on_grid(parts, side="upper", grid=grid)
     losses = total.losses() + 2 * cells.SNAP * total.step * total.count
     return AtomPair(
         losses, total.weights * math.exp(total.log_scale), min(1.0, total.infinity + total.lost)
@@ -294,14 +294,14 @@ def leaf_pairs(leaf: Event, side: Side) -> Both:
 @lru_cache(maxsize=1024)
 def event_pairs(event: Event, side: Side) -> Both:
     """The pairs of a whole event: its only part, or the composition set on a grid."""
-    rest = reduced(event, side)
+    rest = reduce_event(event, side)
     found = part_pairs(rest.parts, rest.mu_squared, side=side)
     removal, addition, slack = found[0], found[1], found[2] + rest.slack
     if rest.rho or rest.xi:
         if side == "lower":
             mu = math.sqrt(rest.mu_squared + 2 * float(rest.rho))
             return GaussianPair(mu), GaussianPair(mu), slack
-        hull = concentrated(rest.rho, rest.xi)
+        hull = zcdp_pair(rest.rho, rest.xi)
         removal, addition = [*removal, (hull, 1)], [*addition, (hull, 1)]
     if not removal:
         return _NOTHING, _NOTHING, slack
@@ -317,7 +317,7 @@ _NOTHING = AtomPair(np.zeros(1), np.ones(1))
 
 
 @lru_cache(maxsize=256)
-def concentrated(rho: Fraction, xi: Fraction) -> AtomPair:
+def zcdp_pair(rho: Fraction, xi: Fraction) -> AtomPair:
     """The hull of what (xi, rho)-zCDP allows (CKS)."""
     r, x = float(rho) * conversion.UP, float(xi) * conversion.UP
     top = conversion.zcdp_epsilon(r, delta=1e-40, xi=x)
@@ -484,15 +484,15 @@ class CompositionProblem:
 
 
 @lru_cache(maxsize=64)
-def problem(event: Event, side: Side) -> CompositionProblem:
+def composition_problem(event: Event, side: Side) -> CompositionProblem:
     """Reduce an event and look up the pairs of its parts."""
-    rest = reduced(event, side)
+    rest = reduce_event(event, side)
     mu_squared = rest.mu_squared
     if side == "lower":
         mu_squared += 2 * float(rest.rho)  # a Gaussian has exactly this zCDP
     removal, addition, slack = part_pairs(rest.parts, mu_squared, side=side)
     if side == "upper" and (rest.rho or rest.xi):
-        hull = concentrated(rest.rho, rest.xi)
+        hull = zcdp_pair(rest.rho, rest.xi)
         removal, addition = [*removal, (hull, 1)], [*addition, (hull, 1)]
     both = list(zip(removal, addition, strict=True))
     return CompositionProblem(
@@ -506,16 +506,16 @@ def problem(event: Event, side: Side) -> CompositionProblem:
 @lru_cache(maxsize=128)
 def _profiles(event: Event, side: Side, grid: LossGrid) -> tuple[pld.PrivacyProfile, ...]:
     """The composed profile of each direction (one where they agree)."""
-    found = problem(event, side)
+    found = composition_problem(event, side)
     cut = len(found.alike)
     shared = replace(grid, steps=grid.steps[:cut])
     own = replace(grid, steps=grid.steps[cut:])
-    common = [composed(found.alike, side=side, grid=shared)] if found.alike else []
+    common = [compose_on_grid(found.alike, side=side, grid=shared)] if found.alike else []
     if not found.removal:
         return (pld.profile(common[0], side=side),)
     # One direction is enough for a lower bound, and removal is where a sample leaks most.
     directions = (found.removal, found.addition) if side == "upper" else (found.removal,)
-    totals = [pld.compose([*common, composed(parts, side=side, grid=own)]) for parts in directions]
+    totals = [pld.compose([*common, compose_on_grid(parts, side=side, grid=own)]) for parts in directions]
     return tuple(pld.profile(total, side=side) for total in totals)
 
 
@@ -525,13 +525,13 @@ def epsilon(event: Event, *, delta: float, side: Side) -> float:
     if delta <= 0:
         return hopeless
     try:
-        found = problem(event, side)
+        found = composition_problem(event, side)
         parts = found.alike + found.removal
         if not parts:
             return 0.0
         tail = max(delta * 1e-5 / found.uses, 1e-290)
         drawn = sketch(parts, tail)
-        grid = choose(parts, drawn, tilt=tilt_for_delta(drawn, delta), tail=tail)
+        grid = choose_grid(parts, drawn, tilt=tilt_for_delta(drawn, delta), tail=tail)
         # T2 and T3: the laws are within e^{+-slack} of those composed.
         target = delta * math.exp(-found.slack if side == "upper" else found.slack)
         worst = max(profile.epsilon(target) for profile in _profiles(event, side, grid))
@@ -544,7 +544,7 @@ def epsilon(event: Event, *, delta: float, side: Side) -> float:
 def delta(event: Event, *, epsilon: float, side: Side) -> float:
     """Delta at ``epsilon`` by numerical composition: an upper or a lower bound."""
     try:
-        found = problem(event, side)
+        found = composition_problem(event, side)
         parts = found.alike + found.removal
         if not parts:
             return 0.0
@@ -552,7 +552,7 @@ def delta(event: Event, *, epsilon: float, side: Side) -> float:
         tail = max(math.exp(max(guess, -600.0)) * 1e-8 / found.uses, 1e-290)
         drawn = sketch(parts, tail)
         tilt, _ = tilt_for_epsilon(drawn, epsilon)
-        grid = choose(parts, drawn, tilt=tilt, tail=tail)
+        grid = choose_grid(parts, drawn, tilt=tilt, tail=tail)
         shift = 2 * found.slack
         at = epsilon - shift if side == "upper" else epsilon + shift
         worst = max(profile.delta(at) for profile in _profiles(event, side, grid))

@@ -12,7 +12,7 @@ import numpy as np
 
 from discreet.accounting import _numeric_composition as numeric
 from discreet.accounting import conversion, renyi
-from discreet.accounting._event_tree import leaves, reduced, sampling_rate, simple_pair
+from discreet.accounting._event_tree import leaves, reduce_event, sampling_rate, simple_pair
 from discreet.accounting._numeric_composition import leaf_delta
 from discreet.core._rational import rational, round_up
 from discreet.core.errors import Unsupported
@@ -159,7 +159,7 @@ def _or_infinity(call: Callable[[], float]) -> float:
 
 def _has_exact_pairs(event: Event) -> bool:
     """Whether all parts are composed by their own laws: Rényi divergences then lose."""
-    rest = reduced(event, "upper")
+    rest = reduce_event(event, "upper")
     curves = (BoundedRangeEvent, EitherEvent, GroupEvent)
     vectors = any(isinstance(leaf, DiscreteGaussianEvent) for leaf, _ in leaves(event))
     return not (rest.rho or rest.xi or vectors) and not any(
@@ -275,7 +275,7 @@ def _closed_delta(event: Event, epsilon: float) -> float:
     single = _single_delta(event, epsilon)
     if math.isfinite(single):
         return single
-    rest = reduced(event, "upper")
+    rest = reduce_event(event, "upper")
     if rest.parts or rest.rho or rest.xi:
         return math.inf
     mu = math.sqrt(rest.mu_squared) * conversion.UP

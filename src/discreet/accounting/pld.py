@@ -108,7 +108,7 @@ def _trimmed(atoms: AtomPair, tail: float) -> tuple[Floats, Floats, float, float
     return atoms.losses[first:last], atoms.masses[first:last], low, high
 
 
-def upper(pair: DominatingPair, *, step: float, tail: float) -> LossMasses:
+def upper_masses(pair: DominatingPair, *, step: float, tail: float) -> LossMasses:
     """Masses on the grid whose composition is at least that of the pair (T4)."""
     atoms = atoms_of(pair)
     if atoms is not None:
@@ -146,7 +146,7 @@ def upper(pair: DominatingPair, *, step: float, tail: float) -> LossMasses:
     )
 
 
-def lower(pair: DominatingPair, *, step: float, tail: float) -> LossMasses:
+def lower_masses(pair: DominatingPair, *, step: float, tail: float) -> LossMasses:
     """Masses on a grid whose composition is at most that of the pair (T5)."""
     atoms = atoms_of(pair)
     if atoms is not None:
@@ -376,7 +376,7 @@ def profile(source: ComposedLoss, *, side: str) -> PrivacyProfile:
     )
 
 
-def tilted(masses: LossMasses, *, step: float, tilt: float) -> ComposedLoss:
+def tilt_masses(masses: LossMasses, *, step: float, tilt: float) -> ComposedLoss:
     """Tilt masses and set them on a dense array."""
     start, stop = int(masses.index[0]), int(masses.index[-1])
     log = tilt * (masses.offset + step * masses.index)

@@ -118,7 +118,7 @@ def _upper_masses(pair: DominatingPair) -> tuple[cells.LossMasses, float] | None
     if not width > 0 or max(abs(spread[0]), abs(spread[-1])) > LARGEST_LOSS:
         return None
     step = width / 20_000
-    return cells.upper(pair, step=step, tail=1e-200), step
+    return cells.upper_masses(pair, step=step, tail=1e-200), step
 
 
 def _of_pair(pair: DominatingPair, order: float) -> float:

@@ -343,7 +343,7 @@ def closed_form(local: float, *, delta: float, reports: int) -> float:
 # ── Randomizers ──────────────────────────────────────────────────────────────────────────────────
 
 
-def blocks(*, points: int, chosen: int = 1) -> Parts:
+def block_design_parts(*, points: int, chosen: int = 1) -> Parts:
     """Reports that are blocks of a 2-design: sets of ``chosen`` of ``points`` points.
 
     Theorem: share = k/v and differ = k (v - k)/(v (v - 1)).
@@ -359,7 +359,7 @@ def blocks(*, points: int, chosen: int = 1) -> Parts:
     return ((Fraction(1), Fraction(k, v), Fraction(k * (v - k), v * (v - 1))),)
 
 
-def unary(other: Number) -> Parts:
+def unary_parts(other: Number) -> Parts:
     """Unary encodings whose bits other than the own are one with probability ``other``.
 
     Theorem: share = q and differ = q (1 - q).
@@ -370,7 +370,7 @@ def unary(other: Number) -> Parts:
     return ((Fraction(1), q, q * (1 - q)),)
 
 
-def window(*, inputs: int, width: int) -> Parts:
+def window_parts(*, inputs: int, width: int) -> Parts:
     """A symbol of a line, likelier within a window of ``width`` that starts at the input.
 
     Theorem: with m + w - 1 symbols, share = w/(m + w - 1) and differ = min(w, m - 1)/(m + w - 1).
@@ -383,7 +383,7 @@ def window(*, inputs: int, width: int) -> Parts:
     return ((Fraction(1), Fraction(w, symbols), Fraction(min(w, m - 1), symbols)),)
 
 
-def levels(parts: Iterable[tuple[Number, Parts]]) -> Parts:
+def mixture_parts(parts: Iterable[tuple[Number, Parts]]) -> Parts:
     """A randomizer that draws one of several with the given probability and says which.
 
     Theorem: the parts of all, their weights multiplied.

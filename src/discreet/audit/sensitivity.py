@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Literal, TypeAlias, get_args
 
-from discreet.core._validate import count, finite, flag, listed, one_of
+from discreet.core._validate import count, finite, flag, as_tuple, one_of
 from discreet.core.errors import InvalidArgument, NotCertified
 from discreet.core.relation import NeighboringRelation
 
@@ -115,7 +115,7 @@ def neighbors(
     values: Iterable[Any], *, rows: int, relation: NeighboringRelation, ordered: bool = False
 ) -> Iterator[tuple[Data, Data]]:
     """All pairs of neighboring data sets; unordered ones once, in the order of ``values``."""
-    given = listed("values", values)
+    given = as_tuple("values", values)
     if not all(isinstance(value, Hashable) for value in given):
         raise InvalidArgument("values must be numbers, texts or tuples of them.")
     domain = tuple(dict.fromkeys(given))

@@ -17,9 +17,9 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
 from rich.table import Table
 
-from discreet.cli._console import literal
+from discreet.cli._console import literal_console
 from discreet.core.errors import InvalidArgument, OutOfDomain
-from discreet.data.source import open_source, sealed
+from discreet.data.source import open_source, run_sealed
 from discreet.ledger.ledger import plain
 from discreet.local.collection import _report_frames as frames
 from discreet.local.collection.aggregator_state import COLUMNAR, AggregatorState, FileProgress
@@ -205,7 +205,7 @@ def _show(
         print(f"{one.name}: {one.reports:,} new, {one.refused:,} refused{note}", file=sys.stderr)
     print(f"{whole['reports']:,} reports counted, {whole['refused']:,} refused.")
     if whole["reports"] and rows:
-        literal(soft_wrap=not sys.stdout.isatty()).print(_table(rows, shown.confidence))
+        literal_console(soft_wrap=not sys.stdout.isatty()).print(_table(rows, shown.confidence))
 
 
 def _table(rows: Sequence[Mapping[str, Any]], confidence: float) -> Table:
@@ -276,7 +276,7 @@ def _texts(values: Path | None, column: str | None) -> Iterator[list[str]]:
         found = _of_column(values, column)
     else:
         found = _of_lines(values, column)
-    while some := sealed("reading the values", lambda: list(islice(found, _VALUES))):
+    while some := run_sealed("reading the values", lambda: list(islice(found, _VALUES))):
         yield some
 
 

@@ -21,7 +21,7 @@ from discreet.audit.series.exchangeable import ExchangeableVAR
 from discreet.audit.series.model import VAR
 from discreet.audit.series.threat_model import Known
 from discreet.audit.series.worst_case import StressTest
-from discreet.cli._console import literal
+from discreet.cli._console import literal_console
 from discreet.cli.release import EXIT_SHORT
 from discreet.core._validate import positive, probability
 from discreet.core.errors import BudgetExceeded, InvalidArgument, NotCertified
@@ -237,7 +237,7 @@ def _show(told: SeriesPage, panel: PanelFile, written: SeriesOutputOptions) -> N
         return
     if panel.dropped:
         print(f"{panel.dropped:,} people with missing values were left out.", file=sys.stderr)
-    literal(soft_wrap=True).print(_text(told), highlight=False)
+    literal_console(soft_wrap=True).print(_text(told), highlight=False)
     if written.html is not None:
         print(f"The report, to be opened in a browser: {written.html.resolve().as_uri()}")
 

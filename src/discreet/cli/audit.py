@@ -28,7 +28,7 @@ def run(names: Sequence[str], *, as_json: bool, only_list: bool, published: bool
     if published:
         among, shown = runner.published()
     found = tuple(one for one in shown if _asked(one.name, names))
-    cases = chosen(names, among, need=not found)
+    cases = choose_cases(names, among, need=not found)
     if published and not runner.suites():
         Console(stderr=True).print("More published claims: pip install discreet-studies.")
     if only_list:
@@ -52,19 +52,19 @@ def run(names: Sequence[str], *, as_json: bool, only_list: bool, published: bool
     return 0 if expected else 1
 
 
-def chosen(
+def choose_cases(
     names: Sequence[str], among: Sequence[AuditCase] | None = None, *, need: bool = True
 ) -> list[AuditCase]:
     """The cases whose name contains one of ``names`` (all without names), of those registered."""
     cases = [
-        case for case in (everything() if among is None else among) if _asked(case.name, names)
+        case for case in (all_cases() if among is None else among) if _asked(case.name, names)
     ]
     if need and not cases:
         raise InvalidArgument(f"No case is called {' or '.join(names)}: see discreet audit --list.")
     return cases
 
 
-def everything() -> tuple[AuditCase, ...]:
+def all_cases() -> tuple[AuditCase, ...]:
     """All that is registered, and the models where they can be used."""
     if find_spec("sklearn") is None:
         Console(stderr=True).print("Models are left out: pip install 'discreet[models]'.")

@@ -8,22 +8,22 @@ from rich.console import Console
 
 from discreet.audit.runner import run_audit
 from discreet.cli import plan, release
-from discreet.cli.audit import chosen, table
+from discreet.cli.audit import choose_cases, table
 from discreet.mechanisms.additive import laplace
-from discreet.spec.demo_folder import begin
+from discreet.spec.demo_folder import prepare_folder
 
 _GIVEN = ("health.parquet", "health.toml", "README.md")
 _WRITTEN = ("health.json", "health.release.csv", "health.html", "budget.db")
 
 
-def tell(folder: Path) -> int:
+def run(folder: Path) -> int:
     """Run the main job in a folder of its own and show the way to its result."""
     console = Console(soft_wrap=True)
     console.print(
         "\n[bold]20,190 person-years of 5,912 people[/] in a study of health insurance. The "
         "promise is made to each person, with all years together.\n"
     )
-    begin(folder, given=_GIVEN, written=_WRITTEN)
+    prepare_folder(folder, given=_GIVEN, written=_WRITTEN)
     file = folder / "health.toml"
     console.print("[bold]1. The plan[/] [dim](discreet plan health.toml)[/]")
     plan.run(file, as_json=False)
@@ -46,5 +46,5 @@ def _believe(console: Console) -> None:
             f"   recomputed from the exact law of the noise, {check.part}: at epsilon "
             f"{check.epsilon:g} {check.verdict}"
         )
-    good, bad = chosen(("laplace, sensitivity 3",)), chosen(("scale 10% too small",))
+    good, bad = choose_cases(("laplace, sensitivity 3",)), choose_cases(("scale 10% too small",))
     console.print(table(run_audit([*good, *bad])))

@@ -9,12 +9,12 @@ from typing import Any, Literal
 from rich.table import Table
 
 from discreet.accounting.guarantee import describe
-from discreet.cli._console import literal
+from discreet.cli._console import literal_console
 from discreet.core.errors import InvalidArgument
 from discreet.ledger._entries import LedgerEntry
 from discreet.ledger.account import Account
 from discreet.ledger.ledger import Ledger
-from discreet.spec.release_file import limit_in_words
+from discreet.spec.release_file import limit_text
 
 EXIT_TAMPERED = 1
 _ACCOUNT = ("account", "above", "limit", "left", "entries", "expires")
@@ -23,7 +23,7 @@ _ENTRY = ("entry", "time", "kind", "label", "cost", "outcome")
 
 def accounts(url: str, *, as_json: bool) -> int:
     """All accounts with their limits and what is left."""
-    with opened(url) as ledger:
+    with open_ledger(url) as ledger:
         rows = [_account(account) for account in ledger.accounts()]
     if as_json:
         print(json.dumps(rows))
@@ -33,13 +33,13 @@ def accounts(url: str, *, as_json: bool) -> int:
         made.add_column(name)
     for row in rows:
         made.add_row(*(str(row[name] or "") for name in _ACCOUNT))
-    literal().print(made)
+    literal_console().print(made)
     return 0
 
 
 def show(url: str, name: str, *, as_json: bool) -> int:
     """The history of one account."""
-    with opened(url) as ledger:
+    with open_ledger(url) as ledger:
         account = ledger.account(name)
         content = {
             **_account(account),
@@ -54,7 +54,7 @@ def show(url: str, name: str, *, as_json: bool) -> int:
         made.add_column(column, overflow="fold")
     for row in content["history"]:
         made.add_row(*(str(row[column] or "") for column in _ENTRY))
-    console = literal()
+    console = literal_console()
     console.print(made)
     console.print(f"head: {content['head']}", soft_wrap=True)
     return 0
@@ -63,7 +63,7 @@ def show(url: str, name: str, *, as_json: bool) -> int:
 def verify(url: str, *, heads: Path | None, as_json: bool) -> int:
     """Replay every chain; 1 if something is wrong."""
     kept = None if heads is None else _heads(heads)
-    with opened(url) as ledger:
+    with open_ledger(url) as ledger:
         found = ledger.verify(heads=kept)
     if as_json:
         content = {"ok": found.ok, "accounts": found.accounts, "entries": found.entries}
@@ -80,7 +80,7 @@ def export(url: str, *, path: Path | None, kind: Literal["json", "csv"]) -> int:
     """Write the whole ledger, or print it."""
     if path is not None and path.exists():  # it may be the ledger itself
         raise InvalidArgument(f"{path} exists: name another file.")
-    with opened(url) as ledger:
+    with open_ledger(url) as ledger:
         text = ledger.export(path, kind=kind)
     if path is None:
         print(text)
@@ -89,7 +89,7 @@ def export(url: str, *, path: Path | None, kind: Literal["json", "csv"]) -> int:
     return 0
 
 
-def opened(url: str) -> Ledger:
+def open_ledger(url: str) -> Ledger:
     """An existing ledger: looking must not create one."""
     path = url.removeprefix("sqlite:///")
     if url.startswith("sqlite:///") and not Path(path).exists():
@@ -113,7 +113,7 @@ def _account(account: Account) -> dict[str, Any]:
     return {
         "account": account.name,
         "above": ", ".join(account.parents),
-        "limit": limit_in_words(account.limit),
+        "limit": limit_text(account.limit),
         "left": f"{float(account.remaining):.6g}",
         "entries": account.head.partition(":")[0],
         "expires": None if expires is None else expires.isoformat(timespec="seconds"),

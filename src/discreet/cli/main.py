@@ -60,9 +60,9 @@ def main() -> None:
 )
 def demo(folder: Path) -> None:
     """Plan and release a dozen statistics from real data, and write the report."""
-    from discreet.cli.demo import tell
+    from discreet.cli.demo import run
 
-    sys.exit(tell(folder))
+    sys.exit(run(folder))
 
 
 @main.command(short_help="Attack every mechanism: claimed, exact, attacked epsilon.")

@@ -11,7 +11,7 @@ from typing import Any
 from rich.table import Table
 from rich.text import Text
 
-from discreet.cli._console import literal
+from discreet.cli._console import literal_console
 from discreet.cli.ranges import range_table
 from discreet.data.program import ContributionLimits
 from discreet.query.budget import QueryBudget
@@ -21,32 +21,32 @@ from discreet.spec.ranges import range_content
 from discreet.spec.release_file import (
     BudgetStatus,
     ReleaseFile,
-    limit_in_words,
+    budget_status,
+    limit_text,
     read,
     relaxation,
-    standing,
 )
 from discreet.tables._execute import ReleaseBatch
-from discreet.tables.release import protection, worth
+from discreet.tables.release import describe_epsilon, describe_protection
 
 
 def run(path: Path, *, as_json: bool) -> int:
     """Show the plan. The source is not even opened."""
     file = read(path)
     planned = file.work()
-    found = standing(file)
+    found = budget_status(file)
     content = _content(file, planned, found)
     if as_json:
         print(json.dumps(content, indent=1))
         return 0
-    console = literal()
+    console = literal_console()
     if content["statistics"]:
         console.print(_table(file.title, content["statistics"]))
     for one in content["ranges"]:
         console.print(range_table(one))
     console.print(
-        f"All together: {worth(planned.guarantee)}; {_percent(content['share'])} of the limit "
-        f"({limit_in_words(found.limit)}) of account {found.name!r}, of which "
+        f"All together: {describe_epsilon(planned.guarantee)}; {_percent(content['share'])} of "
+        f"the limit ({limit_text(found.limit)}) of account {found.name!r}, of which "
         f"{found.remaining:.4g} is left.",
         soft_wrap=True,
     )
@@ -94,7 +94,7 @@ def _content(file: ReleaseFile, planned: ReleaseBatch, found: BudgetStatus) -> d
                 for m in question.measurements
             ],
         }
-    affordable = found.affords(planned.guarantee)
+    affordable = found.can_afford(planned.guarantee)
     targets = any(one.found for one in file.statistics)
     return {
         "title": file.title,
@@ -110,7 +110,7 @@ def _content(file: ReleaseFile, planned: ReleaseBatch, found: BudgetStatus) -> d
         "affordable": affordable,
         "cost": _finite(cost_amount(planned.guarantee, found.limit)),
         "share": _finite(found.share(planned.guarantee)),
-        "protects": protection(replace(file.setting, limits=ContributionLimits())),
+        "protects": describe_protection(replace(file.setting, limits=ContributionLimits())),
     }
 
 

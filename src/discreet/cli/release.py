@@ -8,16 +8,16 @@ from pathlib import Path
 from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-from discreet.cli._console import literal
+from discreet.cli._console import literal_console
 from discreet.core.errors import BudgetExceeded, InvalidArgument
 from discreet.ledger.account import Account
 from discreet.ledger.ledger import Ledger
 from discreet.report import release_report as page
 from discreet.report.range_section import shown
-from discreet.spec.release_file import ReleaseFile, in_words, read, standing
+from discreet.spec.release_file import ReleaseFile, account_text, budget_status, read
 from discreet.tables._execute import ReleaseBatch
-from discreet.tables.range_release import AnyRanges
-from discreet.tables.release import Release, worth
+from discreet.tables.range_release import AnyRangeRelease
+from discreet.tables.release import Release, describe_epsilon
 from discreet.tables.table import Table, table
 
 EXIT_SHORT = 3
@@ -31,7 +31,7 @@ def run(path: Path, *, folder: Path | None, overwrite: bool, as_json: bool) -> i
     """Release all statistics of a file, or none."""
     file = read(path)
     planned = file.work()
-    known = standing(file).account is not None
+    known = budget_status(file).account is not None
     targets = _targets(
         (folder or path.parent) / path.stem, ranges=len(planned.ranges), overwrite=overwrite
     )
@@ -42,12 +42,12 @@ def run(path: Path, *, folder: Path | None, overwrite: bool, as_json: bool) -> i
         try:
             releases, ranges = _released(file, planned, account)
         except BudgetExceeded as refusal:
-            return refused(refusal, as_json=as_json)
+            return print_refusal(refusal, as_json=as_json)
         report = page.ReleaseReport(
             title=file.title,
             releases=tuple(releases),
             guarantee=planned.guarantee,
-            account=f"Charged to {in_words(account)}.",
+            account=f"Charged to {account_text(account)}.",
             ranges=tuple(
                 shown(one, plan, file=targets[f"ranges {i}"].name)
                 for i, (one, plan) in enumerate(zip(ranges, planned.ranges, strict=True), 1)
@@ -62,7 +62,7 @@ def run(path: Path, *, folder: Path | None, overwrite: bool, as_json: bool) -> i
         return _told(report, targets, account, as_json=as_json)
 
 
-def opened(file: ReleaseFile, account: Account) -> Table:
+def open_table(file: ReleaseFile, account: Account) -> Table:
     """The table of a file; its rows are not read."""
     return table(
         file.source,
@@ -81,11 +81,11 @@ def opened(file: ReleaseFile, account: Account) -> Table:
 
 def _released(
     file: ReleaseFile, planned: ReleaseBatch, account: Account
-) -> tuple[list[Release], tuple[AnyRanges, ...]]:
+) -> tuple[list[Release], tuple[AnyRangeRelease, ...]]:
     columns = SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn()
     with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
         task = progress.add_task("planning")
-        made, ranges = opened(file, account)._run_all(  # noqa: SLF001 - one batch for the whole file
+        made, ranges = open_table(file, account)._run_all(  # noqa: SLF001 - one batch for the whole file
             planned,
             label=file.title[:200],
             progress=lambda stage: progress.update(task, description=stage),
@@ -130,7 +130,7 @@ def _unwritten(texts: dict[str, str], targets: dict[str, Path]) -> dict[str, str
 
 def _saved(lost: dict[str, str], targets: dict[str, Path]) -> int:
     """What was paid for and has no file goes to the screen: a second release would cost again."""
-    literal(stderr=True).print(
+    literal_console(stderr=True).print(
         f"discreet: {', '.join(str(targets[kind]) for kind in lost)} could not be written. "
         "The release was charged: what belongs there follows on standard output, a file each.",
         soft_wrap=True,
@@ -151,17 +151,17 @@ def _told(
         return 0
     for release in (*report.releases, *(one.release for one in report.ranges)):
         print(f"{release}\n")
-    print(f"Spent: {worth(report.guarantee)}. {in_words(account)}.")
+    print(f"Spent: {describe_epsilon(report.guarantee)}. {account_text(account)}.")
     print("Written: " + ", ".join(files.values()))
     return 0
 
 
-def refused(refusal: BudgetExceeded, *, as_json: bool) -> int:
+def print_refusal(refusal: BudgetExceeded, *, as_json: bool) -> int:
     """Say that the budget is short."""
     if as_json:
         print(json.dumps({"refused": str(refusal)}))
     else:
-        literal(stderr=True).print(
+        literal_console(stderr=True).print(
             f"discreet: the budget is short. {refusal} The data were not read.",
             soft_wrap=True,
             highlight=False,

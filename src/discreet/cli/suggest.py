@@ -7,14 +7,14 @@ from pathlib import Path
 from typing import Any
 
 from discreet.accounting.guarantee import pure_dp
-from discreet.cli._console import literal
-from discreet.cli.release import opened, refused
+from discreet.cli._console import literal_console
+from discreet.cli.release import open_table, print_refusal
 from discreet.core import _validate as check
 from discreet.core.errors import BudgetExceeded, InvalidArgument
 from discreet.data.schema import NumericColumn
 from discreet.ledger.ledger import Ledger
 from discreet.spec.budget_arithmetic import split_evenly
-from discreet.spec.release_file import in_words, read, standing
+from discreet.spec.release_file import account_text, budget_status, read
 from discreet.spec.table import column_bounds
 from discreet.tables.suggest import SuggestedBounds, SuggestedLimits
 
@@ -33,17 +33,18 @@ def run(path: Path, *, epsilon: float | None, as_json: bool) -> int:
     parts = len(columns) + (file.setting.privacy_unit is not None)
     if not parts:
         raise InvalidArgument("The file declares no numbers and no unit: nothing to suggest.")
-    known = standing(file).account is not None
+    known = budget_status(file).account is not None
     with Ledger(file.ledger) as ledger:
         account = ledger.account(file.account, limit=None if known else file.limit)
-        literal(stderr=True).print(
-            f"This reads the data and charges epsilon {float(amount):g} to {in_words(account)}.",
+        literal_console(stderr=True).print(
+            f"This reads the data and charges epsilon {float(amount):g} "
+            f"to {account_text(account)}.",
             soft_wrap=True,
         )
         if not account.can_afford(pure_dp(amount, relation=file.setting.relation)):
             short = BudgetExceeded(f"Epsilon {float(amount):g} is more than the account has left.")
-            return refused(short, as_json=as_json)
-        table = opened(file, account)
+            return print_refusal(short, as_json=as_json)
+        table = open_table(file, account)
         each = split_evenly(amount, parts)
         # The bounds in the file are taken as the range that surely holds everything.
         bounds = [
@@ -53,7 +54,7 @@ def run(path: Path, *, epsilon: float | None, as_json: bool) -> int:
         limits = None
         if file.setting.privacy_unit is not None:
             limits = table.suggest_contribution_limits(epsilon=each)
-        return _told(bounds, limits, in_words(account), as_json=as_json)
+        return _told(bounds, limits, account_text(account), as_json=as_json)
 
 
 def _told(
@@ -83,5 +84,5 @@ def _told(
         print("[columns]")
         for one in bounds:
             print(f"# {one}\n{one.toml}")
-    literal(stderr=True).print(f"Charged to {account}.", soft_wrap=True)
+    literal_console(stderr=True).print(f"Charged to {account}.", soft_wrap=True)
     return 0

@@ -12,7 +12,7 @@ import secrets
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Never, Unpack
+from typing import Any, ClassVar, Never, Unpack, overload
 
 from discreet.client.connection import (
     DEFAULT_TIMEOUT,
@@ -32,12 +32,16 @@ from discreet.data.schema import OTHER, ColumnSpec
 from discreet.query._release_plan import TableSpec
 from discreet.query.budget import QueryBudget, budget
 from discreet.query.builders import Query, Value
-from discreet.ranges.grid.table_query import AskedGrid, rectangles
-from discreet.ranges.table_query import Asked, ranges
-from discreet.spec.query_json import question
-from discreet.tables.range_release import ChargedGridRelease, ChargedRangeRelease
+from discreet.ranges.grid.table_query import AskedGrid, GridQuery
+from discreet.ranges.table_query import Asked
+from discreet.spec.query_json import write_query
+from discreet.tables.range_release import (
+    AnyRangeRelease,
+    ChargedGridRelease,
+    ChargedRangeRelease,
+)
 from discreet.tables.release import Release
-from discreet.tables.table import RangeBudget, Table, split
+from discreet.tables.table import RangeBudget, Table, range_query, split_range_args
 
 _RELATIONS = {
     "add_remove": NeighboringRelation.ADD_REMOVE,
@@ -107,7 +111,7 @@ def _elsewhere(verb: str) -> Callable[..., Never]:
     def refuse(*_: object, **__: object) -> Never:
         raise Unsupported(
             f"{verb} is for a table that is here: a server answers count, count_units, sum, "
-            "mean, variance, covariance, median, quantiles, histogram, ranges, grid and release."
+            "mean, variance, covariance, median, quantiles, histogram, ranges and release."
         )
 
     return refuse
@@ -162,12 +166,13 @@ class RemoteTable(Table):
         self._design(queries, weights, epsilon=1)
         shares = [1] * len(queries) if weights is None else weights
         words = [
-            {**question(one), **_amount(amount), "weight": write_label(weight)}
+            {**write_query(one), **_amount(amount), "weight": write_label(weight)}
             for one, weight in zip(queries, shares, strict=True)
         ]
         found = self._asked(words, request_id)["releases"]
         return tuple(Release.from_json(json.dumps(one)) for one in found)
 
+    @overload
     def ranges(
         self,
         value: Value,
@@ -177,26 +182,38 @@ class RemoteTable(Table):
         edges: Iterable[Number] | None = None,
         where: Expression | None = None,
         **more: Unpack[RangeBudget],
-    ) -> ChargedRangeRelease:
-        """Answers to every range of a column, each with its exact error, for one price."""
-        own, amount = split(more)
-        query = ranges(value, workload=workload, bins=bins, edges=edges, where=where, limits=own)
-        found = self._ranged({**question(query), **_amount(amount)})
-        return ChargedRangeRelease.from_json(found)
+    ) -> ChargedRangeRelease: ...
 
-    def grid(
+    @overload
+    def ranges(
         self,
-        values: Sequence[Value],
+        value: Sequence[Value],
         *,
         workload: AskedGrid = "all",
         bins: Mapping[str, int] | None = None,
         where: Expression | None = None,
         **more: Unpack[RangeBudget],
-    ) -> ChargedGridRelease:
-        """Answers to every rectangle of several columns, each with its exact error."""
-        own, amount = split(more)
-        query = rectangles(values, workload=workload, bins=bins, where=where, limits=own)
-        return ChargedGridRelease.from_json(self._ranged({**question(query), **_amount(amount)}))
+    ) -> ChargedGridRelease: ...
+
+    def ranges(
+        self,
+        value: Value | Sequence[Value],
+        *,
+        workload: Any = "all",
+        bins: int | Mapping[str, int] | None = None,
+        edges: Iterable[Number] | None = None,
+        where: Expression | None = None,
+        **more: Unpack[RangeBudget],
+    ) -> AnyRangeRelease:
+        """Answers to every range of a column, or to every rectangle of a list of columns."""
+        own, amount = split_range_args(more)
+        query = range_query(
+            value, workload=workload, bins=bins, edges=edges, where=where, limits=own
+        )
+        found = self._ranged({**write_query(query), **_amount(amount)})
+        if isinstance(query, GridQuery):
+            return ChargedGridRelease.from_json(found)
+        return ChargedRangeRelease.from_json(found)
 
     def __repr__(self) -> str:
         return (

@@ -14,11 +14,11 @@ from collections.abc import Callable
 from importlib import import_module
 
 
-def offered(package: str) -> tuple[Callable[[str], object], Callable[[], list[str]], list[str]]:
+def lazy_exports(package: str) -> tuple[Callable[[str], object], Callable[[], list[str]], list[str]]:
     """What a package's ``__getattr__``, ``__dir__`` and ``__all__`` are, as its stub says."""
     stub = pkgutil.get_data(package, "__init__.pyi")
     assert stub is not None  # noqa: S101 - only loaders that keep no files return none
-    places = homes(stub)
+    places = export_locations(stub)
 
     def find(name: str) -> object:
         if name not in places:
@@ -36,7 +36,7 @@ def offered(package: str) -> tuple[Callable[[str], object], Callable[[], list[st
     return find, names, sorted(places)
 
 
-def homes(stub: bytes) -> dict[str, tuple[str, str]]:
+def export_locations(stub: bytes) -> dict[str, tuple[str, str]]:
     """Each public name of a stub, its module and what it is called there."""
     return {
         alias.asname or alias.name: (node.module or "", alias.name)

@@ -45,7 +45,7 @@ def finite(name: str, value: object) -> Fraction:
     return exact
 
 
-def itself(name: str, value: object) -> Fraction:
+def exact_value(name: str, value: object) -> Fraction:
     """A finite number as it is: a double is not read as the digits it prints with."""
     finite(name, value)
     return Fraction(_number(name, value))
@@ -123,7 +123,7 @@ def flag(name: str, value: object) -> bool:
     return bool(value)
 
 
-def listed(name: str, values: Iterable[_T]) -> tuple[_T, ...]:
+def as_tuple(name: str, values: Iterable[_T]) -> tuple[_T, ...]:
     """The values of a list; one number or one text, which people write for a list of one, is none.
 
     A text would be taken apart into letters.
@@ -136,14 +136,14 @@ def listed(name: str, values: Iterable[_T]) -> tuple[_T, ...]:
         raise InvalidArgument(f"{name} must be a list, got one value.") from error
 
 
-def mapped(name: str, values: Mapping[_K, _T]) -> Mapping[_K, _T]:
+def as_mapping(name: str, values: Mapping[_K, _T]) -> Mapping[_K, _T]:
     """A map, such as from names to declarations."""
     if not isinstance(values, Mapping):
         raise InvalidArgument(f"{name} must be a dict, got {type(values).__name__}.")
     return values
 
 
-def known(given: Iterable[str], allowed: Iterable[str]) -> None:
+def check_names(given: Iterable[str], allowed: Iterable[str]) -> None:
     """Names of arguments that are handed on: a misspelled one is refused where it was written."""
     words = tuple(allowed)
     for name in given:
@@ -201,14 +201,14 @@ def exponent_below(scale: Fraction, *, resolution: int = _RESOLUTION) -> int:
 def power_of_two(granularity: Number) -> int:
     """The exponent of a declared grid."""
     positive("granularity", granularity)
-    step = itself("granularity", granularity)  # a power of two is exactly its double
+    step = exact_value("granularity", granularity)  # a power of two is exactly its double
     exponent = exponent_below(step, resolution=0)
     if Fraction(2) ** exponent != step:
         raise InvalidArgument(f"granularity must be a power of two, for example {2.0**exponent:g}.")
     return exponent
 
 
-def grid_exponent(granularity: Number | None, scale: Fraction) -> int:
+def granularity_exponent(granularity: Number | None, scale: Fraction) -> int:
     """The exponent of the grid of a mechanism: declared, or fine enough for its noise."""
     if granularity is None:
         return exponent_below(scale)

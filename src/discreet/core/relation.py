@@ -18,7 +18,7 @@ class NeighboringRelation(Enum):
         return f"NeighboringRelation.{self.name}"
 
 
-def trusted(relation: NeighboringRelation) -> NeighboringRelation:
+def central_relation(relation: NeighboringRelation) -> NeighboringRelation:
     """A relation of data sets, which someone trusted holds; an error for that of one client."""
     if relation not in (NeighboringRelation.ADD_REMOVE, NeighboringRelation.REPLACE_ONE):
         raise InvalidArgument(f"relation must be ADD_REMOVE or REPLACE_ONE, got {relation!r}.")

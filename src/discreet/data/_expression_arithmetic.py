@@ -19,10 +19,10 @@ from discreet.data._integer_ops import (
     CodeDivide,
     CodePick,
     Operator,
-    aligned,
-    checked,
+    align,
+    checked_number,
     flag,
-    labeled,
+    category_code,
     number,
     of_kind,
     position,
@@ -38,13 +38,13 @@ def combine(operator: Literal["+", "-", "*"], a: BoundedCode, b: BoundedCode) ->
     a, b = number(a), number(b)
     if operator == "*":
         ends = [x * y for x in (a.lower, a.upper) for y in (b.lower, b.upper)]
-        return checked(CodeBinary("*", a.code, b.code), ends, a.exponent + b.exponent)
-    a, b = aligned(a, b)
+        return checked_number(CodeBinary("*", a.code, b.code), ends, a.exponent + b.exponent)
+    a, b = align(a, b)
     if operator == "+":
         ends = [a.lower + b.lower, a.upper + b.upper]
     else:
         ends = [a.lower - b.upper, a.upper - b.lower]
-    return checked(CodeBinary(operator, a.code, b.code), ends, a.exponent)
+    return checked_number(CodeBinary(operator, a.code, b.code), ends, a.exponent)
 
 
 def absolute(a: BoundedCode) -> BoundedCode:
@@ -55,7 +55,7 @@ def absolute(a: BoundedCode) -> BoundedCode:
     )
     largest = max(-a.lower, a.upper)
     least = 0 if a.lower <= 0 <= a.upper else min(abs(a.lower), abs(a.upper))
-    return checked(CodeBinary("*", a.code, sign), (least, largest), a.exponent)
+    return checked_number(CodeBinary("*", a.code, sign), (least, largest), a.exponent)
 
 
 def divide_by(a: BoundedCode, divisor: Fraction) -> BoundedCode:
@@ -72,20 +72,20 @@ def divide_by(a: BoundedCode, divisor: Fraction) -> BoundedCode:
     finer = p.bit_length() - 1 if exact else max(0, -(-p // abs(q)) - 1).bit_length()
     factor = q if exact else q << finer
     ends = a.lower * factor, a.upper * factor
-    scaled = checked(
+    scaled = checked_number(
         CodeBinary("*", a.code, CodeConst(factor)), (*ends, factor), a.exponent - finer
     )
     if exact:
-        return checked(scaled.code, ends, scaled.exponent)
+        return checked_number(scaled.code, ends, scaled.exponent)
     # floor(x / p + 1/2) = floor((2 x + p) / (2 p))
     doubled = [2 * end + p for end in ends]
-    top = checked(
+    top = checked_number(
         CodeBinary("+", CodeBinary("*", CodeConst(2), scaled.code), CodeConst(p)),
         (*doubled, 2 * p),
         0,
     )
     code = CodeDivide(top.code, CodeConst(2 * p), 0)
-    return checked(code, (end // (2 * p) for end in doubled), scaled.exponent)
+    return checked_number(code, (end // (2 * p) for end in doubled), scaled.exponent)
 
 
 def quotient(a: BoundedCode, b: BoundedCode, *, into: NumericColumn) -> BoundedCode:
@@ -98,25 +98,25 @@ def quotient(a: BoundedCode, b: BoundedCode, *, into: NumericColumn) -> BoundedC
     y = combine("*", _whole(b), _constant(2 ** max(-shift, 0)))
     top, bottom = combine("+", x, y), combine("*", y, _constant(2))
     code = CodeClip(CodeDivide(top.code, bottom.code, into.missing), into.lower, into.upper)
-    return checked(code, (into.lower, into.upper), into.exponent)
+    return checked_number(code, (into.lower, into.upper), into.exponent)
 
 
 def floor_divide(a: BoundedCode, b: BoundedCode) -> BoundedCode:
     """How often a public number fits into a number, rounded down."""
-    a, c = aligned(a, b)
+    a, c = align(a, b)
     divisor = _divisor(c)
     ends = [end // divisor for end in (a.lower, a.upper)]
-    return checked(CodeDivide(_whole(a).code, c.code, 0), ends, 0)
+    return checked_number(CodeDivide(_whole(a).code, c.code, 0), ends, 0)
 
 
 def remainder(a: BoundedCode, b: BoundedCode) -> BoundedCode:
     """What is left after `floor_divide` by a positive public number."""
-    a, c = aligned(a, b)
+    a, c = align(a, b)
     divisor = _divisor(c)
     if divisor < 0:
         raise InvalidArgument("the right side of % must be positive.")
     times = [end // divisor for end in (a.lower, a.upper)]
-    whole = checked(
+    whole = checked_number(
         CodeBinary("*", CodeDivide(a.code, c.code, 0), c.code),
         (*(n * divisor for n in times), a.lower, a.upper),
         a.exponent,
@@ -124,7 +124,7 @@ def remainder(a: BoundedCode, b: BoundedCode) -> BoundedCode:
     ends = (0, divisor - 1)
     if times[0] == times[1]:
         ends = (a.lower - times[0] * divisor, a.upper - times[0] * divisor)
-    return checked(CodeBinary("-", a.code, whole.code), ends, a.exponent)
+    return checked_number(CodeBinary("-", a.code, whole.code), ends, a.exponent)
 
 
 def choose(condition: BoundedCode, a: BoundedCode, b: BoundedCode) -> BoundedCode:
@@ -133,14 +133,14 @@ def choose(condition: BoundedCode, a: BoundedCode, b: BoundedCode) -> BoundedCod
     if "label" in (a.kind, b.kind):
         labels = tuple(dict.fromkeys([*a.labels, *b.labels]))
         a, b = _relabeled(a, labels), _relabeled(b, labels)
-        return labeled(_either(test, a.code, b.code), labels)
+        return category_code(_either(test, a.code, b.code), labels)
     if "date" in (a.kind, b.kind):
         if a.kind != b.kind or a.step != b.step:
             raise InvalidArgument("then and otherwise must both be dates with the same step.")
     elif a.kind == b.kind == "flag":
         return flag(_either(test, a.code, b.code))
     else:
-        a, b = aligned(a, b)
+        a, b = align(a, b)
     return BoundedCode(
         code=_either(test, a.code, b.code),
         lower=min(a.lower, b.lower),
@@ -160,14 +160,14 @@ def date_part(a: BoundedCode, part: Part) -> BoundedCode:
         hour = CodeBinary(
             "-", a.code, CodeBinary("*", CodeDivide(a.code, CodeConst(24), 0), CodeConst(24))
         )
-        return checked(hour, (0, 23), 0)
+        return checked_number(hour, (0, 23), 0)
     days, low, high = a.code, a.lower, a.upper
     if a.step == "hour":
         days, low, high = CodeDivide(a.code, CodeConst(24), 0), low // 24, high // 24
     if high - low >= MOST_PICKS:
         raise InvalidArgument(f"{part} takes dates within {MOST_PICKS} days: declare fewer.")
     table = _calendar(low, high, part)
-    return checked(CodePick(days, low, table), (min(table), max(table)), 0)
+    return checked_number(CodePick(days, low, table), (min(table), max(table)), 0)
 
 
 @lru_cache(maxsize=64)
@@ -189,7 +189,7 @@ def _relabeled(value: BoundedCode, labels: tuple[object, ...]) -> BoundedCode:
     if value.kind != "label" or not small(value):
         raise InvalidArgument("then and otherwise must both be categories or texts.")
     table = tuple(labels.index(label) for label in value.labels)
-    return labeled(CodePick(value.code, 0, table), value.labels)
+    return category_code(CodePick(value.code, 0, table), value.labels)
 
 
 def _divisor(c: BoundedCode) -> int:
@@ -200,17 +200,17 @@ def _divisor(c: BoundedCode) -> int:
 
 def _whole(a: BoundedCode) -> BoundedCode:
     """The codes themselves as a whole number."""
-    return checked(a.code, (a.lower, a.upper), 0)
+    return checked_number(a.code, (a.lower, a.upper), 0)
 
 
 def _constant(value: int) -> BoundedCode:
-    return checked(CodeConst(value), (value,), 0)
+    return checked_number(CodeConst(value), (value,), 0)
 
 
 def compare_two(operator: Operator, a: BoundedCode, b: BoundedCode) -> BoundedCode:
     """Two expressions of one kind."""
     if {a.kind, b.kind} <= {"number", "flag"}:
-        a, b = aligned(a, b)
+        a, b = align(a, b)
     elif "text" in (a.kind, b.kind):
         raise InvalidArgument(OPEN)
     elif a.kind != b.kind or a.labels != b.labels or a.step != b.step:

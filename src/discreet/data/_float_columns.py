@@ -27,7 +27,7 @@ from discreet.data.source import (
     FrameSource,
     Source,
     SparkSource,
-    sealed,
+    run_sealed,
 )
 
 Doubles: TypeAlias = NDArray[np.float64]
@@ -49,7 +49,7 @@ def add_up(source: Source, columns: Sequence[str], piece: Piece, *, start: Ints)
         module = importlib.import_module("discreet.data._spark.source")
         total: Ints = module.add_up(source.frame, list(columns), piece, start=start)
     else:
-        total = sealed("reading the rows", lambda: _added(source, columns, piece, start))
+        total = run_sealed("reading the rows", lambda: _added(source, columns, piece, start))
     return total
 
 

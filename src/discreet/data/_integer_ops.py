@@ -181,7 +181,7 @@ def flag(code: Code) -> BoundedCode:
     return BoundedCode(code=code, lower=0, upper=1, kind="flag")
 
 
-def labeled(code: Code, labels: tuple[Label, ...]) -> BoundedCode:
+def category_code(code: Code, labels: tuple[Label, ...]) -> BoundedCode:
     """A category with these labels."""
     return BoundedCode(code=code, lower=0, upper=len(labels) - 1, kind="label", labels=labels)
 
@@ -222,10 +222,10 @@ def constant(value: object) -> BoundedCode:
     exponent = 1 - exact.denominator.bit_length()
     if Fraction(2) ** -exponent != exact.denominator:
         raise InvalidArgument(f"value {value} in arithmetic must be a dyadic number, such as 0.25.")
-    return checked(CodeConst(exact.numerator), (exact.numerator,), exponent)
+    return checked_number(CodeConst(exact.numerator), (exact.numerator,), exponent)
 
 
-def checked(code: Code, ends: Iterable[int], exponent: int) -> BoundedCode:
+def checked_number(code: Code, ends: Iterable[int], exponent: int) -> BoundedCode:
     """A number whose extreme values are these, if they fit into 64 bits."""
     ends = tuple(ends)
     if max(map(abs, ends)) > INT64:
@@ -244,15 +244,15 @@ def rescale(value: BoundedCode, exponent: int) -> BoundedCode:
     if factor == 1:
         return value
     if value.lower == value.upper == 0:  # however large the factor
-        return checked(CodeConst(0), (0,), exponent)
+        return checked_number(CodeConst(0), (0,), exponent)
     ends = value.lower * factor, value.upper * factor
-    return checked(CodeBinary("*", value.code, CodeConst(factor)), ends, exponent)
+    return checked_number(CodeBinary("*", value.code, CodeConst(factor)), ends, exponent)
 
 
 def literal(value: object, *, beside: BoundedCode | None = None) -> BoundedCode:
     """A public value as code: a text is a label, a date takes the step of what stands beside it."""
     if isinstance(value, str):
-        return labeled(CodeConst(0), (value,))
+        return category_code(CodeConst(0), (value,))
     if isinstance(value, bool):
         return flag(CodeConst(int(value)))
     if beside is not None and beside.kind == "date":
@@ -263,7 +263,7 @@ def literal(value: object, *, beside: BoundedCode | None = None) -> BoundedCode:
     return constant(value)
 
 
-def aligned(a: BoundedCode, b: BoundedCode) -> tuple[BoundedCode, BoundedCode]:
+def align(a: BoundedCode, b: BoundedCode) -> tuple[BoundedCode, BoundedCode]:
     """Two numbers on the finer grid of the two."""
     exponent = min(a.exponent, b.exponent)
     return rescale(number(a), exponent), rescale(number(b), exponent)

@@ -14,7 +14,7 @@ from typing import Any
 from urllib.parse import unquote
 
 from discreet.core.errors import InvalidArgument, Unsupported
-from discreet.data.source import ArrowStreamSource, Type, sealed, told_apart
+from discreet.data.source import ArrowStreamSource, Type, run_sealed, check_distinct_names
 
 _CATALOG = """
 SELECT n.nspname::text, c.relname::text, a.attname::text, b.typname::text, b.typtype::text
@@ -53,13 +53,13 @@ def open_postgres(url: str) -> ArrowStreamSource:
         raise InvalidArgument(
             "a PostgreSQL source names its table behind a hash: postgresql://host/db#schema.table."
         )
-    found = sealed("asking PostgreSQL for the table", lambda: _catalog(address, unquote(table)))
+    found = run_sealed("asking PostgreSQL for the table", lambda: _catalog(address, unquote(table)))
     if not found:
         raise InvalidArgument(
             f"there is no table {unquote(table)!r} that this user can see: check the name (letters "
             "in upper case need double quotes) and the schema."
         )
-    told_apart([column for _, _, column, _, _ in found])
+    check_distinct_names([column for _, _, column, _, _ in found])
     schema, name = found[0][:2]
     kinds = {column: _type(kind, family) for _, _, column, kind, family in found}
     stored = {column: kind for _, _, column, kind, _ in found}

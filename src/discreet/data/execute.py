@@ -37,7 +37,7 @@ from discreet.data.source import (
     Source,
     SparkSource,
     check_source,
-    sealed,
+    run_sealed,
 )
 
 # ── Joined engine ────────────────────────────────────────────────────────────────────────────────
@@ -76,7 +76,7 @@ class JoinedEngine:
             raise Unsupported(
                 "Spark would keep private codes in its plan and its logs: attach them beforehand."
             )
-        rows = self.other.rows(one_row_each(self.source, names), key=key)
+        rows = self.other.rows(one_row_per_unit(self.source, names), key=key)
         units = tuple(row[0] for row in rows)
         filled = {
             name: tuple(int(row[1 + place]) for row in rows) for place, name in enumerate(names)
@@ -99,7 +99,7 @@ def _on_cluster(source: Source) -> bool:
     )
 
 
-def one_row_each(source: JoinedSource, names: Sequence[str]) -> Program:
+def one_row_per_unit(source: JoinedSource, names: Sequence[str]) -> Program:
     """One row of each unit of the other source, chosen by the unit's own rows."""
     return Program(
         columns=tuple((name, source.attached[name]) for name in names),
@@ -228,7 +228,7 @@ class ObservedKeys:
 def collect_keys(plan: KeyPlan, *, source: Source, key: int) -> ObservedKeys:
     """The keys that occur; ``key`` decides which keys of a unit above its limit are kept."""
     rows = engine_of(source).keys(plan.program(), key=check.count("key", key, minimum=0))
-    return sealed("sorting the keys", lambda: _found(plan, rows))
+    return run_sealed("sorting the keys", lambda: _found(plan, rows))
 
 
 def _found(plan: KeyPlan, rows: Sequence[Sequence[Any]]) -> ObservedKeys:

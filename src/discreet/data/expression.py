@@ -32,7 +32,7 @@ from discreet.data._integer_ops import (
     CodeRef,
     constant,
     flag,
-    labeled,
+    category_code,
     literal,
     number,
     of_kind,
@@ -232,7 +232,7 @@ class Expression:
 
     def cut(self, edges: Iterable[Numeric | dt.date]) -> Expression:
         """The bin of a number or date: below the first edge, [first, second), ..., the rest."""
-        marks = check.listed("edges", edges)
+        marks = check.as_tuple("edges", edges)
 
         def bind(schema: Schema) -> BoundedCode:
             inner = self.bind(schema)
@@ -246,14 +246,14 @@ class Expression:
             names = [str(mark) for mark in marks]
             inside = [f"[{a}, {b})" for a, b in pairwise(names)]
             labels = (f"< {names[0]}", *inside, f">= {names[-1]}")
-            return labeled(CodeBin(inner.code, steps), labels)
+            return category_code(CodeBin(inner.code, steps), labels)
 
         text = f"{self!r}.cut({list(map(str, marks))})"
         return Expression(bind, text=text, tree=("cut", self, marks))
 
     def isin(self, values: Iterable[Label]) -> Expression:
         """Whether the value is one of these."""
-        wanted = check.listed("values", values)
+        wanted = check.as_tuple("values", values)
 
         def bind(schema: Schema) -> BoundedCode:
             inner = self.bind(schema)
@@ -272,7 +272,7 @@ class Expression:
 
     def map(self, table: Mapping[Label, str], *, default: str = declared.OTHER) -> Expression:
         """Rename values to categories; what the table does not name becomes ``default``."""
-        names = dict(check.mapped("table", table))
+        names = dict(check.as_mapping("table", table))
 
         def bind(schema: Schema) -> BoundedCode:
             inner = self.bind(schema)
@@ -286,7 +286,7 @@ class Expression:
             chosen = {inner.locate(value): labels.index(name) for value, name in names.items()}
             rest = labels.index(default)
             picks = (chosen.get(c, rest) for c in range(inner.lower, inner.upper + 1))
-            return labeled(CodePick(inner.code, inner.lower, tuple(picks)), labels)
+            return category_code(CodePick(inner.code, inner.lower, tuple(picks)), labels)
 
         text = f"{self!r}.map({names!r}, default={default!r})"
         return Expression(bind, text=text, tree=("map", self, tuple(names.items()), default))
@@ -312,7 +312,7 @@ def col(name: str) -> Expression:
                     code=code, lower=low, upper=high, kind="number", exponent=plain.exponent
                 )
             case declared.CategoryColumn():
-                return labeled(code, plain.labels)
+                return category_code(code, plain.labels)
             case declared.DateColumn():
                 return BoundedCode(code=code, lower=low, upper=high, kind="date", step=plain.step)
             case declared.BooleanColumn():

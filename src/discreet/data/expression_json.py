@@ -25,14 +25,14 @@ _NUMBER = re.compile(r"-?[0-9]{1,60}(/[0-9]{1,60})?")
 _PARTS = ("year", "month", "day", "weekday", "hour")
 
 
-def written(expression: Expression) -> list[Any]:
+def write_expression(expression: Expression) -> list[Any]:
     """The expression as JSON; `read` gives one that binds to the same code."""
     if expression.tree is None:
         raise InvalidArgument(f"{expression!r} cannot be sent: build it from col and operators.")
     return [_write(part) for part in expression.tree]
 
 
-def read(content: object) -> Expression:
+def read_expression(content: object) -> Expression:
     """The expression of a JSON value that somebody sent."""
     found = _read(content, DEEPEST)
     if not isinstance(found, Expression):
@@ -56,7 +56,7 @@ def read_label(content: object) -> Any:
 def _write(value: object) -> Any:
     match value:
         case Expression():
-            return written(value)
+            return write_expression(value)
         case tuple():
             return [_write(one) for one in value]
         case dt.datetime():

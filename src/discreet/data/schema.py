@@ -224,7 +224,7 @@ def category(
         raise InvalidArgument(
             "categories must be a list: a set has another order in every process."
         )
-    names = check.listed("categories", categories)
+    names = check.as_tuple("categories", categories)
     texts = all(isinstance(name, str) for name in names)
     whole = all(isinstance(name, int) and not isinstance(name, bool) for name in names)
     if not names or not (texts or whole) or len(set(names)) != len(names):

@@ -132,7 +132,7 @@ Source: TypeAlias = (
 )
 
 
-def sealed(what: str, action: Callable[[], T]) -> T:
+def run_sealed(what: str, action: Callable[[], T]) -> T:
     """Run an engine; its exceptions can quote rows and are dropped with all their context."""
     try:
         return action()
@@ -187,7 +187,7 @@ def _optional(module: str) -> Any:
 
 
 def _frame(thing: object) -> Source:
-    frame = sealed("reading the frame", lambda: nw.from_native(thing, pass_through=True))
+    frame = run_sealed("reading the frame", lambda: nw.from_native(thing, pass_through=True))
     if not isinstance(frame, nw.DataFrame | nw.LazyFrame):
         raise InvalidArgument(
             f"source must be a path, a DuckDB relation or a data frame, got {type(thing).__name__}."
@@ -204,16 +204,16 @@ def _frame(thing: object) -> Source:
         raise Unsupported(
             f"a lazy frame of {kind.value} cannot be read: write it to Parquet, or compute it."
         )
-    schema = sealed("reading the frame's schema", frame.collect_schema)
+    schema = run_sealed("reading the frame's schema", frame.collect_schema)
     types = {name: _frame_type(dtype) for name, dtype in schema.items()}
     return FrameSource(frame=frame, columns=MappingProxyType(types))
 
 
 def _ibis(table: Any) -> Source:
     """An Ibis expression: DuckDB's is a relation, other backends hand over batches."""
-    backend = sealed("finding the backend of the Ibis table", table.get_backend)
+    backend = run_sealed("finding the backend of the Ibis table", table.get_backend)
     if backend.name == "duckdb":
-        query = sealed("reading the Ibis table", lambda: backend.con.sql(backend.compile(table)))
+        query = run_sealed("reading the Ibis table", lambda: backend.con.sql(backend.compile(table)))
         return open_source(query)
 
     @contextmanager
@@ -221,7 +221,7 @@ def _ibis(table: Any) -> Source:
         with table.select(*names).to_pyarrow_batches() as reader:
             yield reader
 
-    schema = sealed("reading the schema", lambda: table.schema().to_pyarrow())
+    schema = run_sealed("reading the schema", lambda: table.schema().to_pyarrow())
     return ArrowStreamSource(batches=batches, columns=arrow_columns(schema))
 
 
@@ -229,14 +229,14 @@ def arrow_columns(schema: Any) -> Mapping[str, Type]:
     """The types that DuckDB sees in Arrow batches of this schema."""
 
     def types() -> Mapping[str, Type]:
-        told_apart(schema.names)
+        check_distinct_names(schema.names)
         with private_connection() as connection:
             return _relation_columns(connection.from_arrow(schema.empty_table()))
 
-    return sealed("reading the schema", types)
+    return run_sealed("reading the schema", types)
 
 
-def told_apart(names: Sequence[str]) -> None:
+def check_distinct_names(names: Sequence[str]) -> None:
     """Refuse names that DuckDB takes for one another: the unit would be read from elsewhere."""
     if len({name.lower() for name in names}) != len(names):
         raise InvalidArgument(
@@ -325,11 +325,11 @@ def _header(path: Path, kind: Format, delimiter: str) -> dict[str, Type]:
     """Names and types, from the header or the footer of one file."""
     match kind:
         case "csv":
-            return sealed("reading the header", lambda: _csv_header(path, delimiter))
+            return run_sealed("reading the header", lambda: _csv_header(path, delimiter))
         case "parquet":
-            return sealed("reading the header", lambda: _parquet_header(path))
+            return run_sealed("reading the header", lambda: _parquet_header(path))
         case "arrow":
-            return sealed("reading the header", lambda: _arrow_header(path))
+            return run_sealed("reading the header", lambda: _arrow_header(path))
 
 
 def _csv_header(path: Path, delimiter: str) -> dict[str, Type]:

@@ -1,6 +1,6 @@
-"""Classical disclosure control, measured and never called private, and two bridges that are.
+"""Statistical disclosure control, and two related mechanisms that are differentially private.
 
-Only `sampled_table` and `private_points` are differentially private and have a guarantee.
+Only `safe_k_anonymity` and `private_points` are differentially private and have a guarantee.
 """
 
 from discreet.disclosure._disclosure_risk import (
@@ -15,9 +15,7 @@ from discreet.disclosure._disclosure_risk import (
 )
 from discreet.disclosure._k_noise import (
     AdaptiveJitter,
-    BinnedPoints,
     KNoiseRelease,
-    PrivatePoints,
     adaptive_jitter,
     anonymity_set_size,
     anonymity_sets,
@@ -25,7 +23,6 @@ from discreet.disclosure._k_noise import (
     guaranteed_anonymity_set_size,
     k_noise,
     k_noise_half_width,
-    private_points,
     probable_anonymity_set_size,
     width_after_releases,
 )
@@ -39,6 +36,7 @@ from discreet.disclosure._pram import (
     pram,
     symmetric_pram,
 )
+from discreet.disclosure._private_points import BinnedPoints, PrivatePoints, private_points
 from discreet.disclosure._safe_k_anonymity import (
     SafeKAnonymousTable,
     safe_k_anonymity,
@@ -59,51 +57,51 @@ from discreet.disclosure.generalization_hierarchy import (
 from discreet.disclosure.k_anonymity import AnonymizedTable, k_anonymize
 
 __all__ = [
+    "PRAM",
     "AdaptiveJitter",
     "AnonymizedTable",
+    "BinnedPoints",
     "CategoryHierarchy",
+    "DisclosureRisk",
     "Diversity",
-    "PramEstimate",
     "Hierarchy",
+    "HierarchyLevel",
     "IntervalHierarchy",
     "KNoiseRelease",
-    "BinnedPoints",
-    "PRAM",
+    "KPramRelease",
+    "PramEstimate",
     "PrefixHierarchy",
     "PrivatePoints",
-    "KPramRelease",
-    "DisclosureRisk",
     "SafeKAnonymousTable",
-    "HierarchyLevel",
     "UtilityLoss",
-    "k_anonymize",
+    "adaptive_jitter",
+    "anonymity_set_size",
     "anonymity_sets",
-    "disclosure_risk",
-    "hierarchy_level",
     "block_pram",
     "category_hierarchy",
-    "anonymity_set_size",
-    "adaptive_jitter",
+    "disclosure_risk",
     "expected_anonymity_set_size",
     "group_sizes",
+    "guaranteed_anonymity_set_size",
+    "hierarchy_level",
     "histogram",
     "interval_hierarchy",
+    "k_anonymize",
     "k_noise",
+    "k_noise_half_width",
     "k_pram",
-    "symmetric_pram",
     "ks_distance",
-    "probable_anonymity_set_size",
     "pram",
     "prefix_hierarchy",
     "private_points",
-    "safe_k_delta_published",
-    "k_noise_half_width",
+    "probable_anonymity_set_size",
     "safe_k_anonymity",
-    "guaranteed_anonymity_set_size",
+    "safe_k_delta",
+    "safe_k_delta_published",
+    "symmetric_pram",
     "utility",
     "wasserstein",
     "width_after_releases",
-    "safe_k_delta",
 ]
 
 

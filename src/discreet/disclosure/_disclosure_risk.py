@@ -15,7 +15,7 @@ import narwhals.stable.v2 as nw
 import numpy as np
 from numpy.typing import ArrayLike
 
-from discreet.core._validate import count, finite, listed
+from discreet.core._validate import count, finite, as_tuple
 from discreet.core.errors import InvalidArgument, OutOfDomain, Unsupported
 from discreet.disclosure.generalization_hierarchy import (
     EquivalenceClasses,
@@ -137,7 +137,7 @@ def sample(name: str, values: ArrayLike) -> Floats:
 
 def checked_edges(edges: Iterable[float]) -> Floats:
     """Increasing edges of bins."""
-    found = np.array([float(finite("edges", edge)) for edge in listed("edges", edges)])
+    found = np.array([float(finite("edges", edge)) for edge in as_tuple("edges", edges)])
     if len(found) < 2 or not (np.diff(found) > 0).all():
         raise InvalidArgument("edges must be at least two numbers in increasing order.")
     return found
@@ -256,7 +256,7 @@ def opened(frame: object) -> Frame:
 
 def named(table: Frame, argument: str, columns: Sequence[str]) -> tuple[str, ...]:
     """The names, all of them columns of the table; whatever can be read once is read here."""
-    names = listed(argument, columns)
+    names = as_tuple(argument, columns)
     given: tuple[object, ...] = names
     missing = [one for one in given if not isinstance(one, str) or one not in table.columns]
     if missing:

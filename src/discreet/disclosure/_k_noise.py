@@ -1,61 +1,53 @@
-"""k-noise with a guarantee: points drawn around noisy counts of public bins.
+"""k-noise: uniform noise, wide enough that k records could have been near every point.
 
-Looks like k-noise (as many points, spread evenly inside bins) and is differentially private.
+The noise is bounded, so every released value excludes all originals that are farther away: this is
+not differentially private, at any epsilon. `private_points` looks alike and is private. Adaptive
+jitter adds more noise where there are fewer records. Its widths are computed from the data and leak
+through the noise, so it is experimental: compare it, do not use it.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import ClassVar, Literal, TypeAlias
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from discreet.accounting.guarantee import Guarantee
 from discreet.core._rational import Number
-from discreet.core._validate import count, one_of, positive, probability
-from discreet.core.errors import InvalidArgument, OutOfDomain, Unsupported
-from discreet.core.relation import NeighboringRelation
-from discreet.disclosure._disclosure_risk import UtilityLoss, checked_edges, places, sample, utility
+from discreet.core._validate import count, positive, probability
+from discreet.core.errors import InvalidArgument, OutOfDomain
+from discreet.disclosure._disclosure_risk import UtilityLoss, sample, utility
 from discreet.disclosure.generalization_hierarchy import Floats, Ints
-from discreet.mechanisms.additive import AdditiveMechanism, laplace
-from discreet.mechanisms.mechanism import Certificate, Mechanism
-from discreet.noise.random_source import RandomSource, source_of
-from discreet.noise.uniform import below
-
-# ── Uniform ──────────────────────────────────────────────────────────────────────────────────────
-# Uniform draws on an interval, exact on a grid of 2**52 steps.
-
+from discreet.noise.random_source import RandomSource, resolve_rng
+from discreet.noise.uniform import uniform_integers
 
 STEPS = 1 << 52
+"""Uniform draws on an interval are exact on a grid of so many steps."""
 
 
 def symmetric(size: int, rng: RandomSource) -> Floats:
     """Uniform on the multiples of 2**-51 in [-1, 1], both ends included: the mean is exactly 0."""
-    return np.ldexp((below(STEPS + 1, size, rng) - STEPS // 2).astype(np.float64), -51)
+    return np.ldexp((uniform_integers(STEPS + 1, size, rng) - STEPS // 2).astype(np.float64), -51)
 
 
 def between(low: Floats, high: Floats, rng: RandomSource) -> Floats:
     """Uniform on the centers of 2**52 equal parts of each [low, high), rounded, never past high."""
-    unit = np.ldexp((2 * below(STEPS, len(low), rng) + 1).astype(np.float64), -53)
+    unit = np.ldexp((2 * uniform_integers(STEPS, len(low), rng) + 1).astype(np.float64), -53)
     return np.clip(low + (high - low) * unit, low, np.nextafter(high, low))
 
 
-# ── Knoise ───────────────────────────────────────────────────────────────────────────────────────
-# k-noise: uniform noise, wide enough that k records could have been near every point.
-#
-# The noise is bounded, so every released value excludes all originals that are farther away: not
-# differentially private, at any epsilon. `private_points` is what looks alike and is private.
+# ── k-noise ──────────────────────────────────────────────────────────────────────────────────────
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KNoiseRelease:
     """Values with uniform noise, and what their neighborhoods look like.
 
-    ``anonymity_set_size`` is the expected number of released values within ``window`` of each original value;
-    ``anonymity`` the number of originals from which each released value could have come.
+    ``anonymity_set_size`` is the expected number of released values within ``window`` of each
+    original value; ``anonymity`` the number of originals from which each released value could have
+    come.
     """
 
     values: Floats = field(repr=False)
@@ -92,18 +84,18 @@ def k_noise(
 
     Theorem: if k records lie within 2 delta of x, then the expected number of released values
         within 2 delta of x is at least k/2. The factor is best possible.
-    Proof: `expected_crowd` gives a record at distance d < 2 delta the probability
+    Proof: `expected_anonymity_set_size` gives a record at distance d < 2 delta the probability
         min(1, (2 delta + a - d) / (2a)) > 1/2 if the half-width a is at most 2 delta.
     Source: Biswal 2024, Theorem 3.5.1, corrected. B12, M10.
     Needs: half_width at most 2 delta for the theorem. Not differentially private: x and x' are
-        told apart with certainty in a share min(1, |x - x'| / (2a)) of cases, at any epsilon.
+        distinguished with certainty in a share min(1, |x - x'| / (2a)) of cases, at any epsilon.
     """
     x = sample("values", values)
     if (k is None) == (delta is None):
         raise InvalidArgument("k_noise takes either k or delta.")
     near = float(positive("delta", delta)) if k is None else k_noise_half_width(x, k=k)
     a = near if half_width is None else float(positive("half_width", half_width))
-    drawn = x + a * symmetric(len(x), source_of(rng))
+    drawn = x + a * symmetric(len(x), resolve_rng(rng))
     return KNoiseRelease(
         values=drawn,
         half_width=a,
@@ -188,7 +180,7 @@ def k_noise_half_width(values: ArrayLike, *, k: int) -> float:
 def guaranteed_anonymity_set_size(
     values: ArrayLike, *, at: ArrayLike, delta: Number, half_width: Number
 ) -> Ints:
-    """Released values within ``2 delta + half_width`` of each point, at least: whatever the noise.
+    """The least number of released values within ``2 delta + half_width`` of each point.
 
     Theorem: at least the number of records within 2 delta.
     Proof: noise moves no record by more than half_width.
@@ -199,7 +191,7 @@ def guaranteed_anonymity_set_size(
 
 
 def probable_anonymity_set_size(expected: ArrayLike, *, confidence: Number = 0.95) -> Floats:
-    """A number that a crowd of this expected size exceeds with the given probability.
+    """A number that a set of this expected size exceeds with the given probability.
 
     Theorem: a sum of independent indicators with mean m is above m - sqrt(2 m ln(1/alpha)) with
         probability at least 1 - alpha.
@@ -230,17 +222,13 @@ def width_after_releases(releases: int, *, half_width: Number) -> float:
         uniform draws, which is 2a (m - 1)/(m + 1) on average.
     Source: M10.
 
-    >>> round(width_after(10, half_width=2.5), 3)
+    >>> round(width_after_releases(10, half_width=2.5), 3)
     0.909
     """
     return 4 * float(positive("half_width", half_width)) / (count("releases", releases) + 1)
 
 
-# ── Jitter ───────────────────────────────────────────────────────────────────────────────────────
-# Crowd-adaptive jitter: more noise where fewer people are. Experimental.
-#
-# The width of the noise is computed from the data and leaks through the noise itself. It is here to
-# be compared, not to be used.
+# ── Adaptive jitter ──────────────────────────────────────────────────────────────────────────────
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -270,143 +258,14 @@ def adaptive_jitter(
     cap: Number,
     rng: RandomSource | None = None,
 ) -> AdaptiveJitter:
-    """Uniform noise on ±min(cap, mean crowd / crowd), the crowd being that of k-noise.
+    """Uniform noise on ±min(cap, mean size / size) of the anonymity set that k-noise would give.
 
-    Heuristic: no theorem. Experimental. Without a cap a lonely record is moved out of all reason.
+    Heuristic: no theorem. Experimental. Without a cap a lonely record is moved very far.
     Source: Biswal 2024, listings. B13.
     """
     x, most = sample("values", values), float(positive("cap", cap))
-    crowd = expected_anonymity_set_size(x, at=x, half_width=half_width, window=window)
+    size = expected_anonymity_set_size(x, at=x, half_width=half_width, window=window)
     with np.errstate(divide="ignore"):
-        widths = np.minimum(most, crowd.mean() / crowd)
-    drawn = x + widths * symmetric(len(x), source_of(rng))
+        widths = np.minimum(most, size.mean() / size)
+    drawn = x + widths * symmetric(len(x), resolve_rng(rng))
     return AdaptiveJitter(values=drawn, widths=widths, cap=most, utility=utility(x, released=drawn))
-
-
-# ── Points ───────────────────────────────────────────────────────────────────────────────────────
-
-
-Small: TypeAlias = Literal["keep", "drop", "merge"]
-_MOST_POINTS = 1 << 28
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BinnedPoints:
-    """Released points and the noisy counts they were drawn from."""
-
-    values: Floats = field(repr=False)
-    edges: Floats = field(repr=False)
-    counts: Ints
-    guarantee: Guarantee
-
-    def __repr__(self) -> str:
-        return f"Points({len(self.values):,} points in {len(self.counts)} bins; {self.guarantee!r})"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PrivatePoints(Mechanism):
-    """Noisy counts of public bins, and as many uniform points. Made by `private_points`."""
-
-    edges: tuple[float, ...] = field(repr=False)
-    noise: AdditiveMechanism
-    minimum: int
-    small: Small
-
-    @property
-    def guarantee(self) -> Guarantee:
-        """What one release costs: that of the noisy histogram."""
-        return self.noise.guarantee
-
-    @property
-    def std(self) -> float:
-        """Standard deviation of the count of a bin."""
-        return self.noise.std
-
-    def interval(self, confidence: float) -> tuple[float, float]:
-        """Bounds that hold the noise of one bin with this probability."""
-        return self.noise.interval(confidence)
-
-    def release(self, values: ArrayLike, *, rng: RandomSource | None = None) -> BinnedPoints:
-        """Points that stand for the values; those outside the edges count in the bin next to them.
-
-        Empty bins get noise, too: that nobody is there is not told.
-        """
-        edges = np.array(self.edges)
-        source = source_of(rng)
-        noisy = self.noise.release(_counted(values, edges), rng=source)
-        counts, kept = _tidied(np.maximum(noisy, 0), edges, self.minimum, self.small)
-        if counts.sum() > _MOST_POINTS:
-            raise Unsupported("there would be too many points: take a larger epsilon.")
-        low, high = (np.repeat(ends, counts) for ends in (kept[:-1], kept[1:]))
-        drawn = between(low, high, source)
-        return BinnedPoints(values=drawn, edges=kept, counts=counts, guarantee=self.guarantee)
-
-    def certify(self) -> Certificate:
-        """Recompute the divergence of the noise from its exact law."""
-        return self.noise.certify()
-
-    def __repr__(self) -> str:
-        rule = "" if self.small == "keep" else f", bins below {self.minimum}: {self.small}"
-        return f"private_points({len(self.edges) - 1} bins{rule}; {self.noise!r})"
-
-
-def private_points(
-    *,
-    edges: Iterable[float],
-    epsilon: Number,
-    minimum: int = 0,
-    small: Small = "keep",
-    relation: NeighboringRelation = NeighboringRelation.ADD_REMOVE,
-) -> PrivatePoints:
-    """Release uniform points inside public bins, as many as each bin's noisy count.
-
-    ``small`` says what becomes of bins whose *noisy* count is below ``minimum``: "keep", "drop"
-    (no points) or "merge" (with the bins to their right until the sum is large enough).
-
-    Theorem: epsilon-DP under ``relation``.
-    Proof: one row moves one count by one, or two if it is replaced. Discrete Laplace noise of scale
-        1/epsilon (2/epsilon) on *every* bin makes the histogram epsilon-DP; what follows reads
-        the noisy counts and fresh randomness only.
-    Source: B53; Dwork, McSherry, Nissim, Smith 2006; Ghosh, Roughgarden, Sundararajan 2009.
-    Needs: edges chosen without looking at the data; one row for each person.
-    """
-    bins = checked_edges(edges)
-    one_of("small", small, ("keep", "drop", "merge"))
-    if relation not in (NeighboringRelation.ADD_REMOVE, NeighboringRelation.REPLACE_ONE):
-        raise InvalidArgument(f"relation must be ADD_REMOVE or REPLACE_ONE, got {relation!r}.")
-    moved = 2 if relation is NeighboringRelation.REPLACE_ONE else 1
-    return PrivatePoints(
-        edges=tuple(bins.tolist()),
-        noise=laplace(sensitivity=moved, epsilon=epsilon, domain="integers", relation=relation),
-        minimum=count("minimum", minimum, minimum=0),
-        small=small,
-    )
-
-
-def _counted(values: ArrayLike, edges: Floats) -> Ints:
-    """Rows in each bin: every row in one."""
-    x = np.asarray(values)
-    if x.ndim != 1 or (x.size and x.dtype.kind not in "iuf") or np.isnan(x).any():
-        raise OutOfDomain("values must be a list of numbers without NaN.")
-    place = np.clip(places(x.astype(np.float64), edges), 0, len(edges) - 2)
-    return np.bincount(place, minlength=len(edges) - 1)
-
-
-def _tidied(counts: Ints, edges: Floats, minimum: int, small: Small) -> tuple[Ints, Floats]:
-    """Noisy counts after the public rule, with the edges of what is left."""
-    if small == "keep":
-        return counts, edges
-    if small == "drop":
-        return np.where(counts < minimum, 0, counts), edges
-    sums, ends = [], [edges[0]]
-    total = 0
-    for number, end in zip(counts.tolist(), edges[1:], strict=True):
-        total += number
-        if total >= minimum:
-            sums.append(total)
-            ends.append(end)
-            total = 0
-    if ends[-1] != edges[-1]:  # the rest joins the last bin, or is the only one
-        sums = [*sums[:-1], sums[-1] + total] if sums else [total]
-        ends = [*ends[:-1], edges[-1]] if len(ends) > 1 else [*ends, edges[-1]]
-    return np.array(sums, dtype=np.int64), np.array(ends)

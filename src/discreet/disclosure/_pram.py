@@ -17,13 +17,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from discreet.core._rational import Number
-from discreet.core._validate import count, listed, probability
+from discreet.core._validate import count, as_tuple, probability
 from discreet.core.errors import InvalidArgument, OutOfDomain
 from discreet.disclosure._disclosure_risk import UtilityLoss, checked_edges, places, sample, utility
 from discreet.disclosure._k_noise import between
 from discreet.disclosure.generalization_hierarchy import Floats, Ints
-from discreet.noise.random_source import RandomSource, source_of
-from discreet.noise.uniform import below
+from discreet.noise.random_source import RandomSource, resolve_rng
+from discreet.noise.uniform import uniform_integers
 
 # ── Matrix ───────────────────────────────────────────────────────────────────────────────────────
 # Post-randomization (PRAM): categories changed at random, by a published matrix.
@@ -105,7 +105,7 @@ class PRAM:
     def apply(self, codes: ArrayLike, *, rng: RandomSource | None = None) -> Ints:
         """Randomize codes 0 .. M - 1, each on its own, with exactly the stated chances."""
         values = _codes(codes, self.categories)
-        source = source_of(rng)
+        source = resolve_rng(rng)
         for stage in self.stages:
             values = _drawn(values, stage, source)
         return values
@@ -195,7 +195,7 @@ def pram(matrix: Sequence[Sequence[Number]]) -> PRAM:
     """
     rows = [
         [probability("matrix", entry) for entry in row]
-        for row in (listed("matrix", one) for one in listed("matrix", matrix))
+        for row in (as_tuple("matrix", one) for one in as_tuple("matrix", matrix))
     ]
     if not rows or any(len(row) != len(rows) for row in rows):
         raise InvalidArgument("matrix must be square, one row for each category.")
@@ -228,7 +228,7 @@ def _drawn(codes: Ints, matrix: Matrix, rng: RandomSource) -> Ints:
                 raise InvalidArgument("matrix has entries that are too fine: round them.")
             weights = [int(entry * common) for entry in matrix[row]]
             ends = np.cumsum(np.array(weights, dtype=np.int64))
-            draws = below(common, stop - start, rng)
+            draws = uniform_integers(common, stop - start, rng)
             out[order[start:stop]] = np.searchsorted(ends, draws, side="right")
     return out
 
@@ -318,7 +318,7 @@ def k_pram(
     counts = np.bincount(place, minlength=len(bins) - 1)
     if ((counts > 0) & (counts < least)).any():
         raise OutOfDomain(f"a bin holds fewer than k = {least} records: take wider bins.")
-    drawn = between(bins[place], bins[place + 1], source_of(rng))
+    drawn = between(bins[place], bins[place + 1], resolve_rng(rng))
     return KPramRelease(
         values=drawn, edges=bins, counts=counts, utility=utility(x, released=drawn, edges=bins)
     )
@@ -332,10 +332,10 @@ def block_pram(blocks: Sequence[tuple[Sequence[int], Sequence[Sequence[Number]]]
     >>> block_pram([([0, 1], [[0.5, 0.5], [0.5, 0.5]]), ([2], [[1]])]).categories
     3
     """
-    pairs: list[Any] = [listed("blocks", block) for block in listed("blocks", blocks)]
+    pairs: list[Any] = [as_tuple("blocks", block) for block in as_tuple("blocks", blocks)]
     if any(len(pair) != 2 for pair in pairs):
         raise InvalidArgument("blocks must be pairs of codes and their matrix.")
-    groups = [[count("code", code, minimum=0) for code in listed("codes", a)] for a, _ in pairs]
+    groups = [[count("code", code, minimum=0) for code in as_tuple("codes", a)] for a, _ in pairs]
     codes = [code for group in groups for code in group]
     many = len(codes)
     if sorted(codes) != list(range(many)):

@@ -18,13 +18,13 @@ from scipy import special
 from discreet.accounting.guarantee import Guarantee
 from discreet.core import events
 from discreet.core._rational import Number, exp_minus
-from discreet.core._validate import count, mapped, positive, probability
+from discreet.core._validate import count, as_mapping, positive, probability
 from discreet.core.errors import InvalidArgument, OutOfDomain
 from discreet.core.relation import NeighboringRelation
 from discreet.disclosure._disclosure_risk import named, opened
 from discreet.disclosure.generalization_hierarchy import Floats, HierarchyLevel, together
 from discreet.mechanisms.mechanism import Certificate, CertificateCheck, Mechanism
-from discreet.noise.random_source import RandomSource, source_of
+from discreet.noise.random_source import RandomSource, resolve_rng
 from discreet.noise.uniform import bernoulli
 
 # Logarithms of factorials up to 2**15 are good to 10^-10; what underflows is rounded up.
@@ -71,7 +71,7 @@ class SafeKAnonymousTable(Mechanism):
                 "generalized ones voids the theorem: map or drop them."
             )
         named(table, "columns", list(self.columns))
-        source = source_of(rng)
+        source = resolve_rng(rng)
         taken = bernoulli(self.rate, len(table), source)
         labels, codes = {}, []
         for name, step in self.columns.items():
@@ -135,7 +135,7 @@ def safe_k_anonymity(
     Needs: epsilon >= -ln(1 - rate); one row for each person; the sample, the number of rows left
         out and the number of rows stay secret; maps chosen without looking at the data.
     """
-    steps = mapped("columns", columns).values()
+    steps = as_mapping("columns", columns).values()
     if not columns or not all(isinstance(step, HierarchyLevel) for step in steps):
         raise InvalidArgument("columns must map names to steps: at(intervals(...), level).")
     if relation not in (NeighboringRelation.ADD_REMOVE, NeighboringRelation.REPLACE_ONE):

@@ -17,7 +17,7 @@ import narwhals.stable.v2 as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.core._validate import count, finite, listed, mapped
+from discreet.core._validate import count, finite, as_tuple, as_mapping
 from discreet.core.errors import InvalidArgument, OutOfDomain
 from discreet.data._numpy.encode import by_value, texts
 
@@ -232,14 +232,14 @@ def interval_hierarchy(*levels: Iterable[float]) -> IntervalHierarchy:
     Values outside become "< first" or "> last". Edges of a level must be edges of the level before,
     with the same ends.
 
-    >>> intervals(range(0, 101, 5), range(0, 101, 20)).height
+    >>> interval_hierarchy(range(0, 101, 5), range(0, 101, 20)).height
     3
     """
     if not levels:
         raise InvalidArgument("intervals takes the edges of at least one level, got none.")
     read: list[tuple[float, ...]] = []
     for edges in levels:
-        found = tuple(float(finite("edges", edge)) for edge in listed("edges", edges))
+        found = tuple(float(finite("edges", edge)) for edge in as_tuple("edges", edges))
         if len(found) < 2 or any(a >= b for a, b in pairwise(found)):
             raise InvalidArgument("edges must be at least two numbers in increasing order.")
         if read and (not set(found) <= set(read[-1]) or _ends(found) != _ends(read[-1])):
@@ -257,12 +257,12 @@ def category_hierarchy(*maps: Mapping[Any, str]) -> CategoryHierarchy:
     Without a map the column is kept or left out as a whole. A value that the first map does not
     know becomes "(other)".
 
-    >>> categories({"Ulm": "south", "Kiel": "north"}).height
+    >>> category_hierarchy({"Ulm": "south", "Kiel": "north"}).height
     2
     """
     read: list[Mapping[str, str]] = []
     for given in maps:
-        if not mapped("maps", given):
+        if not as_mapping("maps", given):
             raise InvalidArgument("maps must not be empty: each leads one level on, finest first.")
         step = {name(key): name(value) for key, value in given.items()}
         if read and not set(read[-1].values()) <= set(step):
@@ -274,11 +274,11 @@ def category_hierarchy(*maps: Mapping[Any, str]) -> CategoryHierarchy:
 def prefix_hierarchy(length: int, *, keep: Iterable[int]) -> PrefixHierarchy:
     """First letters of a code of ``length`` letters: how many are kept at each level.
 
-    >>> prefixes(5, keep=[3, 2]).height
+    >>> prefix_hierarchy(5, keep=[3, 2]).height
     3
     """
     whole = count("length", length)
-    read = tuple(count("keep", n) for n in listed("keep", keep))
+    read = tuple(count("keep", n) for n in as_tuple("keep", keep))
     decreasing = all(a > b for a, b in zip((whole, *read), read, strict=False))
     if not read or not decreasing:
         raise InvalidArgument(f"keep must be decreasing numbers below length={whole}.")

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.core._rational import Number
-from discreet.core._validate import count, listed, mapped, one_of, probability
+from discreet.core._validate import count, as_tuple, as_mapping, one_of, probability
 from discreet.core.errors import InvalidArgument, OutOfDomain, Unsupported
 from discreet.disclosure._disclosure_risk import (
     DisclosureRisk,
@@ -443,8 +443,8 @@ def k_anonymize(
     wanted = count("k", k)
     share = probability("suppress", suppress)
     one_of("method", method, ("optimal", "greedy", "local"))
-    secret = listed("sensitive", sensitive)
-    others = [*secret, *listed("keep", keep)]
+    secret = as_tuple("sensitive", sensitive)
+    others = [*secret, *as_tuple("keep", keep)]
     table = _checked(frame, quasi_identifiers, others)
     if 0 < len(table) < wanted:
         raise OutOfDomain("frame must have at least k rows: with fewer, nobody has company.")
@@ -496,7 +496,7 @@ def _checked(
     frame: object, quasi_identifiers: Mapping[str, Hierarchy], others: Sequence[str]
 ) -> Frame:
     table = opened(frame)
-    if not mapped("quasi_identifiers", quasi_identifiers):
+    if not as_mapping("quasi_identifiers", quasi_identifiers):
         raise InvalidArgument("quasi_identifiers must name at least one column with its hierarchy.")
     named(table, "quasi", list(quasi_identifiers))
     named(table, "sensitive and keep", others)

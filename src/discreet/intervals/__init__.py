@@ -5,6 +5,6 @@ its width is known before, its coverage is stated, and ``release`` gives it for 
 What begins with ``reports`` reads noisy reports of clients. `coverage` puts any interval to a test.
 """
 
-from discreet.core._lazy_import import offered
+from discreet.core._lazy_import import lazy_exports
 
-__getattr__, __dir__, __all__ = offered(__name__)
+__getattr__, __dir__, __all__ = lazy_exports(__name__)

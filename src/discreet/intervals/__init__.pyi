@@ -8,11 +8,11 @@ from discreet.intervals._quantile import quantile_interval as quantile
 from discreet.intervals.central_vs_local import compare_by_rows, compare_central_local
 from discreet.local.report_intervals import (
     difference_from_reports,
+    mean_from_reports,
     proportion_from_reports,
     quantile_from_reports,
+    variance_from_reports,
 )
-from discreet.local.report_intervals import mean_from_reports as reports_mean
-from discreet.local.report_intervals import variance_from_reports as reports_variance
 
 __all__ = [
     "bootstrap",
@@ -26,9 +26,9 @@ __all__ = [
     "proportion",
     "quantile",
     "difference_from_reports",
-    "reports_mean",
+    "mean_from_reports",
     "proportion_from_reports",
     "quantile_from_reports",
-    "reports_variance",
+    "variance_from_reports",
     "variance",
 ]

@@ -107,7 +107,7 @@ class MeanBootstrap:
         low, high = plan.statistic.bounds
         model, given = self.model, (mean, std)
         if model is None:
-            model, given = _normal, fitted(mean, std, low, high)
+            model, given = _normal, fit_clipped_normal(mean, std, low, high)
         piece = max(1, _CELLS // plan.public_rows)
         for start in range(0, self.trials, piece):
             size = (min(piece, self.trials - start), plan.public_rows)
@@ -121,7 +121,7 @@ def _normal(made_up: np.random.Generator, size: tuple[int, int], mean: float, st
     return made_up.normal(mean, std, size)
 
 
-def fitted(mean: float, std: float, low: float, high: float) -> tuple[float, float]:
+def fit_clipped_normal(mean: float, std: float, low: float, high: float) -> tuple[float, float]:
     """Mean and deviation of normal rows that have these once they are clipped, or nearly."""
     width = high - low
     if std < _NARROW * width:

@@ -15,8 +15,8 @@ from discreet.core import _validate as check
 from discreet.core.errors import InvalidArgument, OutOfDomain
 from discreet.mechanisms._inputs import read
 from discreet.noise.distribution import Floats
-from discreet.noise.random_source import RandomSource, seeded_rng, source_of
-from discreet.noise.uniform import below
+from discreet.noise.random_source import RandomSource, seeded_rng, resolve_rng
+from discreet.noise.uniform import uniform_integers
 
 # ── Coverage ─────────────────────────────────────────────────────────────────────────────────────
 # Does an interval hold what it says? Coverage of any method, on made-up data, with its error.
@@ -198,5 +198,5 @@ def fractional_ages(ages: ArrayLike, *, rng: RandomSource | None = None) -> Floa
     given = read(ages)
     if given.whole is None or len(given.shape) != 1:
         raise OutOfDomain("ages must be a sequence of whole numbers.")
-    days = 1 + below(_DAYS, given.size, source_of(rng))
+    days = 1 + uniform_integers(_DAYS, given.size, resolve_rng(rng))
     return np.asarray(given.whole + days / _DAYS)

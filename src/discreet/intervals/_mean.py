@@ -13,11 +13,11 @@ from discreet.core._rational import Number
 from discreet.core.errors import InvalidArgument, OutOfDomain
 from discreet.intervals.interval import Interval, IntervalForecast, IntervalPayer
 from discreet.intervals.statistics import DifferenceStatistic, MeanStatistic, VarianceStatistic
-from discreet.intervals.studentized import Assume, Method, StudentizedInterval, column_of, setting
+from discreet.intervals.studentized import Assume, Method, StudentizedInterval, column_of, interval_spec
 from discreet.mechanisms._inputs import read
 from discreet.mechanisms.mechanism import Certificate, Mechanism
 from discreet.noise.distribution import Floats
-from discreet.noise.random_source import RandomSource, source_of
+from discreet.noise.random_source import RandomSource, resolve_rng
 
 # ── Difference ───────────────────────────────────────────────────────────────────────────────────
 # The door to intervals for the difference of two means.
@@ -74,7 +74,7 @@ class DifferenceInterval(Mechanism):
 
         An ``account`` pays before either is read.
         """
-        source = source_of(rng)
+        source = resolve_rng(rng)
         if account is None:
             return self.inner.release(self._both(first, second), rng=source)
         with account.reserve(self.guarantee, label=label, private=source.private):
@@ -132,10 +132,10 @@ def difference_interval(  # noqa: PLR0913 - each is a public choice with a name
     Source: Welch 1947 (degrees of freedom, from below); docs/theory/intervals.md. C9-C12.
     Needs: bounds, rows and std from elsewhere than the private columns; each at least two rows.
     """
-    if len(check.listed("public_rows", public_rows)) != 2:
+    if len(check.as_tuple("public_rows", public_rows)) != 2:
         raise InvalidArgument("public_rows must be two numbers, one for each column.")
     first, second = (check.count("rows", one, minimum=2) for one in public_rows)
-    asked = setting(
+    asked = interval_spec(
         DifferenceStatistic(
             column=column_of(lower, upper, granularity, first + second), sizes=(first, second)
         ),
@@ -191,7 +191,7 @@ def mean_interval(  # noqa: PLR0913 - each is a public choice with a name
     """
     size = check.count("public_rows", public_rows, minimum=2)
     known = None if variance is None else float(check.non_negative("variance", variance)) / size
-    asked = setting(
+    asked = interval_spec(
         MeanStatistic(column=column_of(lower, upper, granularity, size), size=size),
         epsilon=epsilon,
         delta=delta,
@@ -235,7 +235,7 @@ def variance_interval(  # noqa: PLR0913 - each is a public choice with a name
     Needs: bounds, rows and std from elsewhere than the private column; rows >= 4.
     """
     size = check.count("public_rows", public_rows, minimum=4)
-    asked = setting(
+    asked = interval_spec(
         VarianceStatistic(column=column_of(lower, upper, granularity, size), size=size),
         epsilon=epsilon,
         delta=delta,

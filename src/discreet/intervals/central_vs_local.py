@@ -107,7 +107,7 @@ def compare_by_rows(
     *, lower: Number, upper: Number, rows: Sequence[int], epsilon: Number, std: Number
 ) -> CentralLocalComparisons:
     """`central_and_local` for several numbers of rows, as one table to print or draw."""
-    several = [check.count("rows", n, minimum=2) for n in check.listed("rows", rows)]
+    several = [check.count("rows", n, minimum=2) for n in check.as_tuple("rows", rows)]
     if not several:
         raise InvalidArgument("rows must be one number of rows or more.")
     setting = {"lower": lower, "upper": upper, "epsilon": epsilon, "std": std}

@@ -25,7 +25,7 @@ from discreet.mechanisms.additive import AdditiveMechanism
 from discreet.mechanisms.mechanism import Mechanism
 from discreet.noise.distribution import Floats as Floats_chernoff
 from discreet.noise.distribution import Floats as Floats_interval
-from discreet.noise.random_source import RandomSource, source_of
+from discreet.noise.random_source import RandomSource, resolve_rng
 
 # ── Chernoff ─────────────────────────────────────────────────────────────────────────────────────
 # Bounds for sampling error and noise together that hold for every law and every number of rows.
@@ -212,7 +212,7 @@ class IntervalPlan(Mechanism):
         label: str = "interval",
     ) -> Interval:
         """The interval for one private column; an ``account`` pays before the column is read."""
-        source = source_of(rng)
+        source = resolve_rng(rng)
         if account is None:
             return self._one(values, source)
         with account.reserve(self.guarantee, label=label, private=source.private):
@@ -262,7 +262,7 @@ Floats: TypeAlias = NDArray[np.float64]
 _LARGEST_RATIO = 1e4
 _SMALLEST_RATIO = 1e-9
 _STEPS = 8
-_ROUNDING_law = 1 + 1e-8
+_ROUND_UP = 1 + 1e-8
 
 
 def normal_laplace(sigma: Floats, scale: float, *, tail: float) -> Floats:
@@ -283,7 +283,7 @@ def normal_laplace(sigma: Floats, scale: float, *, tail: float) -> Floats:
     for _ in range(_STEPS):
         above, density = _tail(found, spread, width)
         found = found + np.minimum(np.log(above / tail), 0.0) * above / density
-    return np.asarray(found * _ROUNDING_law)
+    return np.asarray(found * _ROUND_UP)
 
 
 def normal(sigma: Floats, noise: float, *, tail: float) -> Floats:

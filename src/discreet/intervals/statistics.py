@@ -42,7 +42,7 @@ def sums(codes: Ints) -> tuple[Ints, list[int]]:
     return total, [rows * q - s * s for q, s in zip(squares, total.tolist(), strict=True)]
 
 
-def shifted(numbers: list[int], shift: int) -> Floats:
+def shift_down(numbers: list[int], shift: int) -> Floats:
     """Whole numbers, rounded down to a multiple of a power of two, as many times of it."""
     return np.array([number >> shift for number in numbers], dtype=np.float64)
 
@@ -52,7 +52,7 @@ def variance_shift(span: int, rows: int) -> int:
     return max(0, (rows * rows * span * span // 4).bit_length() - EXACT_BITS)
 
 
-def variance_moved(span: int, rows: int) -> int:
+def variance_sensitivity(span: int, rows: int) -> int:
     """By how much a replaced row moves n (n - 1) times the sample variance, rounded down.
 
     Proof: the sample variance of numbers in a range of length w moves by at most w^2 / n (C1), so
@@ -150,7 +150,7 @@ class MeanStatistic(IntervalStatistic):
     @property
     def moved(self) -> tuple[int, int]:
         """A sum moves by the range; the sample variance by (range)^2 / n, see `variance_moved`."""
-        return self.column.span, variance_moved(self.column.span, self.size)
+        return self.column.span, variance_sensitivity(self.column.span, self.size)
 
     @property
     def units(self) -> tuple[float, float]:
@@ -181,7 +181,7 @@ class MeanStatistic(IntervalStatistic):
 
     def numbers(self, tables: Floats) -> tuple[Floats, Floats]:
         total, pairs = sums(self.column.places(tables))
-        return total.astype(np.float64), shifted(pairs, variance_shift(self.column.span, self.size))
+        return total.astype(np.float64), shift_down(pairs, variance_shift(self.column.span, self.size))
 
     def largest(self, parameter: Floats) -> Floats:
         """Bhatia, Davis 2000: the variance is at most (mean - lower) (upper - mean)."""
@@ -277,7 +277,7 @@ class DifferenceStatistic(IntervalStatistic):
         ahead = [second * p - first * q for p, q in zip(one.tolist(), two.tolist(), strict=True)]
         a, b = self._weights
         errors = [a * p + b * q for p, q in zip(pairs_one, pairs_two, strict=True)]
-        return shifted(ahead, self._shifts[0]), shifted(errors, self._shifts[1])
+        return shift_down(ahead, self._shifts[0]), shift_down(errors, self._shifts[1])
 
     def largest(self, parameter: Floats) -> Floats:
         """The sum of both bounds of Bhatia and Davis is a parabola in the second mean."""
@@ -321,8 +321,8 @@ class VarianceStatistic(IntervalStatistic):
     def moved(self) -> tuple[int, int]:
         """A replaced row moves one pair, within the range of d."""
         return (
-            variance_moved(self.column.span, self.size),
-            variance_moved(self._kernel, self._pairs),
+            variance_sensitivity(self.column.span, self.size),
+            variance_sensitivity(self._kernel, self._pairs),
         )
 
     @property
@@ -387,8 +387,8 @@ class VarianceStatistic(IntervalStatistic):
         ahead = codes[:, 0 : 2 * self._pairs : 2] - codes[:, 1 : 2 * self._pairs : 2]
         _, errors = sums((ahead * ahead) >> self._drop)
         return (
-            shifted(pairs, variance_shift(self.column.span, self.size)),
-            shifted(errors, variance_shift(self._kernel, self._pairs)),
+            shift_down(pairs, variance_shift(self.column.span, self.size)),
+            shift_down(errors, variance_shift(self._kernel, self._pairs)),
         )
 
     def largest(self, parameter: Floats) -> Floats:

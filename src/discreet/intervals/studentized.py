@@ -507,7 +507,7 @@ class IntervalSpec:
         )
 
 
-def setting(
+def interval_spec(
     statistic: IntervalStatistic,
     *,
     epsilon: Number,

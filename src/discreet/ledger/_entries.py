@@ -164,7 +164,7 @@ def get(session: Session, number: int, *, lock: str = "") -> AccountRow:
     return _row(rows[0])
 
 
-def everything(session: Session) -> list[AccountRow]:
+def all_accounts(session: Session) -> list[AccountRow]:
     """All accounts, parents before children."""
     return [_row(row) for row in session.run(f"SELECT {_COLUMNS} FROM accounts ORDER BY id")]  # noqa: S608
 
@@ -224,7 +224,7 @@ def append(
 
 
 @lru_cache(maxsize=4096)
-def encoded(event: Event) -> tuple[str, str, Content]:
+def encode_event(event: Event) -> tuple[str, str, Content]:
     """The text of an event, its digest and its content (shared: not to be changed)."""
     text = events.to_json(event)
     return text, digest(text), json.loads(text)
@@ -232,7 +232,7 @@ def encoded(event: Event) -> tuple[str, str, Content]:
 
 def tally(session: Session, row: AccountRow, event: Event) -> None:
     """Count an event of the current period."""
-    text, found, _ = encoded(event)
+    text, found, _ = encode_event(event)
     session.run(
         "INSERT INTO tallies (account, period, cohort, digest, event, number) "
         "VALUES (?, ?, ?, ?, ?, 1) ON CONFLICT (account, period, cohort, digest) "
@@ -241,7 +241,7 @@ def tally(session: Session, row: AccountRow, event: Event) -> None:
     )
 
 
-def composed(session: Session, row: AccountRow) -> Event:
+def composed_event(session: Session, row: AccountRow) -> Event:
     """All events of the current period, each with its count."""
     rows = session.run(
         "SELECT event, number FROM tallies WHERE account = ? AND period = ? ORDER BY digest",
@@ -251,7 +251,7 @@ def composed(session: Session, row: AccountRow) -> Event:
     return events.compose((events.ComposedEvent(parts),))
 
 
-def settled(session: Session, number: int, sequence: int) -> bool:
+def is_settled(session: Session, number: int, sequence: int) -> bool:
     """Whether it is known what became of a reservation."""
     text = "SELECT 1 FROM entries WHERE account = ? AND settles = ?"
     return bool(session.run(text, number, sequence))
@@ -305,7 +305,7 @@ def entry(
         kind=content["kind"],
         time=moment(content["time"]),
         label=content.get("label", ""),
-        guarantee=None if event is None else Guarantee(decoded(event), relation),
+        guarantee=None if event is None else Guarantee(decode_event(event), relation),
         outcome=outcome,
         request_id=content.get("request"),
         origin=content.get("origin"),
@@ -314,7 +314,7 @@ def entry(
     )
 
 
-def decoded(event: Content) -> Event:
+def decode_event(event: Content) -> Event:
     """The event inside an entry's content."""
     return events.from_json(json.dumps(event))
 

@@ -233,7 +233,7 @@ class ApproxRule:
         return (Fraction(0),) * (2 + len(self.orders))
 
     def price(self, event: Event) -> Sums:
-        return approx_price(event, self.orders)
+        return approx_cost(event, self.orders)
 
     def mode(self, event: Event) -> str:
         """Basic if the first event has an epsilon, and is declared with a delta.
@@ -300,7 +300,7 @@ class ApproxRule:
 
 
 @lru_cache(maxsize=4096)
-def approx_price(event: Event, orders: tuple[float, ...]) -> Sums:
+def approx_cost(event: Event, orders: tuple[float, ...]) -> Sums:
     """Epsilon, delta and Rényi divergences of an event: three ways to bound the same loss.
 
     Theorem: with probability 1 - delta (in a coupling) the loss is that of a mechanism with the

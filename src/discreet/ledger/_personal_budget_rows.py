@@ -48,7 +48,7 @@ class PersonalBudgetRow:
 # ── terms ────────────────────────────────────────────────────────────────────
 
 
-def packed(members: tuple[str, ...], codes: NDArray[np.int64]) -> bytes:
+def pack_members(members: tuple[str, ...], codes: NDArray[np.int64]) -> bytes:
     """Who is in the crowd, at which level."""
     return zlib.compress(json.dumps([members, codes.tolist()]).encode(), level=1)
 
@@ -66,7 +66,7 @@ def insert(session: Session, name: str, limits: PersonalizedGuarantee, members: 
     )
     if made:
         opened = {"kind": "open", "time": journal.now(), "terms": json.loads(terms)}
-        append(session, place(session, name), opened, None)
+        append(session, find(session, name), opened, None)
         return
     (known,) = session.run("SELECT terms FROM crowds WHERE name = ?", name)
     held = json.loads(known[0])
@@ -77,7 +77,7 @@ def insert(session: Session, name: str, limits: PersonalizedGuarantee, members: 
         )
 
 
-def place(session: Session, name: str, *, lock: str = "") -> PersonalBudgetRow:
+def find(session: Session, name: str, *, lock: str = "") -> PersonalBudgetRow:
     """Where a crowd stands; ``lock`` holds it until the transaction ends."""
     found = session.run(
         f"SELECT id, name, entries, head FROM crowds WHERE name = ?{lock}",  # noqa: S608 — our own
@@ -114,7 +114,7 @@ def read_terms(session: Session, where: PersonalBudgetRow) -> PersonalBudgetTerm
 # ── charges ──────────────────────────────────────────────────────────────────
 
 
-def told(
+def encode_cost(
     cost: Guarantee | PersonalizedGuarantee | ArrayLike, limits: PersonalizedGuarantee, people: int
 ) -> tuple[Content, bytes | None]:
     """A cost as an entry tells it: events by level, or the digest of one amount per member."""
@@ -137,7 +137,7 @@ def told(
     return {"each": _digest(blob), "salt": _SALT}, blob
 
 
-def priced(content: Mapping[str, Any], blob: bytes | None, terms: PersonalBudgetTerms) -> Grains:
+def member_costs(content: Mapping[str, Any], blob: bytes | None, terms: PersonalBudgetTerms) -> Grains:
     """What an entry costs each member."""
     if blob is not None:
         amounts = zlib.decompress(blob[content.get("salt", 0) :])
@@ -161,7 +161,7 @@ def charges(
     """What each entry since one cost each member, in order."""
     for content, blob, _ in chain(session, where, after=after):
         if content["kind"] == "charge":
-            yield content["sequence"], priced(content, blob, terms)
+            yield content["sequence"], member_costs(content, blob, terms)
 
 
 def chain(
@@ -227,7 +227,7 @@ def verify(session: Session, heads: Mapping[str, str]) -> PersonalBudgetsIndex:
     """
     problems, entries, told = [], 0, {}
     for name in names(session):
-        row = place(session, name)
+        row = find(session, name)
         entries += row.entries
         told[_key(name)] = f"{row.entries}:{row.head}"
         try:

@@ -103,7 +103,7 @@ class Account:
     def spent(self) -> Guarantee:
         """All that was charged in this period: ``spent.epsilon(delta)`` by the best accountant."""
         with self._store.read() as session:
-            event = journal.composed(session, journal.get(session, self._own.id))
+            event = journal.composed_event(session, journal.get(session, self._own.id))
         return Guarantee(event, self.relation)
 
     @property
@@ -252,7 +252,7 @@ class Account:
             "kind": kind,
             "time": time,
             "label": label,
-            "event": journal.encoded(event)[2],
+            "event": journal.encode_event(event)[2],
             "cohort": journal.EVERYONE,
         }
         origin = f"{rows[-1].name}#{rows[-1].entries + 1}"
@@ -302,7 +302,7 @@ class Account:
         if level.rule.allows(after.sums, mode):
             return after
         if not level.policy.adaptive:
-            whole = events.compose((journal.composed(session, row), event))
+            whole = events.compose((journal.composed_event(session, row), event))
             kinds = len(whole.parts) if isinstance(whole, events.ComposedEvent) else 1
             if kinds <= MOST_KINDS and level.rule.allows_exactly(whole):
                 return after
@@ -323,12 +323,12 @@ class Account:
         if not found:
             return None
         content = json.loads(found[0][0])
-        if journal.decoded(content["event"]) != guarantee.event:
+        if journal.decode_event(content["event"]) != guarantee.event:
             raise InvalidArgument(
                 f"request_id {request!r} was used for another event; nothing was spent. "
                 "Take a new request_id."
             )
-        if content["kind"] != kind or journal.settled(session, self._own.id, content["sequence"]):
+        if content["kind"] != kind or journal.is_settled(session, self._own.id, content["sequence"]):
             raise InvalidArgument(
                 f"request_id {request!r} was used, and what it paid for is out or has failed; "
                 "nothing was spent. Take a new request_id."
@@ -355,7 +355,7 @@ class Account:
         with self._store.write() as session:
             row = journal.get(session, self._own.id, lock=self._store.lock)
             journal.check_head(session, row)  # the next entry would make lowered sums good
-            if journal.settled(session, row.id, sequence):
+            if journal.is_settled(session, row.id, sequence):
                 raise InvalidArgument(
                     "This reservation is settled, and stays as it is: it pays for one answer."
                 )
@@ -403,7 +403,7 @@ class Reservation:
 # ── Charged ──────────────────────────────────────────────────────────────────────────────────────
 
 
-def charged(
+def reserve_if_charged(
     account: Account | None, guarantee: Guarantee, *, label: str, rng: RandomSource
 ) -> AbstractContextManager[Reservation | None]:
     """The budget of a release, spent now, if there is an account; then private bits are needed."""
@@ -414,9 +414,9 @@ def charged(
             "account must come from a ledger: discreet.Ledger(...).account(name, limit=...); got "
             f"{type(account).__name__}."
         )
-    return account.reserve(guarantee, label=shortened(label), private=rng.private)
+    return account.reserve(guarantee, label=shorten_label(label), private=rng.private)
 
 
-def shortened(label: str) -> str:
+def shorten_label(label: str) -> str:
     """A label that the journal has room for."""
     return label if len(label) <= LONGEST else label[: LONGEST - 3] + "..."

@@ -24,7 +24,7 @@ from discreet.ledger._filter_rules import ApproxRule, Composition, rule_for
 from discreet.ledger._postgres import PostgresStore
 from discreet.ledger._sqlite import SqliteStore
 from discreet.ledger.account import Account
-from discreet.ledger.personal_budgets import PersonalBudgets, checked
+from discreet.ledger.personal_budgets import PersonalBudgets, check_members
 from discreet.ledger.store import Session, Store, StoreFailure
 from discreet.ledger.verify import Verification, verify
 
@@ -50,7 +50,7 @@ _COLUMNS = (
 
 def as_json(session: Session) -> str:
     """Accounts and the exact text of every entry with its hash."""
-    rows = journal.everything(session)
+    rows = journal.all_accounts(session)
     names = {row.id: row.name for row in rows}
     accounts = [
         {
@@ -75,7 +75,7 @@ def as_json(session: Session) -> str:
 
 def _crowd(session: Session, name: str) -> dict[str, object]:
     """Limits and entries; members and single people's amounts stay in the ledger."""
-    place = crowd_rows.place(session, name)
+    place = crowd_rows.find(session, name)
     terms = crowd_rows.read_terms(session, place)
     return {
         "name": name,
@@ -94,7 +94,7 @@ def as_csv(session: Session) -> str:
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(_COLUMNS)
-    for row in journal.everything(session):
+    for row in journal.all_accounts(session):
         relation = Guarantee.from_json(row.allowance).relation
         for entry in journal.entries(session, row.id, relation):
             cost = "" if entry.guarantee is None else describe(entry.guarantee.event)
@@ -188,7 +188,7 @@ class Ledger:
             if limits is None or members is None or privacy_levels is None:
                 raise InvalidArgument("limits, members and levels open a crowd; give all three.")
             menu = personalized(limits)
-            packed = crowd_rows.packed(*checked(members, privacy_levels, menu))
+            packed = crowd_rows.pack_members(*check_members(members, privacy_levels, menu))
             for level in menu:
                 limit_rho(menu[level])  # refused before anything is written
             with self._store.write() as session:
@@ -203,7 +203,7 @@ class Ledger:
     def accounts(self) -> tuple[Account, ...]:
         """Every account, parents before children."""
         with self._store.read() as session:
-            return tuple(self._account(session, row) for row in journal.everything(session))
+            return tuple(self._account(session, row) for row in journal.all_accounts(session))
 
     def verify(self, *, heads: Mapping[str, str] | None = None) -> Verification:
         """Check every chain and recompute every sum; false, with the problems, if one fails.
@@ -212,7 +212,7 @@ class Ledger:
         write a new chain; a head that was kept elsewhere is what such a forger cannot match.
         """
         with self._store.read() as session:
-            return verify(session, check.mapped("heads", heads or {}))
+            return verify(session, check.as_mapping("heads", heads or {}))
 
     def export(
         self, path: str | Path | None = None, *, kind: Literal["json", "csv"] = "json"

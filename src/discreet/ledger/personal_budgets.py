@@ -41,7 +41,7 @@ class PersonalBudgets:
     def __init__(self, store: Store, name: str) -> None:
         self._store = store
         with store.read() as session:
-            self._place = rows.place(session, name)
+            self._place = rows.find(session, name)
             self._terms = rows.read_terms(session, self._place)
         self._filter = IndividualFilter.of_grains(self._terms.codes, self._terms.grains)
         self._seen = 0  # entries that the sums include
@@ -71,7 +71,7 @@ class PersonalBudgets:
     def head(self) -> str:
         """Number of entries and hash of the last: kept elsewhere, it shows later tampering."""
         with self._store.read() as session:
-            place = rows.place(session, self.name)
+            place = rows.find(session, self.name)
         return f"{place.entries}:{place.head}"
 
     def __len__(self) -> int:
@@ -80,7 +80,7 @@ class PersonalBudgets:
     def spent(self) -> Grains:
         """What each member has spent, in grains of rho (10**-12); as private as the costs were."""
         with self._turn, self._store.read() as session:
-            self._catch_up(session, rows.place(session, self.name))
+            self._catch_up(session, rows.find(session, self.name))
             return self._filter.spent
 
     def charge_eligible(
@@ -110,12 +110,12 @@ class PersonalBudgets:
         self, cost: Guarantee | PersonalizedGuarantee | ArrayLike, label: str, *, everyone: bool
     ) -> EligibleCharge:
         words = journal.printable("label", label)
-        told, each = rows.told(cost, self.limits, len(self))
-        price = rows.priced(told, each, self._terms)
+        told, each = rows.encode_cost(cost, self.limits, len(self))
+        price = rows.member_costs(told, each, self._terms)
         content = {"kind": "charge", "label": words, **told}
         with self._turn:
             with self._store.write() as session:
-                place = rows.place(session, self.name, lock=self._store.lock)
+                place = rows.find(session, self.name, lock=self._store.lock)
                 rows.check_head(session, place)
                 self._catch_up(session, place)
                 taking = self._filter.affordable(price)
@@ -147,7 +147,7 @@ class PersonalBudgets:
         self._seen = place.entries
 
 
-def checked(
+def check_members(
     members: ArrayLike, privacy_levels: ArrayLike, limits: PersonalizedGuarantee
 ) -> tuple[tuple[str, ...], NDArray[np.int64]]:
     """Members as distinct texts, and the number of each one's level."""

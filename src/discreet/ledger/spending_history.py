@@ -25,7 +25,7 @@ class BudgetStep:
     """None where it did not change, or where it was not asked for."""
 
 
-def course(account: Account, *, most: int = 200, points: int = 40) -> tuple[BudgetStep, ...]:
+def spending_steps(account: Account, *, most: int = 200, points: int = 40) -> tuple[BudgetStep, ...]:
     """The last ``most`` entries, oldest first; what was left is computed for about ``points``."""
     own = account._own  # noqa: SLF001 - the same room
     with account._store.read() as session:  # noqa: SLF001 - the same room

@@ -117,7 +117,7 @@ class _Replay:
             yield "the terms of the account differ from those it was opened with"
 
     def _charge(self, content: Content) -> Iterator[str]:
-        event = journal.decoded(content["event"])
+        event = journal.decode_event(content["event"])
         self.tallies[self.period, events.to_json(event)] += 1
         if content["kind"] == "reserve" and "origin" not in content:
             self.reserved.add(content["sequence"])
@@ -170,7 +170,7 @@ def _below(told: Sums, found: Sums) -> bool:
 
 def verify(session: Session, heads: Mapping[str, str]) -> Verification:
     """Replay all accounts of one snapshot."""
-    rows = journal.everything(session)
+    rows = journal.all_accounts(session)
     names = {row.id: row.name for row in rows}
     placed = {row.id: row for row in rows}
     problems: list[str] = []

@@ -28,8 +28,8 @@ from discreet.local.oracles.local_hashing import LocalHashing, olh
 from discreet.local.randomizer import LocalRandomizer, Reports, Tally
 from discreet.mechanisms.mechanism import Certificate
 from discreet.noise.distribution import Floats, Ints
-from discreet.noise.random_source import RandomSource, source_of
-from discreet.noise.uniform import below
+from discreet.noise.random_source import RandomSource, resolve_rng
+from discreet.noise.uniform import uniform_integers
 
 # ── Found ────────────────────────────────────────────────────────────────────────────────────────
 # What a search for heavy hitters found, with its error.
@@ -238,11 +238,11 @@ class HeavyHitters(LocalRandomizer):
     def randomize(self, value: ArrayLike, *, rng: RandomSource | None = None) -> Reports:
         """The report of each client: a group in one byte, and the noisy cell of its prefix."""
         rows = texts(cast("Iterable[str | bytes]", value), self.length)
-        source = source_of(rng)
+        source = resolve_rng(rng)
         reports = np.empty((len(rows), self.width), dtype=np.uint8)
         for start in range(0, len(rows), _CHUNK):
             part = slice(start, start + _CHUNK)
-            groups = below(self.groups, len(rows[part]), source)
+            groups = uniform_integers(self.groups, len(rows[part]), source)
             codes = np.empty(len(groups), dtype=np.int64)
             for group in range(self.groups):
                 mine = np.flatnonzero(groups == group)

@@ -21,7 +21,7 @@ from discreet.local.randomizer import Reports, Tally
 from discreet.mechanisms.mechanism import CertificateCheck
 from discreet.noise.distribution import Floats, Ints
 from discreet.noise.random_source import RandomSource
-from discreet.noise.uniform import below
+from discreet.noise.uniform import uniform_integers
 
 LARGEST_ALPHABET = 1 << 20
 """Symbols of one report: what a server keeps is a histogram of them."""
@@ -70,7 +70,7 @@ class WindowChannel:
 
     def draw(self, inputs: Ints, rng: RandomSource) -> Ints:
         """One symbol for each input. The time does not depend on the inputs."""
-        place = below(self.total, len(inputs), rng)
+        place = uniform_integers(self.total, len(inputs), rng)
         border = self.width * self.near
         rest = (place - border) // self.far
         rest += np.where(rest >= inputs, self.width, 0)

@@ -24,8 +24,8 @@ from discreet.core.relation import NeighboringRelation
 from discreet.mechanisms._inputs import read
 from discreet.noise.distribution import Floats, Ints, floats
 from discreet.noise.laplace import DiscreteLaplace, Geometric
-from discreet.noise.random_source import RandomSource, source_of
-from discreet.noise.uniform import below
+from discreet.noise.random_source import RandomSource, resolve_rng
+from discreet.noise.uniform import uniform_integers
 
 # A share takes about as many steps as the noise is wide.
 LARGEST_SCALE = 1 << 16
@@ -73,7 +73,7 @@ class Polya:
         open_ = np.flatnonzero(whole > 0)
         step = 0
         while open_.size:
-            place = below(self.shares * (1 + step), open_.size, rng)
+            place = uniform_integers(self.shares * (1 + step), open_.size, rng)
             mine[open_] += place < 1 + self.shares * mine[open_]
             step += 1
             open_ = open_[whole[open_] > step]
@@ -102,7 +102,7 @@ class DistributedLaplace:
 
     def noise(self, size: int, *, rng: RandomSource | None = None) -> Ints:
         """The share of one client for a vector of ``size`` numbers."""
-        source = source_of(rng)
+        source = resolve_rng(rng)
         part = Polya(scale=self.scale, shares=self.min_honest_reports)
         return part.sample(size, source) - part.sample(size, source)
 

@@ -20,7 +20,7 @@ from discreet.local.means.base import MeanEstimate, bounds, plain
 from discreet.local.randomizer import LocalRandomizer, Reports, Tally
 from discreet.mechanisms.mechanism import Certificate
 from discreet.noise.distribution import Floats, Ints
-from discreet.noise.random_source import RandomSource, source_of
+from discreet.noise.random_source import RandomSource, resolve_rng
 
 # ── Distribution ─────────────────────────────────────────────────────────────────────────────────
 # The distribution of bounded numbers as it was estimated: shares of equal cells.
@@ -222,7 +222,7 @@ class SquareWave(LocalRandomizer):
         return {"cells": self.cells, **ends, "window": self.window.width}
 
     def randomize(self, value: ArrayLike, *, rng: RandomSource | None = None) -> Reports:
-        source = source_of(rng)
+        source = resolve_rng(rng)
         every = self._cells_of(value)
         out = np.empty((len(every), self.width), dtype=np.uint8)
         for start in range(0, len(every), _CHUNK):
@@ -280,7 +280,7 @@ class SquareWave(LocalRandomizer):
 
         Post-processing: no report is read again.
         """
-        source = source_of(rng)
+        source = resolve_rng(rng)
         generator = np.random.Generator(np.random.Philox(source.words(2)))
         chances = self.window.shares(estimate.shares)
         drawn = generator.multinomial(estimate.reports, chances / chances.sum(), size=replicates)

@@ -34,8 +34,8 @@ from discreet.local.randomizer import Reports, Tally, coin_check, pack, unpack
 from discreet.mechanisms.mechanism import Certificate, CertificateCheck
 from discreet.noise._packed_bernoulli import packed_bernoulli
 from discreet.noise.distribution import Floats, Ints
-from discreet.noise.random_source import RandomSource, source_of
-from discreet.noise.uniform import below, bernoulli_real
+from discreet.noise.random_source import RandomSource, resolve_rng
+from discreet.noise.uniform import uniform_integers, bernoulli_real
 
 # ── Longitudinal ─────────────────────────────────────────────────────────────────────────────────
 # The same client again and again: a permanent response, and fresh noise on top of it.
@@ -85,7 +85,7 @@ class MemoizedOracle(FrequencyOracle):
 
     def randomize(self, value: ArrayLike, *, rng: RandomSource | None = None) -> Reports:
         """The first report of clients whose memory is not kept: they must not send a second."""
-        source = source_of(rng)
+        source = resolve_rng(rng)
         return self.report(self.remember(value, rng=source), rng=source)
 
     def after(self, reports: int | None = None) -> Guarantee:
@@ -105,7 +105,7 @@ class MemoizedOracle(FrequencyOracle):
     def __repr__(self) -> str:
         return (
             f"{self.kind}(categories={self.categories}, first={float(self.epsilon):g}, "
-            f"permanent={float(self.permanent_epsilon):g})"
+            f"permanent_epsilon={float(self.permanent_epsilon):g})"
         )
 
 
@@ -153,7 +153,7 @@ class MemoizedUnary(MemoizedOracle):
         return self.response.randomize(value, rng=rng)
 
     def report(self, memory: Reports, *, rng: RandomSource | None = None) -> Reports:
-        rows, source = self._rows(memory), source_of(rng)
+        rows, source = self._rows(memory), resolve_rng(rng)
         flips = packed_bernoulli(self.flip, rows=len(rows), columns=self.categories, rng=source)
         return rows ^ flips
 
@@ -273,7 +273,7 @@ def losses(epsilon: Number, permanent_epsilon: Number | str) -> tuple[Fraction, 
     lasting = positive("permanent_epsilon", permanent_epsilon)
     if one >= lasting:
         raise InvalidArgument(
-            f"epsilon must be below permanent={permanent_epsilon}, got {epsilon}: "
+            f"epsilon must be below permanent_epsilon={permanent_epsilon}, got {epsilon}: "
             "one report cannot cost more than all of them."
         )
     return one, lasting
@@ -354,7 +354,7 @@ class MemoizedHashing(MemoizedOracle, LocalHashing):
         return self.response.randomize(value, rng=rng)
 
     def report(self, memory: Reports, *, rng: RandomSource | None = None) -> Reports:
-        rows, source = self._rows(memory), source_of(rng)
+        rows, source = self._rows(memory), resolve_rng(rng)
         reports = np.empty_like(rows)
         for start in range(0, len(rows), _CHUNK):
             part = slice(start, start + _CHUNK)
@@ -367,7 +367,7 @@ class MemoizedHashing(MemoizedOracle, LocalHashing):
         """What is added to a remembered hash value: mostly nothing."""
         lies = bernoulli_real(self._second_lie, size, rng)
         # Drawn for all, so that the time does not tell how many lied.
-        return np.where(lies, 1 + below(self.hashes - 1, size, rng), 0)
+        return np.where(lies, 1 + uniform_integers(self.hashes - 1, size, rng), 0)
 
     def _second_lie(self, precision: int) -> Enclosure:
         """Enclose (g - 1) (r - s) / ((1 - s) (1 + (g - 1) r)), r = e^-epsilon, s = e^-permanent.

@@ -45,14 +45,14 @@ def parts(randomizer: LocalRandomizer) -> Parts:
         )
     kind = type(randomizer)
     if kind in _RESPONSES and isinstance(randomizer, RandomizedResponse):
-        return randomizers.blocks(points=randomizer.categories)
+        return randomizers.block_design_parts(points=randomizer.categories)
     if kind in _BLOCKS and isinstance(randomizer, BlockOracle):
-        return randomizers.blocks(points=randomizer.points, chosen=randomizer.chosen)
+        return randomizers.block_design_parts(points=randomizer.points, chosen=randomizer.chosen)
     if kind in _UNARY and isinstance(randomizer, UnaryEncoding):
-        return randomizers.unary(Fraction(randomizer.coins[1], ONE))
+        return randomizers.unary_parts(Fraction(randomizer.coins[1], ONE))
     if kind in _WINDOWS and isinstance(randomizer, PiecewiseMean | SquareWave):
         inside = randomizer.window
-        return randomizers.window(inputs=inside.inputs, width=inside.width)
+        return randomizers.window_parts(inputs=inside.inputs, width=inside.width)
     return ()
 
 

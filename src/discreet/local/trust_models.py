@@ -61,7 +61,7 @@ def parts_of(randomizer: LocalHierarchicalHistogram | LocalHaar) -> Parts:
     described = [_parts(part) for part in randomizer.parts]
     if not all(described):
         return ()
-    return randomizers.levels(zip(randomizer.shares, described, strict=True))
+    return randomizers.mixture_parts(zip(randomizer.shares, described, strict=True))
 
 
 def shuffled_ranges(
@@ -128,9 +128,9 @@ def _parts(part: LocalRandomizer) -> Parts:
     # Fewer than `shuffling.parts` knows: those whose numbers stay when epsilon changes (`_at`).
     match part:
         case BlockOracle():
-            return randomizers.blocks(points=part.points, chosen=part.chosen)
+            return randomizers.block_design_parts(points=part.points, chosen=part.chosen)
         case RandomizedResponse():
-            return randomizers.blocks(points=part.categories)
+            return randomizers.block_design_parts(points=part.categories)
         case HaarResponse():
             return ((Fraction(1), Fraction(1, 2), Fraction(1, 2)),)
         case _:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from discreet.core._rational import Number
-from discreet.core._validate import count, exponent_below, itself, one_of, positive
+from discreet.core._validate import count, exponent_below, exact_value, one_of, positive
 from discreet.core.errors import InvalidArgument, OutOfDomain
 from discreet.noise.distribution import Floats, Ints
 
@@ -20,27 +20,27 @@ from discreet.noise.distribution import Floats, Ints
 
 
 Norm: TypeAlias = Literal["l1", "l2", "linf"]
-Lattice: TypeAlias = Literal["integers", "reals"]
+Domain: TypeAlias = Literal["integers", "reals"]
 """Where a mechanism's outputs lie."""
 # A root rounded to a double may fall short of the true one by a relative 2**-53.
 _ROOT_ROUNDING = Fraction(1, 1 << 50)
 
 
-def declared(sensitivity: Number) -> Fraction:
+def exact_sensitivity(sensitivity: Number) -> Fraction:
     """A sensitivity as given: a double stands for itself, it was computed, not typed."""
     positive("sensitivity", sensitivity)
-    return itself("sensitivity", sensitivity)
+    return exact_value("sensitivity", sensitivity)
 
 
-def lattice(domain: Lattice | None) -> None:
+def check_domain(domain: Domain | None) -> None:
     """Refuse any other word for where outputs lie."""
     if domain is not None:
-        one_of("domain", domain, get_args(Lattice))
+        one_of("domain", domain, get_args(Domain))
 
 
 def l1(sensitivity: Number, *, norm: Norm, dimension: int | None) -> Fraction:
     """A bound on the L1 sensitivity: times sqrt(d) from L2, times d from the maximum norm."""
-    number = declared(sensitivity)
+    number = exact_sensitivity(sensitivity)
     match one_of("norm", norm, get_args(Norm)):
         case "l1":
             return number
@@ -52,7 +52,7 @@ def l1(sensitivity: Number, *, norm: Norm, dimension: int | None) -> Fraction:
 
 def l2_squared(sensitivity: Number, *, norm: Norm, dimension: int | None) -> Fraction:
     """A bound on the squared L2 sensitivity: L1 bounds it, times d from the maximum norm."""
-    square = declared(sensitivity) ** 2
+    square = exact_sensitivity(sensitivity) ** 2
     match one_of("norm", norm, get_args(Norm)):
         case "l1" | "l2":
             return square
@@ -170,13 +170,13 @@ def check_range(reals: Floats, step: float) -> None:
         )
 
 
-def clamped_sum(values: Ints, noise: Ints) -> Ints:
+def add_clamped(values: Ints, noise: Ints) -> Ints:
     """``values + noise`` clamped to the range of a release; ``noise`` is overwritten."""
     noise += values
-    return clamped(noise)
+    return clamp_steps(noise)
 
 
-def clamped(steps: Ints) -> Ints:
+def clamp_steps(steps: Ints) -> Ints:
     """Steps within the range of a release, in place."""
     np.minimum(steps, LARGEST_OUTPUT, out=steps)
     return np.maximum(steps, -LARGEST_OUTPUT, out=steps)
@@ -197,13 +197,13 @@ class ScoreScale:
     shift: int
 
     @classmethod
-    def of(cls, sensitivity: Number, *, domain: Lattice | None = None) -> ScoreScale:
+    def of(cls, sensitivity: Number, *, domain: Domain | None = None) -> ScoreScale:
         """Whole scores for a whole sensitivity, else a grid of about a millionth of it.
 
         ``on="reals"`` asks for the grid in any case, ``on="integers"`` for whole scores.
         """
-        moved = declared(sensitivity)
-        lattice(domain)
+        moved = exact_sensitivity(sensitivity)
+        check_domain(domain)
         if whole(moved) is not None and domain != "reals":
             return cls(exponent=0, shift=moved.numerator)
         if domain == "integers":

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from discreet.core._rational import Enclosure, ceil_div, exp_minus
 from discreet.noise.distribution import Floats, Ints
 from discreet.noise.random_source import RandomSource
-from discreet.noise.uniform import LazyUniform, below, invert
+from discreet.noise.uniform import LazyUniform, uniform_integers, invert
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -293,7 +293,7 @@ def _place(points: int, gap: int, rate: Fraction, rng: RandomSource) -> int:
     if points == 1:
         return 0
     if gap == 0:
-        return int(below(points, 1, rng)[0])
+        return int(uniform_integers(points, 1, rng)[0])
     uniform = LazyUniform(rng)
     uniform.extend()
     slope = float(rate) / gap

@@ -19,7 +19,7 @@ from discreet.mechanisms._inputs import ScoreScale, read
 from discreet.mechanisms.mechanism import Certificate, CertificateCheck, Mechanism
 from discreet.noise.distribution import Floats
 from discreet.noise.laplace import DiscreteLaplace
-from discreet.noise.random_source import RandomSource, source_of
+from discreet.noise.random_source import RandomSource, resolve_rng
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,7 +78,7 @@ class AboveThreshold(Mechanism):
         """
         steps = self.scale.read(values, name="values")
         level = self.scale.read([_threshold(threshold)], name="threshold")[0]
-        source = source_of(rng)
+        source = resolve_rng(rng)
         noisy_level = level + self.threshold_noise.sample(1, source)[0]
         noisy = steps + self.query_noise.sample(len(steps), source)
         above: NDArray[np.bool_] = noisy >= noisy_level

@@ -16,20 +16,20 @@ from discreet.accounting.filters import rho_of
 from discreet.accounting.guarantee import Guarantee
 from discreet.core import events
 from discreet.core._rational import Number, root_down
-from discreet.core._validate import grid_exponent, positive, probability
+from discreet.core._validate import granularity_exponent, positive, probability
 from discreet.core.errors import InvalidArgument, OutOfDomain
 from discreet.core.relation import NeighboringRelation
 from discreet.mechanisms import _exact_divergence as divergence
 from discreet.mechanisms._inputs import (
-    Lattice,
+    Domain,
     Norm,
     Released,
     check_range,
-    clamped,
-    clamped_sum,
+    clamp_steps,
+    add_clamped,
     l1,
     l2_squared,
-    lattice,
+    check_domain,
     read,
     whole,
     whole_square,
@@ -38,7 +38,7 @@ from discreet.mechanisms.mechanism import Certificate, CertificateCheck, Mechani
 from discreet.noise.distribution import Floats, Ints
 from discreet.noise.gaussian import DiscreteGaussian, RoundedGaussian
 from discreet.noise.laplace import DiscreteLaplace, RoundedLaplace
-from discreet.noise.random_source import RandomSource, source_of
+from discreet.noise.random_source import RandomSource, resolve_rng
 
 # ── Additive ─────────────────────────────────────────────────────────────────────────────────────
 # Laplace and Gaussian noise on whole numbers and on reals.
@@ -77,8 +77,8 @@ class IntegerMechanism:
     def add(self, whole: Ints, rng: RandomSource) -> Ints:
         """The noisy values."""
         if isinstance(self.noise, RoundedGaussian):
-            return clamped_sum(whole, self.noise.add(np.zeros(len(whole)), rng))
-        return clamped_sum(whole, self.noise.sample(len(whole), rng))
+            return add_clamped(whole, self.noise.add(np.zeros(len(whole)), rng))
+        return add_clamped(whole, self.noise.sample(len(whole), rng))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,7 +117,7 @@ class RealMechanism:
         out = np.empty(len(reals))
         for start in range(0, len(reals), _PIECE):
             piece = slice(start, start + _PIECE)
-            steps = clamped(self.noise.add(reals[piece], rng))
+            steps = clamp_steps(self.noise.add(reals[piece], rng))
             np.ldexp(steps.astype(np.float64), self.noise.exponent, out=out[piece])
         return out
 
@@ -166,7 +166,7 @@ class AdditiveMechanism(Mechanism):
         ``rng`` is for tests and simulations; the default is the operating system's randomness.
         """
         values = read(value)
-        source = source_of(rng)
+        source = resolve_rng(rng)
         if values.whole is not None and self.integers is not None:
             return values.restore(self.integers.add(values.whole, source))
         if self.granularity is None:
@@ -220,7 +220,7 @@ class AdditiveMechanism(Mechanism):
 
 
 def needs_integers(
-    integers: IntegerMechanism | None, domain: Lattice | None
+    integers: IntegerMechanism | None, domain: Domain | None
 ) -> IntegerMechanism | None:
     """Refuse a mechanism for integers whose sensitivity is not whole."""
     if domain == "integers" and integers is None:
@@ -248,7 +248,7 @@ def gaussian(  # noqa: PLR0913 - four ways to say how much, each named
     sigma: Number | None = None,
     norm: Norm = "l2",
     dimension: int | None = None,
-    domain: Lattice | None = None,
+    domain: Domain | None = None,
     granularity: Number | None = None,
     relation: NeighboringRelation = NeighboringRelation.ADD_REMOVE,
 ) -> AdditiveMechanism:
@@ -271,7 +271,7 @@ def gaussian(  # noqa: PLR0913 - four ways to say how much, each named
     >>> m.guarantee.delta(1.0) <= 1e-6
     True
     """
-    lattice(domain)
+    check_domain(domain)
     square = l2_squared(sensitivity, norm=norm, dimension=dimension)
     moved = None if domain == "reals" else whole_square(square)
     target = _approx_target(epsilon, delta)
@@ -296,7 +296,7 @@ def gaussian(  # noqa: PLR0913 - four ways to say how much, each named
         name="gaussian",
         relation=relation,
         integers=needs_integers(integers, domain),
-        granularity=None if domain == "integers" else _on_grid(variance, square, granularity),
+        granularity=None if domain == "integers" else _real_gaussian(variance, square, granularity),
         target=target,
     )
 
@@ -317,8 +317,8 @@ def _variance(square: Fraction, *, rho: Number | None, sigma: Number | None) -> 
     return positive("sigma", sigma) ** 2
 
 
-def _on_grid(variance: Fraction, square: Fraction, granularity: Number | None) -> RealMechanism:
-    exponent = grid_exponent(granularity, root_down(variance))
+def _real_gaussian(variance: Fraction, square: Fraction, granularity: Number | None) -> RealMechanism:
+    exponent = granularity_exponent(granularity, root_down(variance))
     return RealMechanism(
         noise=_rounded(variance / Fraction(4) ** exponent, exponent),
         event=events.GaussianEvent(root_down(variance / square)),
@@ -360,7 +360,7 @@ def laplace(  # noqa: PLR0913 - each has a default and a name
     scale: Number | None = None,
     norm: Norm = "l1",
     dimension: int | None = None,
-    domain: Lattice | None = None,
+    domain: Domain | None = None,
     granularity: Number | None = None,
     relation: NeighboringRelation = NeighboringRelation.ADD_REMOVE,
 ) -> AdditiveMechanism:
@@ -382,7 +382,7 @@ def laplace(  # noqa: PLR0913 - each has a default and a name
     >>> laplace(sensitivity=1, epsilon=0.5).guarantee.epsilon()
     0.5
     """
-    lattice(domain)
+    check_domain(domain)
     moved = l1(sensitivity, norm=norm, dimension=dimension)
     shift = None if domain == "reals" else whole(moved)
     if (epsilon is None) == (scale is None):
@@ -403,7 +403,7 @@ def laplace(  # noqa: PLR0913 - each has a default and a name
         name="laplace",
         relation=relation,
         integers=needs_integers(integers, domain),
-        granularity=None if domain == "integers" else _on_grid_laplace(width, moved, granularity),
+        granularity=None if domain == "integers" else _real_laplace(width, moved, granularity),
         target=target,
     )
 
@@ -420,7 +420,7 @@ def _width(
     return calibrate(family, sensitivity=moved, target=(float(epsilon), float(delta)))
 
 
-def _on_grid_laplace(width: Fraction, moved: Fraction, granularity: Number | None) -> RealMechanism:
-    exponent = grid_exponent(granularity, width)
+def _real_laplace(width: Fraction, moved: Fraction, granularity: Number | None) -> RealMechanism:
+    exponent = granularity_exponent(granularity, width)
     noise = RoundedLaplace(width / Fraction(2) ** exponent, exponent)
     return RealMechanism(noise=noise, event=events.LaplaceEvent(width / moved))

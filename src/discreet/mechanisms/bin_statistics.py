@@ -13,7 +13,7 @@ from discreet.accounting.guarantee import Guarantee
 from discreet.core._rational import Number, ceil_div
 from discreet.core._validate import count, one_of, probability
 from discreet.core.errors import InvalidArgument
-from discreet.core.relation import NeighboringRelation, trusted
+from discreet.core.relation import NeighboringRelation, central_relation
 from discreet.mechanisms.additive import AdditiveMechanism, laplace
 from discreet.mechanisms.mechanism import Certificate, Mechanism
 from discreet.mechanisms.quantiles import SortedColumn
@@ -147,7 +147,7 @@ def bin_sensitivity(
     """
     one_of("statistic", statistic, get_args(Statistic))
     one_of("empty", empty, get_args(Empty))
-    trusted(relation)
+    central_relation(relation)
     one = Fraction(1, 2) if statistic in ("median", "mean") and empty == "middle" else Fraction(1)
     return 2 * one if relation is NeighboringRelation.REPLACE_ONE else one
 
@@ -280,7 +280,7 @@ def private_bin_counts(
     Source: B41, as it should be.
     Needs: public bounds, bins and grid.
     """
-    trusted(relation)
+    central_relation(relation)
     noise = laplace(
         sensitivity=2 if relation is NeighboringRelation.REPLACE_ONE else 1,
         epsilon=epsilon,

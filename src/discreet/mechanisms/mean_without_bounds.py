@@ -26,7 +26,7 @@ from discreet.mechanisms.data_dependent._smooth_noise import laplace_draw
 from discreet.mechanisms.mechanism import Certificate, Mechanism
 from discreet.mechanisms.quantiles import PrivateQuantile, SortedColumn
 from discreet.noise.distribution import Floats, Ints
-from discreet.noise.random_source import RandomSource, source_of
+from discreet.noise.random_source import RandomSource, resolve_rng
 
 # A rung of the ladder is this much farther from zero than the one before; this many each way.
 _RATIO = 1 / 16
@@ -94,7 +94,7 @@ class MeanWithoutBounds(Mechanism):
             raise OutOfDomain(f"values must have the declared number of rows, {self.public_rows}.")
         reals = given.real if given.whole is None else given.whole.astype(np.float64)
         assert reals is not None  # noqa: S101 - Values holds one or the other
-        source = source_of(rng)
+        source = resolve_rng(rng)
         rows = self.public_rows
         if rows is None:
             rows = max(1, len(reals) + laplace_draw(1 / (self.epsilon * _COUNT), source))

@@ -70,7 +70,7 @@ class Certificate:
     __repr__ = __str__
 
 
-def promised(epsilon: Fraction, delta: Fraction, *, relation: NeighboringRelation) -> Guarantee:
+def target_guarantee(epsilon: Fraction, delta: Fraction, *, relation: NeighboringRelation) -> Guarantee:
     """The guarantee of a mechanism that keeps (epsilon, delta): pure if delta is zero."""
     event = events.ApproxEvent(epsilon, delta) if delta else events.PureEvent(epsilon)
     return Guarantee(event, relation)

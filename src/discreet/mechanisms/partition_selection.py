@@ -21,14 +21,14 @@ from discreet.core import events
 from discreet.core._rational import Number, exp_minus, round_up
 from discreet.core._validate import count, positive, probability
 from discreet.core.errors import InvalidArgument, OutOfDomain
-from discreet.core.relation import NeighboringRelation, trusted
+from discreet.core.relation import NeighboringRelation, central_relation
 from discreet.mechanisms import _exact_divergence as divergence
-from discreet.mechanisms._inputs import clamped_sum, read
+from discreet.mechanisms._inputs import add_clamped, read
 from discreet.mechanisms.mechanism import Certificate, CertificateCheck, Mechanism
 from discreet.noise.distribution import Ints
 from discreet.noise.gaussian import LARGEST_TABLE, DiscreteGaussian
 from discreet.noise.laplace import DiscreteLaplace
-from discreet.noise.random_source import RandomSource, source_of
+from discreet.noise.random_source import RandomSource, resolve_rng
 
 Noise: TypeAlias = DiscreteLaplace | DiscreteGaussian
 Method: TypeAlias = Literal["laplace", "gaussian"]
@@ -82,9 +82,9 @@ class PartitionSelection(Mechanism):
         values = read(counts)
         if values.whole is None or len(values.shape) != 1:
             raise OutOfDomain("counts must be a list of whole numbers, one for each key.")
-        source = source_of(rng)
+        source = resolve_rng(rng)
         above = values.whole - (self.minimum - 1)
-        noisy = clamped_sum(above, self.noise.sample(len(above), source))
+        noisy = add_clamped(above, self.noise.sample(len(above), source))
         # Above, not at: delta was computed for exceeding the threshold.
         places = np.flatnonzero((above >= 1) & (noisy > self.threshold))
         return places, noisy[places] + (self.minimum - 1)
@@ -200,7 +200,7 @@ def partition_selection(
 
 def _moved(groups: int, relation: NeighboringRelation) -> int:
     """How many counts one step of the relation moves, each by one."""
-    return 2 * groups if trusted(relation) is NeighboringRelation.REPLACE_ONE else groups
+    return 2 * groups if central_relation(relation) is NeighboringRelation.REPLACE_ONE else groups
 
 
 def _event(noise: Noise, moved: int) -> events.DiscreteLaplaceEvent | events.DiscreteGaussianEvent:

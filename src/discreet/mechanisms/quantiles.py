@@ -19,20 +19,20 @@ from discreet.core._rational import Number
 from discreet.core._validate import (
     bounds,
     exponent_below,
-    listed,
+    as_tuple,
     one_of,
     positive,
     power_of_two,
     probability,
 )
 from discreet.core.errors import InvalidArgument, OutOfDomain, Unsupported
-from discreet.core.relation import NeighboringRelation, trusted
+from discreet.core.relation import NeighboringRelation, central_relation
 from discreet.mechanisms._inputs import read
 from discreet.mechanisms._piecewise_exponential import PiecewiseExponential, pieces
 from discreet.mechanisms.mechanism import Certificate, CertificateCheck, Mechanism
 from discreet.mechanisms.selection import PermuteAndFlip, permute_and_flip
 from discreet.noise.distribution import Floats, Ints
-from discreet.noise.random_source import RandomSource, source_of
+from discreet.noise.random_source import RandomSource, resolve_rng
 
 # ── Column ───────────────────────────────────────────────────────────────────────────────────────
 # A column of private numbers between declared bounds, as sorted whole steps of a public grid.
@@ -188,7 +188,7 @@ class PrivateQuantile(Mechanism):
     def release(self, values: ArrayLike, *, rng: RandomSource | None = None) -> float:
         """The chosen point."""
         codes = self.column.sorted(values)
-        source = source_of(rng)
+        source = resolve_rng(rng)
         if self.method == "permute_and_flip":
             chosen = self._flip.choose(self._scores(codes, self.column.span), source)
             return self.column.number(chosen * self.stride)
@@ -306,7 +306,7 @@ def private_quantile(
     share = probability("quantile", quantile, zero=False, one=False)
     if share.denominator > _LARGEST_DENOMINATOR:
         raise InvalidArgument(f"quantile must have a denominator of at most 2**20, got {quantile}.")
-    trusted(relation)
+    central_relation(relation)
     one_of("method", method, get_args(Method))
     column, stride = SortedColumn.of(lower, upper, granularity), 1
     if method == "permute_and_flip":
@@ -366,7 +366,7 @@ class PrivateQuantiles(Mechanism):
         """One number for each level, in order."""
         codes = self.column.sorted(values)
         found = [0] * len(self.q)
-        source = source_of(rng)
+        source = resolve_rng(rng)
         self._split(codes, (0, self.column.span), (0, len(found)), found, source)
         return [self.column.number(place) for place in found]
 
@@ -446,11 +446,11 @@ def private_quantiles(
     >>> private_quantiles([0.25, 0.5, 0.75], lower=0, upper=100, epsilon=1).depth
     2
     """
-    given = listed("q", q)
+    given = as_tuple("q", q)
     asked = tuple(probability("levels", level, zero=False, one=False) for level in given)
     if not asked or len(asked) > _MOST or any(a >= b for a, b in pairwise(asked)):
         raise InvalidArgument("q must be strictly increasing, from 1 to 1024 of them.")
-    trusted(relation)
+    central_relation(relation)
     return PrivateQuantiles(
         column=SortedColumn.of(lower, upper, granularity),
         q=asked,

@@ -27,8 +27,8 @@ from discreet.mechanisms._inputs import ScoreScale
 from discreet.mechanisms.mechanism import Certificate, CertificateCheck, Mechanism
 from discreet.noise.distribution import Floats, Ints
 from discreet.noise.laplace import DiscreteLaplace
-from discreet.noise.random_source import RandomSource, source_of
-from discreet.noise.uniform import below, bernoulli_exp, exponential_choice
+from discreet.noise.random_source import RandomSource, resolve_rng
+from discreet.noise.uniform import uniform_integers, bernoulli_exp, exponential_choice
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,7 +92,7 @@ class Selection(Mechanism):
     def release(self, scores: ArrayLike, *, rng: RandomSource | None = None) -> int:
         """The index of the chosen candidate."""
         steps = self.scale.read(scores)
-        return self.choose(steps, source_of(rng))
+        return self.choose(steps, resolve_rng(rng))
 
     def certify(self) -> Certificate:
         """Compare the exact laws on the neighbors that are hardest to protect.
@@ -173,7 +173,7 @@ class PermuteAndFlip(Selection):
     def choose(self, scores: Ints, rng: RandomSource) -> int:
         # The first head in a random order is a uniformly random head: flip all, choose one.
         heads = np.flatnonzero(bernoulli_exp(scores.max() - scores, self.rate, rng))
-        return int(heads[below(len(heads), 1, rng)[0]])
+        return int(heads[uniform_integers(len(heads), 1, rng)[0]])
 
     def probabilities(self, scores: ArrayLike) -> Floats:
         steps = self.scale.read(scores)

@@ -4,6 +4,6 @@ Needs the extra ``discreet[models]``. Bounds are declared, noise is drawn on a g
 states its guarantee and can be charged to an account.
 """
 
-from discreet.core._lazy_import import offered
+from discreet.core._lazy_import import lazy_exports
 
-__getattr__, __dir__, __all__ = offered(__name__)
+__getattr__, __dir__, __all__ = lazy_exports(__name__)

@@ -10,7 +10,7 @@ from typing import Self
 
 from discreet.core.errors import Unsupported
 from discreet.ledger.account import Account
-from discreet.noise.random_source import RandomSource, source_of
+from discreet.noise.random_source import RandomSource, resolve_rng
 
 try:
     from sklearn.base import BaseEstimator
@@ -29,7 +29,7 @@ class ChargingEstimator(BaseEstimator):
     @property
     def _source(self) -> RandomSource:
         """Where the noise of a fit comes from."""
-        return source_of(self.rng)
+        return resolve_rng(self.rng)
 
     def __sklearn_clone__(self) -> Self:
         """An unfitted copy; the account and the random source are shared, not copied."""

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from discreet.core._rational import Enclosure, Number, Real, ceil_div
 from discreet.core._validate import probability
 from discreet.core.errors import InvalidArgument
-from discreet.noise.distribution import sized
+from discreet.noise.distribution import check_size
 from discreet.noise.random_source import RandomSource, Words
 from discreet.noise.uniform import LazyUniform
 
@@ -46,7 +46,7 @@ def dyadic(p: Real, *, up: bool, places: int = 32) -> int:
 
 def packed_bernoulli(p: Number, *, rows: int, columns: int, rng: RandomSource) -> Packed:
     """Packed rows of coins, each True with probability exactly ``p``, a multiple of 2**-64."""
-    rows, columns = sized(rows), sized(columns)
+    rows, columns = check_size(rows), check_size(columns)
     width = ceil_div(columns, 8)
     patterns = _patterns(probability("p", p), 8, _INDEX_BITS)
     out = np.empty(rows * width, dtype=np.uint8)

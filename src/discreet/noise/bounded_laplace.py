@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from discreet.core._rational import Enclosure, Number, ceil_div, exp_minus
 from discreet.core._validate import count, positive
 from discreet.core.errors import InvalidArgument
-from discreet.noise.distribution import Distribution, Floats, Ints, floats, sized
+from discreet.noise.distribution import Distribution, Floats, Ints, floats, check_size
 from discreet.noise.laplace import CHUNK, LARGEST_SCALE
 from discreet.noise.random_source import RandomSource, Words
 from discreet.noise.uniform import LazyUniform, invert
@@ -90,7 +90,7 @@ class BoundedDiscreteLaplace(Distribution):
         return negative, positive_part
 
     def sample(self, size: int, rng: RandomSource) -> Ints:
-        size = sized(size)
+        size = check_size(size)
         lower = np.full(size, self.lower, dtype=np.int64)
         upper = np.full(size, self.upper, dtype=np.int64)
         return sample_between(lower, upper, self.scale, rng)

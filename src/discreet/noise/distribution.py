@@ -130,6 +130,6 @@ def moment_order(order: int) -> int:
     return order
 
 
-def sized(size: int) -> int:
+def check_size(size: int) -> int:
     """A checked number of draws; zero is allowed and draws nothing."""
     return count("size", size, minimum=0)

@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 from discreet.core._rational import Enclosure, Number, ceil_div, exp_minus, in_steps
 from discreet.core._validate import positive
 from discreet.core.errors import InvalidArgument
-from discreet.noise.distribution import Distribution, Floats, Ints, floats, moment_order, sized
+from discreet.noise.distribution import Distribution, Floats, Ints, floats, moment_order, check_size
 from discreet.noise.laplace import CHUNK
 from discreet.noise.random_source import RandomSource, Words
 from discreet.noise.uniform import LazyUniform, invert
@@ -425,7 +425,7 @@ class DiscreteGaussian(Distribution):
         return float(self.square) if order == 2 else 3 * float(self.square) ** 2
 
     def sample(self, size: int, rng: RandomSource) -> Ints:
-        size = sized(size)
+        size = check_size(size)
         if self._is_small:
             return self._from_table(size, rng)
         return BlockGaussian(self.square).integers(size, rng)

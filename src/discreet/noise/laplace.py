@@ -15,9 +15,9 @@ from numpy.typing import ArrayLike
 from discreet.core._rational import Enclosure, Number, ceil_div, exp_minus, in_steps
 from discreet.core._validate import positive
 from discreet.core.errors import InvalidArgument
-from discreet.noise.distribution import Distribution, Floats, Ints, floats, moment_order, sized
+from discreet.noise.distribution import Distribution, Floats, Ints, floats, moment_order, check_size
 from discreet.noise.random_source import RandomSource, Words
-from discreet.noise.uniform import LazyUniform, below, bernoulli_exp, invert
+from discreet.noise.uniform import LazyUniform, uniform_integers, bernoulli_exp, invert
 
 # ── Exponential ──────────────────────────────────────────────────────────────────────────────────
 # The inner loop of every Laplace-like sampler: signed exponential variables, one word each.
@@ -230,7 +230,7 @@ class Geometric(Distribution):
         return r * eulerian[moment_order(order) - 1] / gap**order
 
     def sample(self, size: int, rng: RandomSource) -> Ints:
-        size = sized(size)
+        size = check_size(size)
         if self.scale > LARGEST_SCALE:
             return _large_geometric(size, self.scale, rng)
         return floored_exponentials(size, rng, scale=self.scale, decide=self._decide, signed=False)
@@ -295,7 +295,7 @@ class DiscreteLaplace(Distribution):
         return 2 * r / -math.expm1(-2 / float(self.scale))
 
     def sample(self, size: int, rng: RandomSource) -> Ints:
-        size = sized(size)
+        size = check_size(size)
         if self.scale > LARGEST_SCALE:
             return _large_laplace(size, self.scale, rng)
         return floored_exponentials(
@@ -377,10 +377,10 @@ def _large_geometric(size: int, scale: Fraction, rng: RandomSource) -> Ints:
     """
     block = 1 << ((scale / LARGEST_SCALE).__ceil__() - 1).bit_length()
     high = Geometric(scale / block).sample(size, rng)
-    low = below(block, size, rng)
+    low = uniform_integers(block, size, rng)
     rejected = np.flatnonzero(~bernoulli_exp(low, 1 / scale, rng))
     while rejected.size:
-        low[rejected] = below(block, rejected.size, rng)
+        low[rejected] = uniform_integers(block, rejected.size, rng)
         rejected = rejected[~bernoulli_exp(low[rejected], 1 / scale, rng)]
     return high * block + low
 
@@ -391,7 +391,7 @@ def _large_laplace(size: int, scale: Fraction, rng: RandomSource) -> Ints:
     todo = np.arange(size)
     while todo.size:
         magnitude = _large_geometric(todo.size, scale, rng)
-        negative = below(2, todo.size, rng) == 1
+        negative = uniform_integers(2, todo.size, rng) == 1
         out[todo] = np.where(negative, -magnitude, magnitude)
         todo = todo[negative & (magnitude == 0)]
     return out

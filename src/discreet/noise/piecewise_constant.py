@@ -15,10 +15,10 @@ from numpy.typing import ArrayLike
 from discreet.core._rational import Enclosure, Number, ceil_div, exp_minus, light_share
 from discreet.core._validate import count, positive
 from discreet.core.errors import InvalidArgument
-from discreet.noise.distribution import Distribution, Floats, Ints, floats, moment_order, sized
+from discreet.noise.distribution import Distribution, Floats, Ints, floats, moment_order, check_size
 from discreet.noise.laplace import LARGEST_NOISE_SCALE, Geometric
 from discreet.noise.random_source import RandomSource
-from discreet.noise.uniform import below, bernoulli_real
+from discreet.noise.uniform import uniform_integers, bernoulli_real
 
 # ── Staircase ────────────────────────────────────────────────────────────────────────────────────
 # Staircase noise: the law of least loss among all that keep a pure epsilon.
@@ -128,22 +128,22 @@ class Staircase(Distribution):
         return 2 * total / self._total
 
     def sample(self, size: int, rng: RandomSource) -> Ints:
-        out = np.empty(sized(size), dtype=np.int64)
+        out = np.empty(check_size(size), dtype=np.int64)
         todo = np.arange(len(out))
         while todo.size:
             flights = Geometric(1 / self.epsilon).sample(todo.size, rng)
             place = self._places(todo.size, rng)
-            negative = below(2, todo.size, rng) == 1
+            negative = uniform_integers(2, todo.size, rng) == 1
             magnitude = flights * self.shift + place
             out[todo] = np.where(negative, -magnitude, magnitude)
             todo = todo[negative & (magnitude == 0)]
         return out
 
     def _places(self, size: int, rng: RandomSource) -> Ints:
-        on_tread = below(self.tread, size, rng)
+        on_tread = uniform_integers(self.tread, size, rng)
         if self.tread == self.shift:
             return on_tread
-        on_riser = self.tread + below(self.shift - self.tread, size, rng)
+        on_riser = self.tread + uniform_integers(self.shift - self.tread, size, rng)
         return np.where(bernoulli_real(self._riser, size, rng), on_riser, on_tread)
 
     def _riser(self, precision: int) -> Enclosure:
@@ -257,12 +257,12 @@ class PiecewiseConstant(Distribution):
         return float(np.sum(double * self._half * powers))
 
     def sample(self, size: int, rng: RandomSource) -> Ints:
-        size = sized(size)
-        found = np.searchsorted(self._ends, below(TOTAL, size, rng), side="right")
+        size = check_size(size)
+        found = np.searchsorted(self._ends, uniform_integers(TOTAL, size, rng), side="right")
         cells = found.astype(np.int64) - (len(self.weights) - 1)
         if self.width == 1:
             return cells
-        return cells * self.width + below(self.width, size, rng) - self.width // 2
+        return cells * self.width + uniform_integers(self.width, size, rng) - self.width // 2
 
     def delta(self, shift: int, epsilon: Fraction) -> Fraction:
         """The hockey-stick divergence at ``epsilon`` of this law and itself moved by ``shift``.

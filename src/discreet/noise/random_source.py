@@ -97,7 +97,7 @@ def seeded_rng(seed: int) -> RandomSource:
     return SeededRandomSource(seed)
 
 
-def source_of(rng: RandomSource | None) -> RandomSource:
+def resolve_rng(rng: RandomSource | None) -> RandomSource:
     """The bits that were asked for, or the operating system's."""
     if rng is None:
         return system_rng()

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from discreet.core._rational import Enclosure, Number, Real, ceil_div, exp_minus
 from discreet.core._validate import count, positive, probability
 from discreet.core.errors import InvalidArgument, OutOfDomain
-from discreet.noise.distribution import Floats, Ints, sized
+from discreet.noise.distribution import Floats, Ints, check_size
 from discreet.noise.random_source import RandomSource, Words
 
 # ── Lazy ─────────────────────────────────────────────────────────────────────────────────────────
@@ -92,10 +92,10 @@ def invert(uniform: LazyUniform, at_least: Callable[[int], Real], guess: int) ->
 _EXP_ERROR = 2.0**-46
 
 
-def below(bound: int, size: int, rng: RandomSource) -> Ints:
+def uniform_integers(bound: int, size: int, rng: RandomSource) -> Ints:
     """Uniform integers in 0 .. bound - 1, without modulo bias (words past a multiple go back)."""
     bound = count("bound", bound)
-    size = sized(size)
+    size = check_size(size)
     space = 1 << rng.width
     if bound > min(space, 1 << 63):
         raise InvalidArgument(f"bound must be at most 2**{min(rng.width, 63)}, got {bound}.")
@@ -115,7 +115,7 @@ def below(bound: int, size: int, rng: RandomSource) -> Ints:
 def bernoulli(p: Number, size: int, rng: RandomSource) -> NDArray[np.bool_]:
     """Coins that are True with probability exactly ``p``, a rational."""
     p = probability("p", p)
-    words = rng.words(sized(size))
+    words = rng.words(check_size(size))
     threshold = (p.numerator << rng.width) // p.denominator
     if threshold >= 1 << rng.width:
         return np.ones(size, dtype=np.bool_)
@@ -126,7 +126,7 @@ def bernoulli(p: Number, size: int, rng: RandomSource) -> NDArray[np.bool_]:
 
 def bernoulli_real(p: Real, size: int, rng: RandomSource) -> NDArray[np.bool_]:
     """Coins that are True with probability exactly ``p``, a real number in [0, 1)."""
-    words = rng.words(sized(size))
+    words = rng.words(check_size(size))
     low, high = p(rng.width)
     last = (1 << rng.width) - 1
     coins = words < np.uint64(min(low, last))
@@ -207,12 +207,12 @@ def permutation(size: int, rng: RandomSource) -> Ints:
     Proof: independent uniform keys, given that they are distinct, are in uniformly random order;
     keys with a tie are all drawn again.
     """
-    return np.argsort(_distinct(sized(size), rng), kind="stable").astype(np.int64)
+    return np.argsort(_distinct(check_size(size), rng), kind="stable").astype(np.int64)
 
 
 def subset(size: int, chosen: int, rng: RandomSource) -> Ints:
     """A uniformly random set of ``chosen`` of the indices 0 .. size - 1, in increasing order."""
-    size = sized(size)
+    size = check_size(size)
     chosen = count("chosen", chosen, minimum=0)
     if chosen > size:
         raise InvalidArgument(f"chosen must be at most size={size}, got {chosen}.")

@@ -4,6 +4,6 @@ A query is public and reads nothing. Give it to `Table.release`, `Table.forecast
 `Table.budget_for`.
 """
 
-from discreet.core._lazy_import import offered
+from discreet.core._lazy_import import lazy_exports
 
-__getattr__, __dir__, __all__ = offered(__name__)
+__getattr__, __dir__, __all__ = lazy_exports(__name__)

@@ -19,7 +19,7 @@ from discreet.query import _estimate as estimate
 from discreet.query import _reading as reading
 from discreet.query._estimate import Floats, Range
 from discreet.query._measure import SumEstimator
-from discreet.query._noisy_integers import NoisyIntegers, law_content, read_law
+from discreet.query._noisy_integers import NoisyIntegers, distribution_content, read_distribution
 from discreet.query._quantile_estimate import QuantileEstimator
 from discreet.query._reading import Reading
 
@@ -183,7 +183,7 @@ class NoisyAnswer:
             "parts": [
                 {
                     "name": part.name,
-                    "noise": None if part.noise is None else law_content(part.noise),
+                    "noise": None if part.noise is None else distribution_content(part.noise),
                     "values": list(part.values),
                 }
                 for part in self.parts
@@ -202,7 +202,7 @@ class NoisyAnswer:
             parts=tuple(
                 NoisyIntegers(
                     name=part["name"],
-                    noise=None if part["noise"] is None else read_law(part["noise"]),
+                    noise=None if part["noise"] is None else read_distribution(part["noise"]),
                     values=tuple(map(int, part["values"])),
                 )
                 for part in content["parts"]

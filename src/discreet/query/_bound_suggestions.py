@@ -25,7 +25,7 @@ _LEVEL = 0.95
 _GRID = 16  # bits of a suggested grid
 
 
-def edges(lower: Fraction, upper: Fraction) -> tuple[list[Fraction], Fraction]:
+def power_of_two_edges(lower: Fraction, upper: Fraction) -> tuple[list[Fraction], Fraction]:
     """Zero and the powers of two of either sign inside a range, and the grid that holds them."""
     if not lower < upper:
         raise InvalidArgument("outermost must be a pair of numbers that increase.")
@@ -73,7 +73,7 @@ class SuggestedRange:
     outside: float
 
 
-def covering(
+def covering_range(
     counts: Sequence[int],
     law: Distribution,
     *,
@@ -120,12 +120,12 @@ def _to_zero(first: int, last: int, limits: Sequence[Fraction]) -> tuple[int, in
     return (first, zero) if low / 4 <= high < 0 else (first, last)
 
 
-def grid_of(lower: Fraction, upper: Fraction) -> Fraction:
+def granularity_of(lower: Fraction, upper: Fraction) -> Fraction:
     """A power of two of which the range has some 2**16 steps."""
     return Fraction(2) ** (math.frexp(float(upper - lower))[1] - _GRID)
 
 
-def classes(pairs: Iterable[Sequence[int]]) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+def count_classes(pairs: Iterable[Sequence[int]]) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
     """How many units are in each class, from pairs of (rows, units)."""
     found = np.zeros(CLASSES, dtype=np.int64)
     for many, units in pairs:
@@ -147,7 +147,7 @@ class LimitChoice:
         return math.hypot(self.lost, self.noise)
 
 
-def choices(
+def limit_choices(
     counts: Sequence[int], law: Distribution, *, noise: float, confidence: float = _LEVEL
 ) -> list[LimitChoice]:
     """For each limit 1, 2, 4, ...: rows lost, and the noise of a count with that limit.

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.core.errors import InvalidArgument, Unsupported
-from discreet.core.relation import NeighboringRelation, trusted
+from discreet.core.relation import NeighboringRelation, central_relation
 from discreet.data import program as data
 from discreet.data._integer_ops import CodeBinary, CodeConst, CodeDivide
 from discreet.data.expression import BoundedCode, Expression
@@ -173,7 +173,7 @@ class SumEstimator:
         return self.upper - self.lower
 
 
-def parts_of(query: Query, collected: DataScan) -> tuple[MeasuredVector, ...]:
+def measured_vectors(query: Query, collected: DataScan) -> tuple[MeasuredVector, ...]:
     """What must be measured, in the order that `estimate` reads it."""
     schema = collected.setting.schema
     match query.kind:
@@ -197,12 +197,17 @@ def parts_of(query: Query, collected: DataScan) -> tuple[MeasuredVector, ...]:
         case "covariance":
             other = _second(query)
             product = _products(query, other, collected)
-            return _rows(collected), _centered(query, collected), _centered(other, collected), product
+            return (
+                _rows(collected),
+                _centered(query, collected),
+                _centered(other, collected),
+                product,
+            )
         case "median" | "quantiles":
             raise Unsupported(f"{query.kind} is measured on bins.")
 
 
-def other_parts_of(query: Query, collected: DataScan) -> tuple[MeasuredVector, ...] | None:
+def alternative_vectors(query: Query, collected: DataScan) -> tuple[MeasuredVector, ...] | None:
     """Other parts that would do, if they are measured anyway: a sum follows from those of a mean.
 
     Both parts then need at least the share that the sum would have had by itself: with a row
@@ -273,7 +278,7 @@ def bounds(query: Query, schema: Schema) -> BoundedCode:
     return value
 
 
-def move_of(
+def sensitivity_of(
     part: MeasuredVector, plan: TableScan, *, relation: NeighboringRelation
 ) -> BudgetChange:
     """How far one step of the relation moves a part, over all groups together.
@@ -290,7 +295,7 @@ def move_of(
     reach = plan.reach(part.terms[0][1])
     full, rest = divmod(reach.rows, reach.rows_per_group)
     squares = full * reach.rows_per_group**2 + rest**2
-    if trusted(relation) is NeighboringRelation.ADD_REMOVE:
+    if central_relation(relation) is NeighboringRelation.ADD_REMOVE:
         return _positive(reach.rows * part.weight, squares * part.weight**2)
     one_sign = part.lower >= 0 or part.upper <= 0
     size = plan.program().size * part.per_group
@@ -308,7 +313,7 @@ def entries_of(part: MeasuredVector, plan: TableScan, *, relation: NeighboringRe
     return entries if relation is NeighboringRelation.ADD_REMOVE else 2 * entries
 
 
-def coarsened(move: BudgetChange, *, entries: int) -> tuple[BudgetChange, int]:
+def coarsen_sensitivity(move: BudgetChange, *, entries: int) -> tuple[BudgetChange, int]:
     """The move after dividing by a power of two and rounding down, and the exponent of it.
 
     Proof: an entry that moves by x moves by at most ``x / q + 1`` after the division by q; at most
@@ -324,7 +329,7 @@ def coarsened(move: BudgetChange, *, entries: int) -> tuple[BudgetChange, int]:
     return BudgetChange(l1=l1, l2_squared=min(root**2, l1**2)), shift
 
 
-def measured(
+def measure(
     part: MeasuredVector, sums: Mapping[str, NDArray[Any]], *, shift: int
 ) -> NDArray[np.int64]:
     """The private integers of a part, clamped to what a mechanism takes.
@@ -369,7 +374,7 @@ class CodeBins:
         return (self.upper - self.lower) // self.width + 1
 
 
-def settled(query: Query, *, setting: TableSpec, budget: QueryBudget) -> Query:
+def settle_quantiles(query: Query, *, setting: TableSpec, budget: QueryBudget) -> Query:
     """The question with its bins, its method and its tree, all from public facts.
 
     By default there are 1024 bins, fewer with many groups (but at least 64). The tree's branching
@@ -533,7 +538,7 @@ class BudgetClaim(Generic[P]):
     least: Fraction
 
 
-def share_out(claims: Sequence[BudgetClaim[P]]) -> dict[P, Fraction] | None:
+def share_budget(claims: Sequence[BudgetClaim[P]]) -> dict[P, Fraction] | None:
     """The share of each part, or None if the claims cannot all be met.
 
     Theorem: the shares sum to the portions; each part gets at least what any of its questions

@@ -36,7 +36,7 @@ class NoisyIntegers:
         return np.array(self.values, dtype=np.float64)
 
 
-def law_content(law: Distribution) -> dict[str, str]:
+def distribution_content(law: Distribution) -> dict[str, str]:
     """The noise as JSON."""
     match law:
         case DiscreteLaplace():
@@ -47,7 +47,7 @@ def law_content(law: Distribution) -> dict[str, str]:
             raise Unsupported(f"{type(law).__name__} has no form in a release.")
 
 
-def read_law(content: Mapping[str, str]) -> DiscreteLaplace | DiscreteGaussian:
+def read_distribution(content: Mapping[str, str]) -> DiscreteLaplace | DiscreteGaussian:
     """The inverse of ``law_content``."""
     match content["law"]:
         case "discrete laplace":

@@ -28,18 +28,18 @@ from discreet.query._measure import (
     Ranks,
     SumEstimator,
     TableSpec,
+    alternative_vectors,
     bins_of,
     bounds,
-    coarsened,
+    coarsen_sensitivity,
     entries_of,
     in_bins,
-    measured,
-    move_of,
-    other_parts_of,
-    parts_of,
+    measure,
+    measured_vectors,
     rank_parts_of,
-    settled,
-    share_out,
+    sensitivity_of,
+    settle_quantiles,
+    share_budget,
 )
 from discreet.query._noisy_integers import NoisyIntegers
 from discreet.query._quantile_estimate import QuantileEstimator
@@ -47,7 +47,7 @@ from discreet.query._reading import Reading
 from discreet.query.budget import BudgetChange, Noise, QueryBudget
 from discreet.query.builders import Query
 
-__all__ = ["ReleasePlan", "Measurement", "PlannedQuery", "TableSpec", "design", "join"]
+__all__ = ["Measurement", "PlannedQuery", "ReleasePlan", "TableSpec", "join_plans", "plan_release"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -74,7 +74,7 @@ class Measurement:
 
     def noisy(self, sums: Mapping[str, NDArray[Any]], *, rng: RandomSource) -> NoisyIntegers:
         """Exact private integers in, noisy public ones out: the one place where noise is added."""
-        exact = measured(self.part, sums, shift=self.shift)
+        exact = measure(self.part, sums, shift=self.shift)
         if isinstance(self.mechanism, ExponentialMechanism):
             chosen = tuple(self.mechanism.release(scores, rng=rng) for scores in exact)
             return NoisyIntegers(name=self.part.name, values=chosen, noise=None)
@@ -136,7 +136,7 @@ class ReleasePlan:
         return "; ".join(told)
 
 
-def single(query: Query) -> Query:
+def check_query(query: Query) -> Query:
     """One question, where a list of them cannot be answered."""
     if not isinstance(query, Query):
         raise InvalidArgument(
@@ -145,7 +145,7 @@ def single(query: Query) -> Query:
     return query
 
 
-def design(
+def plan_release(
     queries: Sequence[Query],
     *,
     setting: TableSpec,
@@ -159,10 +159,10 @@ def design(
     a mean the count and the sum get half of its share each, within a variance the three sums a
     third each.
     """
-    queries = check.listed("queries", queries)
+    queries = check.as_tuple("queries", queries)
     if not queries or not all(isinstance(query, Query) for query in queries):
         raise InvalidArgument("queries must be a list of questions, such as query.count(by='sex').")
-    queries = [settled(query, setting=setting, budget=budget) for query in queries]
+    queries = [settle_quantiles(query, setting=setting, budget=budget) for query in queries]
     passes = DataScans(setting)
     places = [passes.place(query, bins=in_bins(query, setting.schema)) for query in queries]
     layout, shares = _layout(queries, places, passes, _portions(weights, len(queries)))
@@ -187,7 +187,7 @@ def design(
     return ReleasePlan(passes=plans, questions=questions)
 
 
-def join(designs: Sequence[ReleasePlan]) -> ReleasePlan:
+def join_plans(designs: Sequence[ReleasePlan]) -> ReleasePlan:
     """Designs with budgets of their own as one: reserved together, or not at all."""
     passes: list[TableScan] = []
     questions: list[PlannedQuery] = []
@@ -207,7 +207,7 @@ def _layout(
 ) -> tuple[list[tuple[MeasuredVector, ...]], dict[tuple[int, MeasuredVector], Fraction]]:
     """The parts of each question, and the share of the budget of each part."""
     layout = [
-        rank_parts_of(query, passes[place]) if query.q else parts_of(query, passes[place])
+        rank_parts_of(query, passes[place]) if query.q else measured_vectors(query, passes[place])
         for query, place in zip(queries, places, strict=True)
     ]
     claims = [
@@ -215,15 +215,15 @@ def _layout(
         for parts, place, portion in zip(layout, places, portions, strict=True)
     ]
     for i, (query, place) in enumerate(zip(queries, places, strict=True)):
-        other = other_parts_of(query, passes[place])
+        other = alternative_vectors(query, passes[place])
         if other is None:
             continue
         changed = _claim(other, place, portions[i], portions[i])
         others = {part for j, claim in enumerate(claims) if j != i for part in claim.parts}
         trial = [*claims[:i], changed, *claims[i + 1 :]]
-        if others.issuperset(changed.parts) and share_out(trial) is not None:
+        if others.issuperset(changed.parts) and share_budget(trial) is not None:
             layout[i], claims = other, trial
-    shares = share_out(claims)
+    shares = share_budget(claims)
     if shares is None:
         raise Unsupported("The claims of these questions exceed their budget.")
     return layout, shares
@@ -248,10 +248,10 @@ class _Draft:
 def _draft(
     part: MeasuredVector, place: int, plan: TableScan, relation: NeighboringRelation
 ) -> _Draft:
-    exact = move_of(part, plan, relation=relation)
+    exact = sensitivity_of(part, plan, relation=relation)
     if isinstance(part, Ranks):
         return _Draft(place=place, part=part, move=replace(exact, choice=True), shift=0)
-    move, shift = coarsened(exact, entries=entries_of(part, plan, relation=relation))
+    move, shift = coarsen_sensitivity(exact, entries=entries_of(part, plan, relation=relation))
     return _Draft(place=place, part=part, move=move, shift=shift)
 
 
@@ -313,7 +313,7 @@ def _together(measurements: Sequence[Measurement]) -> Guarantee:
 def _portions(weights: Sequence[Number] | None, many: int) -> list[Fraction]:
     if weights is None:
         return [Fraction(1, many)] * many
-    exact = [check.positive("weights", weight) for weight in check.listed("weights", weights)]
+    exact = [check.positive("weights", weight) for weight in check.as_tuple("weights", weights)]
     if len(exact) != many:
         raise InvalidArgument(f"weights must be {many} numbers, one for each question.")
     return [weight / sum(exact) for weight in exact]

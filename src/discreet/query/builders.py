@@ -13,7 +13,7 @@ from discreet.core._rational import Number
 from discreet.core.errors import InvalidArgument
 from discreet.data.expression import Expression, col
 from discreet.data.program import ContributionLimits, Key
-from discreet.query.key_sets import Keys, KeySet, chosen, keys
+from discreet.query.key_sets import Keys, KeySet, keys, resolve_keys
 
 Kind: TypeAlias = Literal[
     "count", "units", "sum", "mean", "variance", "covariance", "median", "quantiles"
@@ -21,10 +21,12 @@ Kind: TypeAlias = Literal[
 Method: TypeAlias = Literal["tree", "exponential"]
 _FINEST = 10**6
 Value: TypeAlias = str | Expression
+Edges: TypeAlias = Iterable[Number | dt.date] | None
 By: TypeAlias = str | Expression | Iterable[str | Expression] | Mapping[str, Expression] | None
 
 __all__ = [
     "By",
+    "Edges",
     "KeySet",
     "Keys",
     "Kind",
@@ -32,6 +34,7 @@ __all__ = [
     "Query",
     "Value",
     "count",
+    "count_units",
     "covariance",
     "histogram",
     "keys",
@@ -39,7 +42,6 @@ __all__ = [
     "median",
     "quantiles",
     "sum",
-    "count_units",
     "variance",
 ]
 
@@ -209,7 +211,7 @@ def quantiles(
     """
     asked = _query("quantiles", value, where=where, by=by, keys=keys, name=name)
     # 3 * 0.1 is meant to be 0.3.
-    near = [check.finite("levels", q).limit_denominator(_FINEST) for q in check.listed("q", q)]
+    near = [check.finite("levels", q).limit_denominator(_FINEST) for q in check.as_tuple("q", q)]
     exact = [check.probability("levels", q, zero=False, one=False) for q in near]
     return _ordered(asked, exact, bins=bins, method=method)
 
@@ -227,7 +229,7 @@ def _ordered(query: Query, q: list[Fraction], *, bins: int | None, method: Metho
 def histogram(
     value: Value,
     *,
-    edges: Iterable[Number | dt.date] | None = None,
+    edges: Edges = None,
     where: Expression | None = None,
     keys: Keys = None,
     name: str = "",
@@ -248,7 +250,7 @@ def _query(
             f"where must be a condition such as col('age') >= 65, got {type(where).__name__}."
         )
     groups = _groups(by)
-    listed = chosen(keys, names=tuple(groups))
+    listed = resolve_keys(keys, names=tuple(groups))
     return Query(
         kind=kind,
         value=None if value is None else as_expression("value", value),
@@ -286,7 +288,7 @@ def _groups(by: By) -> Mapping[str, Expression]:
     if isinstance(by, Mapping):
         found = {str(label): as_expression("by", one) for label, one in by.items()}
     else:
-        listed = check.listed("by", by)
+        listed = check.as_tuple("by", by)
         found = {x if isinstance(x, str) else plainly(x): as_expression("by", x) for x in listed}
         if len(found) != len(listed):
             raise InvalidArgument("by must name different columns.")

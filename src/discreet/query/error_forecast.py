@@ -15,9 +15,9 @@ from discreet.core._rational import Number
 from discreet.core.errors import InvalidArgument
 from discreet.mechanisms.selection import ExponentialMechanism
 from discreet.query._estimate import CovarianceEstimator, half_width
-from discreet.query._measure import SumEstimator, TableSpec, settled
+from discreet.query._measure import SumEstimator, TableSpec, settle_quantiles
 from discreet.query._quantile_estimate import QuantileEstimator
-from discreet.query._release_plan import PlannedQuery, design, single
+from discreet.query._release_plan import PlannedQuery, check_query, plan_release
 from discreet.query.budget import QueryBudget
 from discreet.query.builders import Query
 
@@ -151,20 +151,20 @@ def _ratio_error(
 # ── Targets ──────────────────────────────────────────────────────────────────────────────────────
 
 
-Currency: TypeAlias = Literal["epsilon", "rho"]
+Measure: TypeAlias = Literal["epsilon", "rho"]
 _LARGEST = Fraction(2) ** 20
 _SMALLEST = Fraction(1, 2**40)
 _CLOSE = Fraction(1001, 1000)
 
 
-def amount_for(
+def budget_for(
     query: Query,
     *,
     setting: TableSpec,
     within: Number,
     expected_rows: int | None = None,
     confidence: float = 0.95,
-    measure: Currency = "epsilon",
+    measure: Measure = "epsilon",
     delta: Number | None = None,
 ) -> QueryBudget:
     """The smallest budget, up to a thousandth, at which the error stays ``within`` a half-width.
@@ -173,11 +173,11 @@ def amount_for(
     price, and questions that share what they measure need no more together. For quantiles the
     width is one of rank, as a share of the rows.
     """
-    wanted, budget = check.positive("within", within), budgets(measure, delta)
-    fixed = settled(single(query), setting=setting, budget=budget(Fraction(1)))
+    wanted, budget = check.positive("within", within), budget_factory(measure, delta)
+    fixed = settle_quantiles(check_query(query), setting=setting, budget=budget(Fraction(1)))
 
     def meets(amount: Fraction) -> bool:
-        (question,) = design([fixed], setting=setting, budget=budget(amount)).questions
+        (question,) = plan_release([fixed], setting=setting, budget=budget(amount)).questions
         width = forecast(question, expected_rows=expected_rows, confidence=confidence).width
         if width is None:
             raise InvalidArgument(
@@ -185,12 +185,12 @@ def amount_for(
             )
         return Fraction(width) <= wanted
 
-    return budget(least(meets, title=query.title))
+    return budget(smallest_amount(meets, title=query.title))
 
 
-def budgets(measure: Currency, delta: Number | None) -> Callable[[Fraction], QueryBudget]:
+def budget_factory(measure: Measure, delta: Number | None) -> Callable[[Fraction], QueryBudget]:
     """What an amount of a currency is as a budget."""
-    check.one_of("measure", measure, get_args(Currency))
+    check.one_of("measure", measure, get_args(Measure))
     if measure == "rho":
         if delta is not None:
             raise InvalidArgument("delta goes with epsilon; rho has none.")
@@ -199,7 +199,7 @@ def budgets(measure: Currency, delta: Number | None) -> Callable[[Fraction], Que
     return lambda amount: QueryBudget(epsilon=amount, delta=failure)
 
 
-def least(meets: Callable[[Fraction], bool], *, title: str) -> Fraction:
+def smallest_amount(meets: Callable[[Fraction], bool], *, title: str) -> Fraction:
     """The smallest amount that meets a target: doubled, halved, rounded up to four digits."""
     high = Fraction(1)
     while not meets(high):

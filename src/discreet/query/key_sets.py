@@ -46,7 +46,7 @@ def keys(source: object, *, columns: Sequence[str] = (), include_other: bool = F
 
     With ``include_other`` the rows of all keys that are not among them count in one last group.
     """
-    if names := (columns,) if isinstance(columns, str) else check.listed("columns", columns):
+    if names := (columns,) if isinstance(columns, str) else check.as_tuple("columns", columns):
         from discreet.data.public_tables import listed_keys  # noqa: PLC0415 - engines are slow to import
 
         return KeySet(
@@ -56,14 +56,14 @@ def keys(source: object, *, columns: Sequence[str] = (), include_other: bool = F
         return KeySet(keys=source.keys, key_columns=source.key_columns, include_other=include_other)
     if isinstance(source, str) or not isinstance(source, Iterable):
         raise InvalidArgument("keys must be a list of keys, a release, or a table with columns=.")
-    listed = check.listed("keys", source)
+    listed = check.as_tuple("keys", source)
     found = tuple(key if isinstance(key, tuple) else (key,) for key in listed)
     if not all(isinstance(label, Hashable) for key in found for label in key):
         raise InvalidArgument("keys must be values, or tuples of values: one for each of by.")
     return KeySet(keys=found, include_other=include_other)
 
 
-def chosen(given: Keys, *, names: tuple[str, ...]) -> KeySet | None:
+def resolve_keys(given: Keys, *, names: tuple[str, ...]) -> KeySet | None:
     """The key set of a question that groups by ``names``."""
     if given is None:
         return None

@@ -22,9 +22,15 @@ from discreet.core.relation import NeighboringRelation
 from discreet.data.expression import Expression, col
 from discreet.data.program import Key, TableScan
 from discreet.mechanisms.additive import gaussian, laplace
-from discreet.query._measure import SumEstimator, coarsened, entries_of, move_of
+from discreet.query._measure import SumEstimator, coarsen_sensitivity, entries_of, sensitivity_of
 from discreet.query._quantile_estimate import QuantileEstimator
-from discreet.query._release_plan import Measurement, PlannedQuery, ReleasePlan, TableSpec, design
+from discreet.query._release_plan import (
+    Measurement,
+    PlannedQuery,
+    ReleasePlan,
+    TableSpec,
+    plan_release,
+)
 from discreet.query.budget import BudgetChange, Noise, QueryBudget
 from discreet.query.builders import Query
 from discreet.query.error_forecast import forecast
@@ -86,7 +92,7 @@ class PrivacySpecification:
         raise InvalidArgument(f"There is no level {level!r}; there are: {listed}.")
 
 
-def menu(
+def privacy_specification(
     privacy_levels: Mapping[Any, Number | Guarantee], *, relation: NeighboringRelation
 ) -> PrivacySpecification:
     """A checked menu. A number is an epsilon; a limit with a delta becomes the rho it allows."""
@@ -173,7 +179,7 @@ class WeightedPlan:
         return found
 
 
-def weighted(
+def plan_weighted(
     queries: Sequence[Query],
     *,
     setting: TableSpec,
@@ -181,7 +187,7 @@ def weighted(
     max_privacy_level: Level,
 ) -> WeightedPlan:
     """Plan questions in which nobody spends more than ``max_privacy_level``, and strict levels count for less."""
-    base = design(queries, setting=setting, budget=levels.budget(max_privacy_level))
+    base = plan_release(queries, setting=setting, budget=levels.budget(max_privacy_level))
     factors = levels.factors(max_privacy_level)
     if max(factors.values()) == 1:  # the strictest: everybody counts, and pays, the same
         same = personalized({str(level): base.guarantee for level in levels.levels})
@@ -229,10 +235,10 @@ def _stretched(
     setting: TableSpec,
 ) -> _StretchedQuery:
     plan = base.passes[one.place]
-    exact = move_of(one.part, plan, relation=setting.relation)
+    exact = sensitivity_of(one.part, plan, relation=setting.relation)
     entries = entries_of(one.part, plan, relation=setting.relation)
     most = max(factors.values())
-    shift = coarsened(_times(exact, most), entries=entries)[1]
+    shift = coarsen_sensitivity(_times(exact, most), entries=entries)[1]
     if shift and 1 << shift == most:
         shift += 1  # a net shift of zero would be read as "not rounded"
     moves = {
@@ -343,7 +349,7 @@ class WeightingTradeoff:
         return self.noise + self.bias
 
 
-def trade(
+def weighting_tradeoff(
     made: WeightedPlan,
     *,
     expected_rows: Mapping[Any, int],
@@ -419,7 +425,7 @@ _MOST = 1_000_000
 """Groups beyond which levels are read one by one."""
 
 
-def only(query: Query, condition: Expression) -> Query:
+def restrict_query(query: Query, condition: Expression) -> Query:
     """The same question about the rows that also meet a condition."""
     where = condition if query.where is None else query.where & condition
     return replace(query, where=where)
@@ -447,7 +453,7 @@ class LevelScan:
         }
 
 
-def level_pass(plan: TableScan, *, column: str, levels: Sequence[Level]) -> LevelScan:
+def plan_level_scan(plan: TableScan, *, column: str, levels: Sequence[Level]) -> LevelScan:
     """How to read the sums of each level of a column, which is the same in all rows of a unit.
 
     Theorem: the sums of a level are those that the plan would give on its people's rows alone.
@@ -475,7 +481,7 @@ def level_pass(plan: TableScan, *, column: str, levels: Sequence[Level]) -> Leve
     return LevelScan(plans=(whole,), levels=ordered, together=True)
 
 
-def split_all(
+def split_levels(
     passes: Sequence[LevelScan], found: Sequence[Sums], levels: Sequence[Level]
 ) -> Mapping[Level, list[Sums]]:
     """The sums of all passes, by level."""

@@ -1,4 +1,4 @@
-from discreet.ranges import workload
+from discreet.ranges import grid, workload
 from discreet.ranges.domain import (
     bins,
     coarsen,
@@ -8,7 +8,6 @@ from discreet.ranges.domain import (
     ordered,
     suggest_cell_count,
 )
-from discreet.ranges.grid import domain as grid
 from discreet.ranges.grid.release import GridRelease
 from discreet.ranges.grid.table_query import plan_grid
 from discreet.ranges.release import RangeRelease

@@ -18,7 +18,7 @@ from discreet.accounting.guarantee import Guarantee
 from discreet.core import canonical_json as canonical
 from discreet.core.errors import InvalidArgument
 from discreet.noise.distribution import Floats, Ints, floats
-from discreet.query._noisy_integers import law_content, read_law
+from discreet.query._noisy_integers import distribution_content, read_distribution
 from discreet.ranges import _noise_tails as tails
 from discreet.ranges._noise_tails import Law
 from discreet.ranges.domain import Domain
@@ -113,7 +113,7 @@ class NoisyMeasurements(ABC):
             f"discreet_{self._kind}": VERSION,
             self._place: self._labeled.content(),
             "strategy": self.strategy.content(),
-            "noise": [law_content(law) for law in self.laws],
+            "noise": [distribution_content(law) for law in self.laws],
             "measured": [packed(group) for group in self.measured],
             "guarantee": json.loads(self.guarantee.to_json()),
             "contribution": {
@@ -133,7 +133,7 @@ class NoisyMeasurements(ABC):
                 raise InvalidArgument(f"text is a release of {cls._what} of another version.")
             made = cls(
                 **cls._read(content[cls._place], content["strategy"]),
-                laws=tuple(read_law(law) for law in content["noise"]),
+                laws=tuple(read_distribution(law) for law in content["noise"]),
                 measured=tuple(unpacked(group) for group in content["measured"]),
                 guarantee=Guarantee.from_json(json.dumps(content["guarantee"])),
                 contribution=Contribution(**content["contribution"]),

@@ -227,7 +227,7 @@ class RangeAnswers(ABC):
 
     def union(self, pairs: Sequence[tuple[Any, Any]]) -> tuple[float, float]:
         """The answer to several disjoint ranges together, and its standard deviation."""
-        ends = sorted(self._one(*pair) for pair in check.listed("pairs", pairs))
+        ends = sorted(self._one(*pair) for pair in check.as_tuple("pairs", pairs))
         if not ends or any(b >= c for (_, b), (c, _) in pairwise(ends)):
             raise InvalidArgument("pairs must be disjoint ranges, at least one.")
         value = sum(float(self._prefixes[b + 1] - self._prefixes[a]) for a, b in ends)

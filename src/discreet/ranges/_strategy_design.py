@@ -18,7 +18,7 @@ from discreet.mechanisms.additive import AdditiveMechanism
 from discreet.noise.distribution import Floats, Ints
 from discreet.noise.gaussian import DiscreteGaussian
 from discreet.noise.laplace import DiscreteLaplace
-from discreet.noise.random_source import RandomSource, source_of
+from discreet.noise.random_source import RandomSource, resolve_rng
 from discreet.query.budget import Noise, QueryBudget
 from discreet.ranges import _noise_tails as tails
 from discreet.ranges._measurements import half_widths
@@ -75,7 +75,7 @@ class StrategyDesign:
 
     def measured(self, cells: Ints, rng: RandomSource | None) -> dict[str, Any]:
         """The fields of a release: noisy integers, with all that is known of them."""
-        source = source_of(rng)
+        source = resolve_rng(rng)
         # A cell below zero is none: bounding it moves no pair of data sets apart.
         exact = self.strategy.measure(np.clip(cells, 0, np.iinfo(np.int64).max).astype(np.int64))
         noisy = [

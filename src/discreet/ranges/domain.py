@@ -121,7 +121,7 @@ class BinnedDomain:
     edges: tuple[float, ...]
 
     def __post_init__(self) -> None:
-        _sized(len(check.listed("edges", self.edges)) - 1)
+        _sized(len(check.as_tuple("edges", self.edges)) - 1)
         pairs = zip(self.edges, self.edges[1:], strict=False)
         if not all(math.isfinite(edge) for edge in self.edges) or any(a >= b for a, b in pairs):
             raise InvalidArgument("edges must be finite and increase.")
@@ -172,7 +172,7 @@ class OrdinalDomain:
     labels: tuple[str | int, ...]
 
     def __post_init__(self) -> None:
-        _sized(len(check.listed("labels", self.labels)))
+        _sized(len(check.as_tuple("labels", self.labels)))
         if not all(isinstance(label, str | int) for label in self.labels):
             raise InvalidArgument("labels must be texts or whole numbers.")
         if len(set(self.labels)) != len(self.labels):
@@ -238,13 +238,13 @@ def dates(lower: dt.date | str, upper: dt.date | str) -> DateDomain:
 
 def bins(edges: Sequence[float]) -> BinnedDomain:
     """Real numbers, cut at declared edges."""
-    given = check.listed("edges", edges)
+    given = check.as_tuple("edges", edges)
     return BinnedDomain(edges=tuple(float(check.finite("edges", edge)) for edge in given))
 
 
 def ordered(labels: Sequence[str | int]) -> OrdinalDomain:
     """Categories in the order in which they are listed."""
-    return OrdinalDomain(labels=tuple(check.listed("labels", labels)))
+    return OrdinalDomain(labels=tuple(check.as_tuple("labels", labels)))
 
 
 def span(domain: Domain, lower: Any, upper: Any) -> tuple[Ints, Ints]:
@@ -327,7 +327,7 @@ def merge_cells(counts: ArrayLike, *, blocks: Sequence[int]) -> Ints:
 
     Every row still counts in exactly one cell, so sensitivities stay what they are.
     """
-    steps = [check.count("blocks", block) for block in check.listed("blocks", blocks)]
+    steps = [check.count("blocks", block) for block in check.as_tuple("blocks", blocks)]
     try:
         cells = np.asarray(counts)
     except ValueError:  # rows of different lengths

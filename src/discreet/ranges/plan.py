@@ -12,7 +12,7 @@ import numpy as np
 
 from discreet.core import _validate as check
 from discreet.core.errors import InvalidArgument
-from discreet.core.relation import NeighboringRelation, trusted
+from discreet.core.relation import NeighboringRelation, central_relation
 from discreet.noise.distribution import Floats, Ints
 from discreet.query.budget import QueryBudget
 from discreet.ranges._strategy_design import RangeDesign, StrategyDesign
@@ -211,7 +211,7 @@ def plan_ranges(
     Source: F59.
     Needs: a declared domain; ADD_REMOVE or REPLACE_ONE.
     """
-    trusted(relation)
+    central_relation(relation)
     check.flag("thorough", thorough)
     check.flag("data_aware", data_aware)
     if expected_rows is not None:

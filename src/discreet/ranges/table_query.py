@@ -28,7 +28,7 @@ from discreet.data.schema import NumericColumn as NumberColumn
 from discreet.query._measure import TableSpec
 from discreet.query.budget import QueryBudget, budget
 from discreet.query.builders import Value, as_expression, one_line, plainly
-from discreet.query.error_forecast import Currency, budgets, least
+from discreet.query.error_forecast import Measure, budget_factory, smallest_amount
 from discreet.ranges import domain as domains
 from discreet.ranges import workload as workloads
 from discreet.ranges.domain import Domain, span
@@ -378,7 +378,7 @@ def range_amount_for(
     setting: TableSpec,
     within: Number,
     confidence: float = 0.95,
-    measure: Currency = "epsilon",
+    measure: Measure = "epsilon",
     delta: Number | None = None,
 ) -> QueryBudget:
     """The budget at which every range of the workload has an interval ``within`` a half-width.
@@ -389,14 +389,14 @@ def range_amount_for(
 
     On more than 256 cells, "every range" is every one of the many that the planner tries.
     """
-    wanted, budget = check.positive("within", within), budgets(measure, delta)
+    wanted, budget = check.positive("within", within), budget_factory(measure, delta)
     first = planned(query, setting=setting, budget=budget(Fraction(1))).ranked.candidates[0]
 
     def meets(amount: Fraction) -> bool:
         design = replace(first.design, budget=budget(amount))
         return Fraction(design.width(*first.widest, confidence=confidence)) <= wanted
 
-    amount = least(meets, title=query.title)
+    amount = smallest_amount(meets, title=query.title)
     for _ in range(_PLANS):
         best = planned(query, setting=setting, budget=budget(amount)).ranked.candidates[0]
         width = Fraction(best.width(confidence=confidence))

@@ -15,7 +15,7 @@ from discreet.local.trust_models import TrustComparison
 from discreet.mechanisms.scalar.best_noise import BestAdditiveNoise
 from discreet.report.drawing.line_chart import ChartAxis, ChartCurve
 from discreet.report.drawing.panel import BarPanel, LinePanel, Panel
-from discreet.tables.release import worth
+from discreet.tables.release import describe_epsilon
 
 # ── Intervals ────────────────────────────────────────────────────────────────────────────────────
 # Noise before and after a query, as curves against the number of rows.
@@ -142,7 +142,7 @@ def losses(best: BestAdditiveNoise) -> BarPanel:
         values=[one.loss for one in best.candidates],
         low=none,
         high=none,
-        title=f"Noise for one number ({worth(best.guarantee)}); the first is used",
+        title=f"Noise for one number ({describe_epsilon(best.guarantee)}); the first is used",
         note=f"Does not fit: {left}." if left else "",
         unit=f"{_LOSSES[best.loss].capitalize()}, in the unit of the number",
     )

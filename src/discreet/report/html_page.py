@@ -9,7 +9,7 @@ from string import Template
 
 from discreet.accounting.guarantee import Guarantee
 from discreet.core.relation import NeighboringRelation
-from discreet.tables.release import DELTA, told_delta, worth
+from discreet.tables.release import DELTA, stated_delta, describe_epsilon
 
 # ── Document ─────────────────────────────────────────────────────────────────────────────────────
 # One self-contained HTML page, its tables, and values that spreadsheets and JSON can hold.
@@ -82,7 +82,7 @@ def plainly(guarantee: Guarantee, *, delta: float = DELTA) -> str:
     pure = guarantee.epsilon(0.0)
     epsilon = pure
     if not math.isfinite(pure):
-        delta = told_delta(guarantee, delta=delta)
+        delta = stated_delta(guarantee, delta=delta)
         epsilon = guarantee.epsilon(delta)
     factor = f"{math.exp(epsilon):.3g}" if epsilon < 700 else "beyond all use many"
     plus = "" if math.isfinite(pure) else f", plus a probability of {delta:g} at most"
@@ -94,5 +94,5 @@ def plainly(guarantee: Guarantee, *, delta: float = DELTA) -> str:
     return (
         "Whatever anybody knows or will learn elsewhere: anything that these numbers could show is "
         f"at most {factor} times as likely {other}, and the other way round{plus} "
-        f"({worth(guarantee, delta=delta)}; {guarantee.relation.value})."
+        f"({describe_epsilon(guarantee, delta=delta)}; {guarantee.relation.value})."
     )

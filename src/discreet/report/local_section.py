@@ -29,7 +29,7 @@ from discreet.ranges.release import NonnegativeRelease
 from discreet.report import comparison_charts as ladder
 from discreet.report.drawing.line_chart import ChartAxis, ChartBand, ChartCurve
 from discreet.report.drawing.panel import BarPanel, LinePanel, Panel
-from discreet.tables.release import worth
+from discreet.tables.release import describe_epsilon
 
 TABLES = ("Release", "ChargedRanges", "ChargedGrid", "RangePlan")
 """What is drawn of tables."""
@@ -89,7 +89,7 @@ def _panels(shown: object, told: EstimateContext) -> tuple[Panel, ...]:
         case Frequencies():
             return (_shares(shown, told),)
         case LocalRanges():
-            cost = replace(told, cost=f" of {worth(shown.guarantee)}")
+            cost = replace(told, cost=f" of {describe_epsilon(shown.guarantee)}")
             return _parts(shown, cost), _cumulative(shown, cost)
         case NonnegativeRelease():
             return (_polished(shown, told),)
@@ -320,7 +320,7 @@ def _percent(shares: Any, order: Sequence[Any] | range) -> list[Any]:
 
 def _cost(randomizer: LocalRandomizer) -> str:
     """What one report costs its client, and all of them where a response is kept."""
-    cost = f" of {worth(randomizer.guarantee)}"
+    cost = f" of {describe_epsilon(randomizer.guarantee)}"
     if isinstance(randomizer, MemoizedOracle):
-        cost += f", {worth(randomizer.after())} a period"
+        cost += f", {describe_epsilon(randomizer.after())} a period"
     return cost

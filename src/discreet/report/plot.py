@@ -15,7 +15,7 @@ from discreet.report.drawing import bar_chart as svg
 from discreet.report.drawing import panel as panels
 from discreet.report.drawing.panel import save_bars
 from discreet.tables.range_release import ChargedGridRelease, ChargedRangeRelease
-from discreet.tables.release import Release, worth
+from discreet.tables.release import Release, describe_epsilon
 
 _FORMATS = (".svg", ".png", ".pdf", ".eps", ".jpg", ".jpeg", ".tif", ".tiff", ".webp")
 
@@ -106,7 +106,7 @@ def panel(release: Release, *, confidence: float = 0.95) -> panels.BarPanel:
 
 def heading(release: Release) -> str:
     """What is shown and what it cost."""
-    return f"{release.title} ({worth(release.guarantee)})"
+    return f"{release.title} ({describe_epsilon(release.guarantee)})"
 
 
 def labels(release: Release) -> list[str]:

@@ -23,12 +23,12 @@ from discreet.report.drawing.line_chart import ChartAxis, ChartBand, ChartCurve
 from discreet.report.drawing.panel import LinePanel
 from discreet.report.html_page import table
 from discreet.tables.range_release import (
-    AnyPlanned,
-    AnyRanges,
+    AnyPlannedRanges,
+    AnyRangeRelease,
     ChargedGridRelease,
     ChargedRangeRelease,
 )
-from discreet.tables.release import worth
+from discreet.tables.release import describe_epsilon
 
 # ── Ranged ───────────────────────────────────────────────────────────────────────────────────────
 # What ranges and rectangles share in a report: labels of cells, examples, structures, summary.
@@ -75,7 +75,7 @@ def ranked(plan: RangePlan | GridPlan) -> str:
     )
 
 
-def summary(release: AnyRanges, plan: RangePlan | GridPlan, *, file: str) -> dict[str, Any]:
+def summary(release: AnyRangeRelease, plan: RangePlan | GridPlan, *, file: str) -> dict[str, Any]:
     """What a machine wants to know, and where the artifact is."""
     domain = release.grid if isinstance(release, ChargedGridRelease) else release.domain
     return {
@@ -118,7 +118,7 @@ class GridSection:
             f"further cost: <code>discreet ranges {escape(self.file)} {asked}</code>. Some of "
             "them:</p>\n"
             f"{example_table(self.examples())}\n"
-            f"<p>Asked: {escape(release.query_text)}. Cost: {escape(worth(release.guarantee))}. Low "
+            f"<p>Asked: {escape(release.query_text)}. Cost: {escape(describe_epsilon(release.guarantee))}. Low "
             "and high hold the value without noise with probability at least 95%, each by itself."
             f"</p>\n{ranked(self.plan)}\n"
             f"<p><code>{escape(release.mechanism)}</code></p></section>"
@@ -179,7 +179,7 @@ def picture(release: ChargedGridRelease) -> str:
         summed.T,
         across=words[0],
         down=words[1],
-        title=f"{release.title} ({worth(release.guarantee)})",
+        title=f"{release.title} ({describe_epsilon(release.guarantee)})",
         note="White: none, or less after noise. The shades hide the noise of single cells.",
     )
 
@@ -227,7 +227,7 @@ def section(one: RangeSection) -> str:
         f"<p>Any range can be answered from <code>{escape(one.file)}</code>, at no further cost: "
         f"<code>discreet ranges {escape(one.file)} FIRST LAST</code>. Some of them:</p>\n"
         f"{example_table(examples(one))}\n"
-        f"<p>Asked: {escape(release.query_text)}. Cost: {escape(worth(release.guarantee))}. Low and "
+        f"<p>Asked: {escape(release.query_text)}. Cost: {escape(describe_epsilon(release.guarantee))}. Low and "
         "high hold the value without noise with probability at least 95%, each by itself; the band "
         "holds all totals at once.</p>\n"
         f"{against_length(one.plan).svg()}\n{ranked(one.plan)}\n"
@@ -244,7 +244,7 @@ def cumulative(release: ChargedRangeRelease, *, confidence: float = 0.95) -> Lin
         lines=[ChartCurve(label="up to here", x=x, y=curve.values[places].tolist())],
         x=ChartAxis(label=release.query_text, words=lambda tick: _tick(release, tick)),
         y=ChartAxis(label="rows up to here"),
-        title=f"{cut(release.title, 60)} ({worth(release.guarantee)})",
+        title=f"{cut(release.title, 60)} ({describe_epsilon(release.guarantee)})",
         note=f"The band holds all of the curve without noise {100 * confidence:g} times of 100.",
         band=ChartBand(x=x, low=curve.low[places].tolist(), high=curve.high[places].tolist()),
     )
@@ -307,7 +307,7 @@ def _tick(release: ChargedRangeRelease, tick: float) -> str:
 # ── Shown ────────────────────────────────────────────────────────────────────────────────────────
 
 
-def shown(release: AnyRanges, plan: AnyPlanned, *, file: str) -> RangeSection | GridSection:
+def shown(release: AnyRangeRelease, plan: AnyPlannedRanges, *, file: str) -> RangeSection | GridSection:
     """What a report shows of a release that ``file`` holds."""
     match release, plan.ranked:
         case ChargedRangeRelease(), RangePlan() as ranked:

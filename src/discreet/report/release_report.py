@@ -16,8 +16,8 @@ from discreet.report import html_page as document
 from discreet.report.html_page import plainly, table
 from discreet.report.plot import picture
 from discreet.report.range_section import GridSection, RangeSection
-from discreet.tables.range_release import AnyRanges
-from discreet.tables.release import DELTA, Release, worth
+from discreet.tables.range_release import AnyRangeRelease
+from discreet.tables.release import DELTA, Release, describe_epsilon
 
 _MOST_ROWS = 1000
 _BODY = Template("""<div class="box"><p><strong>What is promised.</strong> $promise</p>
@@ -54,7 +54,7 @@ class ReleaseReport:
 
 def as_html(report: ReleaseReport) -> str:
     """One page without a single outside address; everything is escaped."""
-    all_of_it: list[Release | AnyRanges] = [*report.releases]
+    all_of_it: list[Release | AnyRangeRelease] = [*report.releases]
     first = [*all_of_it, *(one.release for one in report.ranges)][0]
     body = _BODY.substitute(
         promise=escape(plainly(report.guarantee, delta=report.delta)),
@@ -130,7 +130,7 @@ def _section(release: Release) -> str:
     return (
         f"<section><h2>{escape(release.title)}</h2>\n{picture(release)}\n"
         f"{shown}{more}<p>Asked: {escape(release.query_text)}. Cost: "
-        f"{escape(worth(release.guarantee))}. {_promise(release)}</p>"
+        f"{escape(describe_epsilon(release.guarantee))}. {_promise(release)}</p>"
         f"<p><code>{escape(release.mechanism)}</code></p></section>"
     )
 
@@ -141,7 +141,7 @@ def _promise(release: Release) -> str:
     return "The values were chosen by their rank, so there is no interval."
 
 
-def _provenance(release: Release | AnyRanges) -> str:
+def _provenance(release: Release | AnyRangeRelease) -> str:
     receipt = release.receipt
     return (
         f"<p>Charged to account {escape(receipt.account)}, entry {receipt.sequence}, "

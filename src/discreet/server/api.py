@@ -120,7 +120,7 @@ async def release(who: Who, service: Serving, table: Name, body: ReleaseRequest)
     job = await to_thread.run_sync(
         lambda: service.submit(who, table, body.statistics, request_id=body.request_id)
     )
-    return await waited(service, who, job, body.wait)
+    return await wait_for_job(service, who, job, body.wait)
 
 
 @router.get("/releases")
@@ -135,7 +135,7 @@ async def job(
 ) -> JobInfo:
     """A release, with its result if it is done."""
     found = await to_thread.run_sync(service.job, who, number)
-    return await waited(service, who, found, wait)
+    return await wait_for_job(service, who, found, wait)
 
 
 @router.get("/releases/{number}/file", response_class=Response)
@@ -213,7 +213,7 @@ def set_limit(who: Who, service: Serving, name: Name, body: SetLimitRequest) -> 
     return service.set_limit(who, name, body.table, limit)
 
 
-async def waited(service: Service, who: User, found: JobInfo, seconds: float) -> JobInfo:
+async def wait_for_job(service: Service, who: User, found: JobInfo, seconds: float) -> JobInfo:
     """The job when it is over, or as it is after a while; no thread waits."""
     ends = time.monotonic() + seconds
     looked = time.monotonic()

@@ -18,8 +18,8 @@ from discreet.ledger.ledger import Ledger
 from discreet.ledger.spent_shares import spent_shares
 from discreet.ledger.store import Store
 from discreet.server.jobs.concurrency import ConcurrencyLimit
-from discreet.server.middleware.errors import Busy, understood
-from discreet.server.plans import canonical
+from discreet.server.middleware.errors import Busy, as_invalid_argument
+from discreet.server.plans import canonical_text
 from discreet.server.schemas import (
     AuditInfo,
     AuditStatusInfo,
@@ -31,7 +31,7 @@ from discreet.server.schemas import (
     PrivacyLevelInfo,
 )
 from discreet.server.store import now
-from discreet.spec.release_file import limit_in_words
+from discreet.spec.release_file import limit_text
 
 _NOTE = "audit"
 _COMMAND = "import os; os.nice(10); from discreet.cli.main import main; main()"
@@ -153,8 +153,8 @@ def leakage(given: Mapping[str, Any]) -> LeakageInfo:
 
     It takes seconds of a core, so there is one at a time in a worker.
     """
-    text = canonical(given)
-    with _TURNS.taken(), understood("model"):
+    text = canonical_text(given)
+    with _TURNS.taken(), as_invalid_argument("model"):
         found = _leakage(text)
         json.dumps(asdict(found), allow_nan=False)  # what is not finite is refused
         return found
@@ -238,7 +238,7 @@ def _count(given: Mapping[str, Any], name: str, most: int) -> int:
     return value
 
 
-def personal(ledger: Ledger) -> tuple[PersonalBudgetsInfo, ...]:
+def personal_budgets_info(ledger: Ledger) -> tuple[PersonalBudgetsInfo, ...]:
     """How the spent personal budgets are distributed: for the data owner."""
     shown = []
     for name in ledger.all_personal_budgets():
@@ -246,7 +246,7 @@ def personal(ledger: Ledger) -> tuple[PersonalBudgetsInfo, ...]:
         levels = tuple(
             PrivacyLevelInfo(
                 name=one.level,
-                limit=limit_in_words(one.limit),
+                limit=limit_text(one.limit),
                 members=one.members,
                 counts=one.counts,
                 mean_share=one.mean,

@@ -191,7 +191,7 @@ def _table(number: int, given: object, folder: Path) -> TableConfig:
     if not is_name(name):
         raise InvalidArgument(f"{where}: name must be letters, digits, - or _, at most 64.")
     try:
-        setting = declared.setting(one, one.get("columns"))
+        setting = declared.table_spec(one, one.get("columns"))
         allowance = one.get("limit")
         limit = declared.limit(allowance, setting.relation)
         own = one.get("analyst_limit")

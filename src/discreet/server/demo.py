@@ -14,7 +14,7 @@ from discreet.accounting.guarantee import zcdp
 from discreet.server.config import read
 from discreet.server.service import Service
 from discreet.server.users import Role, User
-from discreet.spec.demo_folder import begin
+from discreet.spec.demo_folder import prepare_folder
 
 # One for each role, called by it.
 _PEOPLE: tuple[Role, ...] = ("owner", "analyst", "auditor")
@@ -89,13 +89,13 @@ def prepare(
 
     What an earlier demo left there is taken away: a demo begins with a full budget.
     """
-    begin(folder, given=_GIVEN, written=_WRITTEN)
+    prepare_folder(folder, given=_GIVEN, written=_WRITTEN)
     path = folder / "serve.toml"
     path.write_text(_CONFIG.format(address=address, workers=workers), encoding="utf-8")
     config = read(path)
     service = Service(config)
     try:
-        tokens = {role: service.people_known.add(role, role)[0] for role in _PEOPLE}
+        tokens = {role: service.users.add(role, role)[0] for role in _PEOPLE}
         _crowd(service)
         if warm:
             _release(service)
@@ -122,7 +122,7 @@ def _crowd(service: Service) -> None:
     """Consents of people who do not exist, to show what personal budgets look like."""
     random = np.random.default_rng(2026)
     menu = {"strict": zcdp(0.01), "usual": zcdp(0.1), "generous": zcdp(0.5)}
-    crowd = service.ledger_book.personal_budgets(
+    crowd = service.shared_ledger.personal_budgets(
         _CROWD,
         limits=menu,
         members=[f"person {i}" for i in range(1, _MEMBERS + 1)],

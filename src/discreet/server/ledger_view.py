@@ -9,11 +9,11 @@ from discreet.accounting.guarantee import Guarantee, describe
 from discreet.core.errors import InvalidArgument
 from discreet.ledger.account import Account
 from discreet.ledger.ledger import Ledger
-from discreet.ledger.spending_history import BudgetStep, course
+from discreet.ledger.spending_history import BudgetStep, spending_steps
 from discreet.ledger.store import Store
 from discreet.server.config import Config, TableConfig, is_name
 from discreet.server.schemas import AccountInfo, BudgetInfo, EntryInfo, VerificationInfo
-from discreet.server.table_registry import standing
+from discreet.server.table_registry import budget_info
 from discreet.server.users import User
 from discreet.spec.budget_arithmetic import amount_spent, days_left
 
@@ -126,7 +126,7 @@ _ENTRIES = 100
 _POINTS = 200
 
 
-def shown(accounts: Iterable[Account], budgets: UserBudgets) -> tuple[AccountInfo, ...]:
+def account_infos(accounts: Iterable[Account], budgets: UserBudgets) -> tuple[AccountInfo, ...]:
     """Accounts with their histories, what is left and for how long."""
     holders, every = budgets.holders(), tuple(accounts)
     # What an entry left takes time to compute: few points of many accounts, or many of one.
@@ -153,8 +153,8 @@ def _account(
     *,
     points: int,
 ) -> AccountInfo:
-    steps = course(account, most=_ENTRIES, points=points)
-    budget = standing(account.name, account.limit, budgets.remaining(account))
+    steps = spending_steps(account, most=_ENTRIES, points=points)
+    budget = budget_info(account.name, account.limit, budgets.remaining(account))
     table, person = holders.get(account.name, (None, None))
     head = account.head
     expires = account.expires

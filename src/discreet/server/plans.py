@@ -14,14 +14,14 @@ from typing import Any, Literal
 from discreet.accounting.guarantee import Guarantee
 from discreet.core.errors import BudgetExceeded, InvalidArgument, PrivacyError
 from discreet.ledger.account import Account
-from discreet.query._release_plan import ReleasePlan, TableSpec, design
+from discreet.query._release_plan import ReleasePlan, TableSpec, plan_release
 from discreet.query.budget import QueryBudget
 from discreet.query.builders import Query
 from discreet.query.error_forecast import ErrorForecast, forecast
 from discreet.report.html_page import plainly
 from discreet.server.config import TableConfig
 from discreet.server.jobs.concurrency import BoundedCache, ConcurrencyLimit
-from discreet.server.middleware.errors import understood
+from discreet.server.middleware.errors import as_invalid_argument
 from discreet.server.schemas import (
     AlternativeInfo,
     BudgetInfo,
@@ -43,10 +43,10 @@ from discreet.spec.budget_arithmetic import (
 from discreet.spec.query_size import count_cells, count_groups, rows_per_group
 from discreet.spec.ranges import range_content
 from discreet.spec.release_file import BudgetStatus
-from discreet.spec.statistics import ReleaseSpec, StatisticSpec, asked, is_ranges
+from discreet.spec.statistics import ReleaseSpec, StatisticSpec, is_ranges, release_spec
 from discreet.tables._execute import ReleaseBatch
-from discreet.tables.range_release import AnyPlanned
-from discreet.tables.release import protection, worth
+from discreet.tables.range_release import AnyPlannedRanges
+from discreet.tables.release import describe_epsilon, describe_protection
 
 # ── Limits of a request ──────────────────────────────────────────────────────────────────────────
 # A server has others to serve: it refuses what would keep one worker busy.
@@ -78,7 +78,7 @@ def check_sizes(statistics: list[Any], setting: TableSpec) -> int:
         else one
         for one in statistics
     ]
-    found = asked(free, setting=setting)  # with an amount nothing is searched for
+    found = release_spec(free, setting=setting)  # with an amount nothing is searched for
     cells = [count_groups(one.query, setting) for one in found.statistics]
     cells += [count_cells(one.query, setting) for one in found.ranges]
     if sum(cells) > MOST_CELLS:
@@ -130,7 +130,9 @@ class PricedRequest:
         return self.work.guarantee
 
 
-def question(table: TableConfig, statistics: object, *, patient: bool = False) -> PricedRequest:
+def price_request(
+    table: TableConfig, statistics: object, *, patient: bool = False
+) -> PricedRequest:
     """Check statistics in the words of a release file; known ones are remembered.
 
     Who is ``patient`` waits for the turn instead of being sent away.
@@ -141,12 +143,12 @@ def question(table: TableConfig, statistics: object, *, patient: bool = False) -
         raise InvalidArgument(f"statistics must be 1 to {MOST_STATISTICS} questions.")
     if not all(isinstance(one, Mapping) for one in statistics):
         raise InvalidArgument("statistics must be a list of questions.")
-    return _question(_NamedQuery(table), canonical(statistics), patient=patient)
+    return _question(_NamedQuery(table), canonical_text(statistics), patient=patient)
 
 
-def canonical(statistics: object) -> str:
+def canonical_text(statistics: object) -> str:
     """One text for one list of questions."""
-    with understood("statistics"):
+    with as_invalid_argument("statistics"):
         text = json.dumps(
             statistics, sort_keys=True, separators=(",", ":"), allow_nan=False, ensure_ascii=False
         )
@@ -184,9 +186,12 @@ def _designed(table: TableConfig, text: str, *, patient: bool) -> tuple[PricedRe
     given = json.loads(text)
     heavy = sum(isinstance(one, Mapping) and (is_ranges(one) or "within" in one) for one in given)
     check_searches(heavy)
-    with _TURNS.taken(patient=patient) if heavy else nullcontext(), understood("statistics"):
+    with (
+        _TURNS.taken(patient=patient) if heavy else nullcontext(),
+        as_invalid_argument("statistics"),
+    ):
         cells = check_sizes(given, table.setting)
-        found = asked(given, setting=table.setting, limit={table.measure: 1})
+        found = release_spec(given, setting=table.setting, limit={table.measure: 1})
         check_amounts(found)
         return PricedRequest(text=text, asked=found, work=found.work()), cells
 
@@ -194,25 +199,25 @@ def _designed(table: TableConfig, text: str, *, patient: bool) -> tuple[PricedRe
 def warm(table: TableConfig) -> None:
     """Plan something, so that the first who asks does not wait for libraries."""
     with suppress(PrivacyError):  # a table may need limits that a question brings
-        found = question(table, [{"kind": "count", "epsilon": 1}])
+        found = price_request(table, [{"kind": "count", "epsilon": 1}])
         plan(table, found, account=None, shown=None, compare=True)
 
 
-def check_price(asked_for: PricedRequest, account: Account) -> None:
+def check_affordable(asked_for: PricedRequest, account: Account) -> None:
     """Refuse what an account cannot count or pay, before anything is queued."""
     if not account.can_afford(asked_for.guarantee):
         raise BudgetExceeded(
             f"Account {account.name!r} or the account of its table has too little left for this: "
-            f"{worth_of(asked_for)}; nothing was spent."
+            f"{guarantee_line(asked_for)}; nothing was spent."
         )
 
 
 @lru_cache(maxsize=1024)
 def _worth(guarantee: Guarantee) -> str:
-    return worth(guarantee)
+    return describe_epsilon(guarantee)
 
 
-def worth_of(asked_for: PricedRequest) -> str:
+def guarantee_line(asked_for: PricedRequest) -> str:
     """The guarantee in one line."""
     return _worth(asked_for.guarantee)
 
@@ -230,7 +235,7 @@ def plan(
     if account is not None:
         standing = BudgetStatus(name=account.name, limit=account.limit, account=account)
     after = None
-    with understood("statistics"):
+    with as_invalid_argument("statistics"):
         cost = _cost(asked_for.guarantee, standing.limit)
         public = _public(_NamedQuery(table), asked_for.text, compare=compare)
     if shown is not None and cost is not None:  # for display; the ledger decides
@@ -270,9 +275,9 @@ def _public(named: _NamedQuery, text: str, *, compare: bool) -> Mapping[str, Any
     return {
         "statistics": shown,
         "ranges": ranges,
-        "worth": worth_of(found),
+        "worth": guarantee_line(found),
         "promise": plainly(found.guarantee),
-        "protects": protection(setting),
+        "protects": describe_protection(setting),
         "passes": len(work.passes),
     }
 
@@ -309,14 +314,14 @@ def _statistic(
         mechanism=planned.words(asked_for),
         target=None if one.within is None else float(one.within),
         met=None if one.within is None else (error.width or math.inf) <= one.within,
-        amount=amounts(one.budget),
+        amount=budget_amounts(one.budget),
     )
 
 
 def _one(
     setting: TableSpec, query: Query, price: QueryBudget, expected_rows: int | None
 ) -> ErrorForecast:
-    made: ReleasePlan = design([query], setting=setting, budget=price)
+    made: ReleasePlan = plan_release([query], setting=setting, budget=price)
     return forecast(made.questions[0], expected_rows=expected_rows, confidence=LEVEL)
 
 
@@ -359,7 +364,7 @@ def _curve(named: _NamedQuery, text: str, expected_rows: int | None) -> tuple[Er
     given = json.loads(text)
     delta = given.get("delta")
     measure: Literal["rho", "epsilon"] = "rho" if "rho" in given else "epsilon"
-    (one,) = asked([{**given, measure: 1}], setting=table.setting).statistics
+    (one,) = release_spec([{**given, measure: 1}], setting=table.setting).statistics
     points = []
     for x, price in curve_budgets(measure, delta=delta):
         with suppress(PrivacyError):
@@ -371,10 +376,10 @@ def _curve(named: _NamedQuery, text: str, expected_rows: int | None) -> tuple[Er
 def _unpriced(given: Mapping[str, Any]) -> str:
     """A statistic with the kind of its amount, and without the amount itself."""
     rest = {name: value for name, value in given.items() if name not in ("epsilon", "within")}
-    return canonical({**rest, "rho": 1} if "rho" in rest else rest)
+    return canonical_text({**rest, "rho": 1} if "rho" in rest else rest)
 
 
-def _ranges(table: TableConfig, one: AnyPlanned) -> RangePlanInfo:
+def _ranges(table: TableConfig, one: AnyPlannedRanges) -> RangePlanInfo:
     content = range_content(one, _limit(table))
     kept = {name: content[name] for name in ("name", "asked", "budget", "share", "cells")}
     return RangePlanInfo(
@@ -389,7 +394,7 @@ def _ranges(table: TableConfig, one: AnyPlanned) -> RangePlanInfo:
     )
 
 
-def amounts(price: QueryBudget) -> dict[str, float]:
+def budget_amounts(price: QueryBudget) -> dict[str, float]:
     """A budget as it stands in a question."""
     parts = {"epsilon": price.epsilon, "delta": price.delta, "rho": price.rho}
     return {name: float(part) for name, part in parts.items() if part is not None}

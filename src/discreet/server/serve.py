@@ -21,7 +21,7 @@ _CONFIG = "DISCREET_SERVE_CONFIG"
 _SHUTDOWN_S = 30
 
 
-class BareServer(logging.Formatter):
+class BareFormatter(logging.Formatter):
     """Lines without tracebacks: the words of an error may quote what must not be seen."""
 
     def formatException(self, ei: Any) -> str:  # noqa: N802 - its name in the library
@@ -38,7 +38,7 @@ LOGGING: dict[str, Any] = {
     "disable_existing_loggers": False,
     "formatters": {
         "bare": {
-            "()": "discreet.server.serve.BareServer",
+            "()": "discreet.server.serve.BareFormatter",
             "format": "%(asctime)s %(levelname)s %(name)s %(message)s",
         }
     },

@@ -24,7 +24,7 @@ from discreet.server.jobs.release_jobs import JobOrder, JobQueue, JobRow
 from discreet.server.jobs.runner import JobRunner
 from discreet.server.ledger_view import UserBudgets
 from discreet.server.middleware import monitoring as log
-from discreet.server.middleware.errors import Busy, Forbidden, NotFound, understood
+from discreet.server.middleware.errors import Busy, Forbidden, NotFound, as_invalid_argument
 from discreet.server.middleware.monitoring import Note
 from discreet.server.schemas import (
     AuditStatusInfo,
@@ -42,7 +42,7 @@ from discreet.server.schemas import (
 from discreet.server.store import open_store
 from discreet.server.users import ROLES, Role, User, UserRecord, UserStore
 from discreet.spec import table as declared
-from discreet.tables.range_release import AnyRanges
+from discreet.tables.range_release import AnyRangeRelease
 from discreet.tables.release import Release
 
 _PATIENCE_S = 30.0
@@ -56,9 +56,9 @@ class Service:
     def __init__(self, config: Config, *, note: Note | None = None) -> None:
         self.config = config
         self.store = open_store(config.store)
-        self.ledger_book = Ledger(config.ledger)
-        self.people_known = UserStore(self.store)
-        self.budgets = UserBudgets(config, self.store, self.ledger_book)
+        self.shared_ledger = Ledger(config.ledger)
+        self.users = UserStore(self.store)
+        self.budgets = UserBudgets(config, self.store, self.shared_ledger)
         self.queue = JobQueue(self.store, config.rates)
         self.audits = findings.Audits(self.store)
         self.runner = JobRunner(
@@ -91,7 +91,7 @@ class Service:
         """
         _only(who, "owner", "analyst")
         config = self._table(table)
-        found = planning.question(config, statistics)
+        found = planning.price_request(config, statistics)
         account = self.budgets.paying(who, config)
         shown = None if account is None else self._budget(account, config)
         return planning.plan(config, found, account=account, shown=shown, compare=compare)
@@ -109,7 +109,7 @@ class Service:
         _only(who, "owner", "analyst")
         config = self._table(table)
         jobs.check_request(request_id)
-        found = planning.question(config, statistics)
+        found = planning.price_request(config, statistics)
         account = self.budgets.paying(who, config)
         known = self.queue.find(who.name, request_id)
         if known is None:
@@ -117,14 +117,14 @@ class Service:
                 raise Busy("The server is about to stop; nothing was spent. Send it again.")
             if account is None:
                 raise Forbidden("You have no budget for this table: ask the owner for one.")
-            planning.check_price(found, account)
+            planning.check_affordable(found, account)
         order = JobOrder(
             person=who.name,
             request_id=request_id,
             table=config.name,
             statistics=found.text,
             title=found.title,
-            worth=planning.worth_of(found),
+            worth=planning.guarantee_line(found),
             account="" if account is None else account.name,
         )
         row = self.queue.submit(order)
@@ -145,7 +145,7 @@ class Service:
         rows = self.queue.listed(None if who.role == "owner" else who.name)
         return tuple(self._job(row) for row in rows)
 
-    def result(self, who: User, number: str) -> tuple[list[Release], list[AnyRanges]]:
+    def result(self, who: User, number: str) -> tuple[list[Release], list[AnyRangeRelease]]:
         """The released numbers as objects, for pictures."""
         return downloads.objects(self._done(who, number))
 
@@ -160,9 +160,9 @@ class Service:
     def ledger(self, who: User, *, verify: bool = False) -> LedgerInfo:
         """Budgets over time: an analyst's own, or all of them for owner and auditor."""
         everything = who.role in ("owner", "auditor")
-        accounts = self.ledger_book.accounts() if everything else self._accounts_of(who)
-        checked = overview.verification(self.ledger_book) if everything and verify else None
-        return LedgerInfo(accounts=overview.shown(accounts, self.budgets), verification=checked)
+        accounts = self.shared_ledger.accounts() if everything else self._accounts_of(who)
+        checked = overview.verification(self.shared_ledger) if everything and verify else None
+        return LedgerInfo(accounts=overview.account_infos(accounts, self.budgets), verification=checked)
 
     def audit(self, who: User) -> AuditStatusInfo:
         """What is claimed of mechanisms, what is exact, and what an attack shows."""
@@ -188,24 +188,24 @@ class Service:
     def personal(self, who: User) -> tuple[PersonalBudgetsInfo, ...]:
         """Personal budgets by level of consent; exact, so for the owner alone."""
         _only(who, "owner")
-        return findings.personal(self.ledger_book)
+        return findings.personal_budgets_info(self.shared_ledger)
 
     # ── people ───────────────────────────────────────────────────────────────
 
     def me(self, who: User) -> UserInfo:
         """The caller."""
-        return next(self._person(one) for one in self.people_known.known() if one.name == who.name)
+        return next(self._person(one) for one in self.users.known() if one.name == who.name)
 
     def people(self, who: User) -> tuple[UserInfo, ...]:
         """Everybody, for the owner."""
         _only(who, "owner")
-        return tuple(self._person(one) for one in self.people_known.known())
+        return tuple(self._person(one) for one in self.users.known())
 
     def add_person(self, who: User, name: str, role: str, *, days: int = 90) -> NewToken:
         """A token for somebody, who is added if unknown. It is shown this once."""
         _only(who, "owner")
         life = timedelta(days=min(check.count("days", days), _MOST_DAYS))
-        token, expires = self.people_known.add(name, role, life=life)
+        token, expires = self.users.add(name, role, life=life)
         return NewToken(
             person=name,
             role=cast("Role", role),
@@ -218,16 +218,16 @@ class Service:
         _only(who, "owner")
         if name == who.name:
             raise InvalidArgument("You cannot revoke yourself; another owner can.")
-        self.people_known.revoke(name)
+        self.users.revoke(name)
 
     def set_limit(self, who: User, name: str, table: str, limit: Mapping[str, float]) -> BudgetInfo:
         """From now on a person may spend this much, in a new account under the table's."""
         _only(who, "owner")
         config = self._table(table)
-        with understood("limit"):
+        with as_invalid_argument("limit"):
             allowance = declared.limit(dict(limit), config.setting.relation)
             account = self.budgets.set_limit(name, config, allowance)
-        return tables.standing(account.name, account.limit, self.budgets.remaining(account))
+        return tables.budget_info(account.name, account.limit, self.budgets.remaining(account))
 
     # ── life ─────────────────────────────────────────────────────────────────
 
@@ -249,7 +249,7 @@ class Service:
         """Finish what is running, and give back connections."""
         self.runner.stop(seconds=_PATIENCE_S)
         self.store.close()
-        self.ledger_book.close()
+        self.shared_ledger.close()
 
     # ── inside ───────────────────────────────────────────────────────────────
 
@@ -261,10 +261,10 @@ class Service:
 
     def _shown(self, who: User, table: TableConfig) -> TableInfo:
         above, own = self.budgets.of_table(table), self.budgets.paying(who, table)
-        return tables.shown(
+        return tables.table_info(
             table,
             own=None if own is None else self._budget(own, table),
-            whole=tables.standing(above.name, above.limit, self.budgets.remaining(above)),
+            whole=tables.budget_info(above.name, above.limit, self.budgets.remaining(above)),
         )
 
     def _budget(self, account: Account, table: TableConfig) -> BudgetInfo:
@@ -272,7 +272,7 @@ class Service:
         above = self.budgets.of_table(table)
         left, most = self.budgets.remaining(account), self.budgets.remaining(above)
         same = type(account.limit.event) is type(above.limit.event)
-        return tables.standing(account.name, account.limit, min(left, most) if same else left)
+        return tables.budget_info(account.name, account.limit, min(left, most) if same else left)
 
     def _own(self, who: User, number: str) -> JobRow:
         _only(who, "owner", "analyst")
@@ -300,7 +300,7 @@ class Service:
             account = self.budgets.of(one.name, table)
             if account is not None:
                 left = self.budgets.remaining(account)
-                budgets[table.name] = tables.standing(account.name, account.limit, left)
+                budgets[table.name] = tables.budget_info(account.name, account.limit, left)
         ends = None if one.expires is None else datetime.fromtimestamp(one.expires / 1000, tz=UTC)
         return UserInfo(
             name=one.name,

@@ -14,9 +14,9 @@ from discreet.ledger.account import Account
 from discreet.server.config import TableConfig
 from discreet.server.schemas import BudgetInfo, ColumnInfo, TableInfo
 from discreet.spec.budget_arithmetic import limit_amount, limit_measure
-from discreet.spec.release_file import limit_in_words
+from discreet.spec.release_file import limit_text
 from discreet.spec.table import column_granularity, column_value
-from discreet.tables.release import protection
+from discreet.tables.release import describe_protection
 from discreet.tables.table import Table, table
 
 
@@ -55,7 +55,7 @@ def _opened(config: TableConfig, account: Account) -> Table:
     )
 
 
-def shown(config: TableConfig, *, own: BudgetInfo | None, whole: BudgetInfo) -> TableInfo:
+def table_info(config: TableConfig, *, own: BudgetInfo | None, whole: BudgetInfo) -> TableInfo:
     """What is declared about a table, and what is left."""
     limits = config.setting.limits
     names = {
@@ -68,7 +68,7 @@ def shown(config: TableConfig, *, own: BudgetInfo | None, whole: BudgetInfo) -> 
         description=config.description,
         unit=config.setting.privacy_unit,
         relation=cast("Literal['add_remove', 'replace_one']", names[config.setting.relation]),
-        protects=protection(config.setting),
+        protects=describe_protection(config.setting),
         rows_per_unit=limits.max_rows_per_unit,
         groups_per_unit=limits.max_groups_per_unit,
         rows_per_unit_and_group=limits.max_rows_per_unit_per_group,
@@ -79,7 +79,7 @@ def shown(config: TableConfig, *, own: BudgetInfo | None, whole: BudgetInfo) -> 
     )
 
 
-def standing(name: str, limit: Guarantee, remaining: float) -> BudgetInfo:
+def budget_info(name: str, limit: Guarantee, remaining: float) -> BudgetInfo:
     """A limit and what is left of it."""
     delta = None
     match limit.event:
@@ -91,7 +91,7 @@ def standing(name: str, limit: Guarantee, remaining: float) -> BudgetInfo:
         limit=limit_amount(limit),
         remaining=remaining,
         delta=delta,
-        limit_words=limit_in_words(limit),
+        limit_words=limit_text(limit),
     )
 
 

@@ -88,7 +88,7 @@ class UserStore:
                 raise InvalidArgument(f"{name} was revoked; take another name.")
             session.run(
                 "INSERT INTO tokens (hash, person, made, expires) VALUES (?, ?, ?, ?)",
-                *(hashed(token), name, now(), int(expires.timestamp() * 1000)),
+                *(hash_secret(token), name, now(), int(expires.timestamp() * 1000)),
             )
         return token, expires
 
@@ -121,7 +121,7 @@ class UserStore:
         if not token.isascii() or len(token) > _LONGEST_TOKEN:
             return None
         with self._store.read() as session:
-            return _holder(session, hashed(token))
+            return _holder(session, hash_secret(token))
 
     def sign_in(self, token: str) -> tuple[str, SignedIn] | None:
         """A session's secret, for a cookie, and the session; None for a token that is no use."""
@@ -134,7 +134,7 @@ class UserStore:
             session.run("DELETE FROM sessions WHERE expires < ?", now())
             session.run(
                 "INSERT INTO sessions (hash, token, csrf, expires) VALUES (?, ?, ?, ?)",
-                *(hashed(secret), hashed(token), csrf, ends),
+                *(hash_secret(secret), hash_secret(token), csrf, ends),
             )
         return secret, SignedIn(person=person, csrf=csrf)
 
@@ -145,7 +145,7 @@ class UserStore:
         with self._store.read() as session:
             found = session.run(
                 "SELECT token, csrf FROM sessions WHERE hash = ? AND expires > ?",
-                *(hashed(secret), now()),
+                *(hash_secret(secret), now()),
             )
             person = _holder(session, found[0][0]) if found else None
         return None if person is None else SignedIn(person=person, csrf=found[0][1])
@@ -153,7 +153,7 @@ class UserStore:
     def sign_out(self, secret: str) -> None:
         """End a session."""
         with self._store.write() as session:
-            session.run("DELETE FROM sessions WHERE hash = ?", hashed(secret))
+            session.run("DELETE FROM sessions WHERE hash = ?", hash_secret(secret))
 
     def known(self) -> Sequence[UserRecord]:
         """Everybody, by name."""
@@ -169,7 +169,7 @@ class UserStore:
         ]
 
 
-def hashed(secret: str) -> str:
+def hash_secret(secret: str) -> str:
     """What is kept of a secret."""
     return hashlib.sha256(secret.encode()).hexdigest()
 

@@ -11,7 +11,7 @@ from discreet.core.errors import InvalidArgument
 _DATA = "health.parquet"
 
 
-def begin(folder: Path, *, given: Sequence[str], written: Sequence[str]) -> None:
+def prepare_folder(folder: Path, *, given: Sequence[str], written: Sequence[str]) -> None:
     """Files that are shipped in a folder, without those that an earlier demo has written.
 
     A demo begins with a full budget. A real ledger is never thrown away.

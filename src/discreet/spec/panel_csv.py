@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from discreet.core.errors import InvalidArgument, OutOfDomain
-from discreet.data.source import sealed
+from discreet.data.source import run_sealed
 from discreet.noise.distribution import Floats
 
 _MISSING = frozenset({"", "na", "nan", "n/a", "null", "none", "."})
@@ -50,7 +50,7 @@ def read(path: Path, layout: PanelLayout) -> PanelFile:
     """Read a panel; no value appears in an error, only how many are wrong, and in which line."""
     if len(layout.delimiter) != 1:
         raise InvalidArgument("--delimiter must be one character.")
-    lines = sealed("reading the panel", lambda: list(_lines(path, layout.delimiter)))
+    lines = run_sealed("reading the panel", lambda: list(_lines(path, layout.delimiter)))
     if len(lines) < 2:
         raise OutOfDomain(
             "The panel needs a first line with names of columns, and at least one more."

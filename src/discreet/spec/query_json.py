@@ -18,29 +18,29 @@ from discreet.ranges.grid.table_query import GridQuery
 from discreet.ranges.table_query import RangeQuery
 
 
-def label(given: object) -> Any:
+def read_label(given: object) -> Any:
     """A public value; of a mapping, the date or number that it writes."""
     return written.read_label(given) if isinstance(given, Mapping) else given
 
 
-def labels(given: object) -> Any:
+def read_labels(given: object) -> Any:
     """A list of public values, or of lists of them."""
-    return [labels(one) for one in given] if isinstance(given, list) else label(given)
+    return [read_labels(one) for one in given] if isinstance(given, list) else read_label(given)
 
 
-def value(given: object) -> Any:
+def read_value(given: object) -> Any:
     """A column by its name, or an expression."""
-    return expression(given) if isinstance(given, Mapping) else given
+    return read_expression(given) if isinstance(given, Mapping) else given
 
 
-def expression(given: Mapping[Any, Any]) -> Expression:
+def read_expression(given: Mapping[Any, Any]) -> Expression:
     """The expression of ``{"expression": [...]}``."""
     if set(given) != {"expression"}:
         raise InvalidArgument('a column is a name, or {"expression": [...]}.')
-    return written.read(given["expression"])
+    return written.read_expression(given["expression"])
 
 
-def question(query: Query | RangeQuery | GridQuery) -> dict[str, Any]:
+def write_query(query: Query | RangeQuery | GridQuery) -> dict[str, Any]:
     """A question in these words; the server that reads them has the same question."""
     found: dict[str, Any] = {"kind": "ranges", **_limits(query.limits)}
     if query.name:
@@ -96,7 +96,7 @@ def _pairs(workload: object) -> Any:
 
 
 def _sent(one: Expression) -> dict[str, Any]:
-    return {"expression": written.written(one)}
+    return {"expression": written.write_expression(one)}
 
 
 def _limits(limits: ContributionLimits) -> dict[str, int]:

@@ -11,12 +11,12 @@ from discreet.noise.distribution import Floats
 from discreet.ranges.grid.plan import GridPlan
 from discreet.ranges.plan import RangePlan, StrategyCandidate
 from discreet.spec.release_file import BudgetStatus
-from discreet.tables.range_release import AnyPlanned
+from discreet.tables.range_release import AnyPlannedRanges
 
 _LEVEL = 0.95
 
 
-def range_content(one: AnyPlanned, found: BudgetStatus) -> dict[str, Any]:
+def range_content(one: AnyPlannedRanges, found: BudgetStatus) -> dict[str, Any]:
     """What a plan shows about ranges, for machines."""
     plan = one.ranked
     shown, errors = _errors(plan)

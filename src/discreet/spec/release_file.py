@@ -24,7 +24,7 @@ from discreet.spec.budget_arithmetic import (
     share_of_limit,
     smallest_factor,
 )
-from discreet.spec.statistics import ReleaseSpec, asked
+from discreet.spec.statistics import ReleaseSpec, release_spec
 from discreet.tables._execute import ReleaseBatch
 
 # ── The file ─────────────────────────────────────────────────────────────────────────────────────
@@ -49,9 +49,11 @@ def read(path: Path) -> ReleaseFile:
     content = declared.read(path, ("title", "table", "columns", "account", "statistic"))
     table = declared.section(content, "table", declared.TABLE)
     account = declared.section(content, "account", ("ledger", "name", "limit"))
-    setting = declared.setting(table, content.get("columns"))
+    setting = declared.table_spec(table, content.get("columns"))
     given = account.get("limit")
-    questions = asked(content.get("statistic"), setting=setting, limit=given, folder=path.parent)
+    questions = release_spec(
+        content.get("statistic"), setting=setting, limit=given, folder=path.parent
+    )
     return ReleaseFile(
         title=str(content.get("title", path.stem)),
         source=declared.source(declared.text(table, "table", "source"), path.parent),
@@ -62,8 +64,8 @@ def read(path: Path) -> ReleaseFile:
         ledger=declared.ledger(declared.text(account, "account", "ledger"), path.parent),
         account=declared.text(account, "account", "name"),
         limit=None if given is None else declared.limit(given, setting.relation),
-        statistics=questions.statistics,
-        ranges=questions.ranges,
+        statistics=checked.statistics,
+        ranges=checked.ranges,
     )
 
 
@@ -85,7 +87,7 @@ class BudgetStatus:
             return float(self.account.remaining)
         return limit_amount(self.limit)
 
-    def affords(self, cost: Guarantee) -> bool:
+    def can_afford(self, cost: Guarantee) -> bool:
         """Whether the cost would be granted now."""
         if self.account is not None:
             return self.account.can_afford(cost)
@@ -98,7 +100,7 @@ class BudgetStatus:
         return share_of_limit(amount, limit, measure=limit_measure(self.limit))
 
 
-def standing(file: ReleaseFile) -> BudgetStatus:
+def budget_status(file: ReleaseFile) -> BudgetStatus:
     """Look at the ledger without creating it."""
     path = file.ledger.removeprefix("sqlite:///")
     if file.ledger.startswith("sqlite:///") and not Path(path).exists():
@@ -109,7 +111,7 @@ def standing(file: ReleaseFile) -> BudgetStatus:
         account = found.get(file.account)
     if account is not None and file.limit not in (None, account.limit):
         raise InvalidArgument(
-            f"account: {file.account!r} exists with the limit {limit_in_words(account.limit)}, "
+            f"account: {file.account!r} exists with the limit {limit_text(account.limit)}, "
             "which never changes; leave limit out, or take another name."
         )
     limit = file.limit if account is None else account.limit
@@ -128,19 +130,19 @@ def relaxation(file: ReleaseFile, planned: ReleaseBatch, found: BudgetStatus) ->
 
     def fits(factor: Fraction) -> bool:
         wider = ReleaseBatch(design=file.relaxed(factor).design(), ranges=planned.ranges)
-        return found.affords(wider.guarantee)
+        return found.can_afford(wider.guarantee)
 
     return smallest_factor(fits)
 
 
-def in_words(account: Account) -> str:
+def account_text(account: Account) -> str:
     """The budget after a release."""
     left, kind = float(account.remaining), account.limit.event
     what = "a pure epsilon of " if isinstance(kind, events.ApproxEvent) else ""
-    return f"account {account.name!r}: limit {limit_in_words(account.limit)}, left {what}{left:.4g}"
+    return f"account {account.name!r}: limit {limit_text(account.limit)}, left {what}{left:.4g}"
 
 
-def limit_in_words(limit: Guarantee) -> str:
+def limit_text(limit: Guarantee) -> str:
     """The limit as its owner would say it."""
     match limit.event:
         case events.ApproxEvent(epsilon, delta):

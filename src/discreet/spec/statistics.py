@@ -1,4 +1,8 @@
-"""What is asked of a table, in the words of a release file's [[statistic]]."""
+"""Statistics of one table, in the words of a release file's [[statistic]].
+
+`release_spec` checks them and makes queries with budgets of them; a statistic of kind "ranges"
+becomes a `RangeStatistic`, every other a `StatisticSpec`. Settings are called as in Python.
+"""
 
 from __future__ import annotations
 
@@ -14,96 +18,20 @@ from discreet.data import expression_json as written
 from discreet.data.expression import Expression, col
 from discreet.data.program import ContributionLimits
 from discreet.query import builders
-from discreet.query._measure import TableSpec
-from discreet.query._release_plan import ReleasePlan, design, join
-from discreet.query._release_plan import TableSpec as Setting_asked
+from discreet.query._release_plan import ReleasePlan, TableSpec, join_plans, plan_release
 from discreet.query.budget import QueryBudget, budget
 from discreet.query.builders import KeySet, Query
-from discreet.query.error_forecast import Currency, amount_for
+from discreet.query.error_forecast import Measure, budget_for
 from discreet.ranges.grid.table_query import GridQuery, planned_grid, rectangles
 from discreet.ranges.table_query import RangeQuery, planned, range_amount_for, ranges
 from discreet.spec import query_json as sent
 from discreet.spec.table import LIMITS, known, text
 from discreet.tables._execute import ReleaseBatch
-from discreet.tables.range_release import AnyPlanned
-
-# ── Range statistic ──────────────────────────────────────────────────────────────────────────────
-# A statistic of kind "ranges" in a release file.
-
+from discreet.tables.range_release import AnyPlannedRanges
 
 _AMOUNTS = ("epsilon", "delta", "rho")
-_ASKED = ("workload", "bins", "edges", "name")
-_LIMITS = ("max_rows_per_unit", "max_groups_per_unit", "max_rows_per_unit_per_group")
-KNOWN = ("kind", "of", "where", "expected_rows", "within", *_ASKED, *_LIMITS, *_AMOUNTS)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RangeStatistic:
-    """All ranges of columns: the question, what it may cost, the rows that are expected.
-
-    ``within`` is the half-width (95%) that the widest range of the workload may have.
-    """
-
-    query: RangeQuery | GridQuery
-    budget: QueryBudget
-    expected_rows: int | None
-    within: Fraction | None = None
-
-    def planned(self, setting: TableSpec) -> AnyPlanned:
-        """The structures that could be released, best first."""
-        if isinstance(self.query, GridQuery):
-            return planned_grid(
-                self.query, setting=setting, budget=self.budget, expected_rows=self.expected_rows
-            )
-        return planned(
-            self.query, setting=setting, budget=self.budget, expected_rows=self.expected_rows
-        )
-
-
-def is_ranges(given: object) -> bool:
-    """Whether a statistic of the file is of this kind."""
-    return isinstance(given, Mapping) and given.get("kind") == "ranges"
-
-
-def range_statistic(
-    given: Mapping[str, Any], *, where: Expression | None, setting: TableSpec, measure: Currency
-) -> RangeStatistic:
-    """One column gives ranges, a list of columns gives rectangles.
-
-    Without an amount it is the smallest, in the currency, that keeps the ranges ``within``.
-    """
-    of: Any = given.get("of")
-    of = [sent.value(one) for one in of] if isinstance(of, list) else sent.value(of)
-    more = {name: given[name] for name in _ASKED if name in given}
-    more |= {name: sent.labels(more[name]) for name in ("edges", "workload") if name in more}
-    limits = ContributionLimits(**{name: given.get(name) for name in _LIMITS})
-    rows, within = given.get("expected_rows"), sent.label(given.get("within"))
-    amounts = {name: sent.label(given.get(name)) for name in _AMOUNTS}
-    if isinstance(of, list):
-        if within is not None:
-            raise InvalidArgument("within is for ranges of one column: state an amount.")
-        asked = rectangles(of, where=where, limits=limits, **more)
-        return RangeStatistic(query=asked, budget=budget(**amounts), expected_rows=rows)
-    query = ranges(of, where=where, limits=limits, **more)
-    wanted = None if within is None else check.positive("within", within)
-    if wanted is None or amounts["epsilon"] is not None or amounts["rho"] is not None:
-        return RangeStatistic(
-            query=query, budget=budget(**amounts), expected_rows=rows, within=wanted
-        )
-    delta = amounts["delta"]
-    found = range_amount_for(
-        query,
-        setting=setting,
-        within=wanted,
-        measure=measure if delta is None else "epsilon",
-        delta=delta,
-    )
-    return RangeStatistic(query=query, budget=found, expected_rows=rows, within=wanted)
-
-
-# ── Asked ────────────────────────────────────────────────────────────────────────────────────────
-
-
+_RANGE_OPTIONS = ("workload", "bins", "edges", "name")
+_RANGES = ("kind", "of", "where", "expected_rows", "within", *_RANGE_OPTIONS, *LIMITS, *_AMOUNTS)
 _TESTS: Mapping[str, Callable[[Expression, Any], Expression]] = {
     "is": lambda column, value: column == value,
     "is_not": lambda column, value: column != value,
@@ -124,6 +52,78 @@ _OWN: Mapping[str, tuple[str, ...]] = {
     "bins": ("median", "quantiles"),
     "method": ("median", "quantiles"),
 }
+
+
+# ── Ranges ───────────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RangeStatistic:
+    """All ranges of columns: the question, what it may cost, the rows that are expected.
+
+    ``within`` is the half-width (95%) that the widest range of the workload may have.
+    """
+
+    query: RangeQuery | GridQuery
+    budget: QueryBudget
+    expected_rows: int | None
+    within: Fraction | None = None
+
+    def planned(self, setting: TableSpec) -> AnyPlannedRanges:
+        """The structures that could be released, best first."""
+        if isinstance(self.query, GridQuery):
+            return planned_grid(
+                self.query, setting=setting, budget=self.budget, expected_rows=self.expected_rows
+            )
+        return planned(
+            self.query, setting=setting, budget=self.budget, expected_rows=self.expected_rows
+        )
+
+
+def is_ranges(given: object) -> bool:
+    """Whether a statistic of the file is of this kind."""
+    return isinstance(given, Mapping) and given.get("kind") == "ranges"
+
+
+def range_statistic(
+    given: Mapping[str, Any], *, where: Expression | None, setting: TableSpec, measure: Measure
+) -> RangeStatistic:
+    """One column gives ranges, a list of columns gives rectangles.
+
+    Without an amount it is the smallest, in the currency, that keeps the ranges ``within``.
+    """
+    of: Any = given.get("of")
+    of = [sent.read_value(one) for one in of] if isinstance(of, list) else sent.read_value(of)
+    more = {name: given[name] for name in _RANGE_OPTIONS if name in given}
+    more |= {name: sent.read_labels(more[name]) for name in ("edges", "workload") if name in more}
+    limits = ContributionLimits(**{name: given.get(name) for name in LIMITS})
+    rows, within = given.get("expected_rows"), sent.read_label(given.get("within"))
+    amounts = {name: sent.read_label(given.get(name)) for name in _AMOUNTS}
+    if isinstance(of, list):
+        if within is not None:
+            raise InvalidArgument("within is for ranges of one column: state an amount.")
+        if more.get("workload") == "margins":  # the word of version 0.1
+            more["workload"] = "marginals"
+        asked = rectangles(of, where=where, limits=limits, **more)
+        return RangeStatistic(query=asked, budget=budget(**amounts), expected_rows=rows)
+    query = ranges(of, where=where, limits=limits, **more)
+    wanted = None if within is None else check.positive("within", within)
+    if wanted is None or amounts["epsilon"] is not None or amounts["rho"] is not None:
+        return RangeStatistic(
+            query=query, budget=budget(**amounts), expected_rows=rows, within=wanted
+        )
+    delta = amounts["delta"]
+    found = range_amount_for(
+        query,
+        setting=setting,
+        within=wanted,
+        measure=measure if delta is None else "epsilon",
+        delta=delta,
+    )
+    return RangeStatistic(query=query, budget=found, expected_rows=rows, within=wanted)
+
+
+# ── Statistics ───────────────────────────────────────────────────────────────────────────────────
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,7 +147,7 @@ class StatisticSpec:
 class ReleaseSpec:
     """Checked statistics of one table. Nothing has been opened yet."""
 
-    setting: Setting_asked
+    setting: TableSpec
     statistics: tuple[StatisticSpec, ...]
     ranges: tuple[RangeStatistic, ...] = ()
 
@@ -172,7 +172,7 @@ class ReleaseSpec:
 
     def design(self) -> ReleasePlan:
         """All statistics together; those that share rows and groups also share a pass."""
-        return join([self._bundle(places) for places in self._bundles()])
+        return join_plans([self._bundle(places) for places in self._bundles()])
 
     def order(self) -> list[int]:
         """The place in the list of each question of the design."""
@@ -201,11 +201,11 @@ class ReleaseSpec:
             rho = chosen[0].budget.rho is not None
             whole = QueryBudget(rho=total) if rho else QueryBudget(epsilon=total)
         queries = [one.query for one in chosen]
-        return design(queries, setting=self.setting, budget=whole, weights=weights)
+        return plan_release(queries, setting=self.setting, budget=whole, weights=weights)
 
 
-def asked(
-    statistics: object, *, setting: Setting_asked, limit: object = None, folder: Path | None = None
+def release_spec(
+    statistics: object, *, setting: TableSpec, limit: object = None, folder: Path | None = None
 ) -> ReleaseSpec:
     """Check statistics; every error names its place in the list.
 
@@ -230,7 +230,7 @@ def asked(
 
 
 def _budget(given: Mapping[str, Any]) -> QueryBudget:
-    return budget(**{name: sent.label(given.get(name)) for name in _AMOUNTS})
+    return budget(**{name: sent.read_label(given.get(name)) for name in _AMOUNTS})
 
 
 def _statistic(
@@ -238,7 +238,7 @@ def _statistic(
     given: Mapping[str, Any],
     folder: Path | None,
     *,
-    setting: Setting_asked,
+    setting: TableSpec,
     limit: object,
 ) -> StatisticSpec:
     where = f"statistic {number}"
@@ -247,10 +247,10 @@ def _statistic(
         query = _query(given, folder).limit_contributions(
             **{name: given.get(name) for name in LIMITS}
         )
-        within, rows = sent.label(given.get("within")), given.get("expected_rows")
+        within, rows = sent.read_label(given.get("within")), given.get("expected_rows")
         wanted = None if within is None else check.positive("within", within)
         if wanted is None or given.get("epsilon") is not None or given.get("rho") is not None:
-            weight = sent.label(given.get("weight"))
+            weight = sent.read_label(given.get("weight"))
             return StatisticSpec(
                 query=query,
                 budget=_budget(given),
@@ -275,9 +275,9 @@ def _concentrated(limit: object) -> bool:
 
 
 def _ranges(
-    number: int, given: Mapping[str, Any], *, setting: Setting_asked, limit: object
+    number: int, given: Mapping[str, Any], *, setting: TableSpec, limit: object
 ) -> RangeStatistic:
-    given = known(f"statistic {number}", given, KNOWN)
+    given = known(f"statistic {number}", given, _RANGES)
     try:
         return range_statistic(
             given,
@@ -289,9 +289,9 @@ def _ranges(
         raise InvalidArgument(f"statistic {number}: {error}") from None
 
 
-def _targeted(one: StatisticSpec, within: Fraction, *, setting: Setting_asked) -> StatisticSpec:
+def _targeted(one: StatisticSpec, within: Fraction, *, setting: TableSpec) -> StatisticSpec:
     """The statistic at the smallest amount, of the kind that it has, that meets a target."""
-    found = amount_for(
+    found = budget_for(
         one.query,
         setting=setting,
         within=within,
@@ -304,7 +304,7 @@ def _targeted(one: StatisticSpec, within: Fraction, *, setting: Setting_asked) -
 
 def _query(given: Mapping[str, Any], folder: Path | None) -> Query:
     kind, name = given.get("kind"), given.get("name", "")
-    where, of = _condition(given.get("where")), sent.value(given.get("of"))
+    where, of = _condition(given.get("where")), sent.read_value(given.get("of"))
     keys = _keys(given.get("keys"), folder)
     if kind not in _KINDS:
         raise InvalidArgument(f"kind must be one of {', '.join(_KINDS)}; got {kind!r}.")
@@ -314,18 +314,18 @@ def _query(given: Mapping[str, Any], folder: Path | None) -> Query:
     if kind == "histogram":
         if "by" in given:
             raise InvalidArgument("a histogram takes of and edges, not by.")
-        edges = sent.labels(given.get("edges"))
+        edges = sent.read_labels(given.get("edges"))
         return builders.histogram(of, edges=edges, where=where, keys=keys, name=name)
     by = _groups(given.get("by", []))
     more: dict[str, Any] = {"where": where, "by": by, "keys": keys, "name": name}
     if (kind in ("count", "units")) != (of is None):
         which = "no of" if of is not None else "of, the name of a column"
         raise InvalidArgument(f"a {kind} takes {which}.")
-    pair = [sent.value(one) for one in of] if isinstance(of, list) else [of]
+    pair = [sent.read_value(one) for one in of] if isinstance(of, list) else [of]
     if (kind == "covariance") != (len(pair) == 2):
         raise InvalidArgument('a covariance takes of = ["one", "other"], the rest one column.')
     ranks: dict[str, Any] = {name: given.get(name) for name in ("bins", "method")}
-    ranks_of = sent.labels(given.get("q", []))
+    ranks_of = sent.read_labels(given.get("q", []))
     made: dict[object, Callable[[], Query]] = {
         "count": lambda: builders.count(**more),
         "units": lambda: builders.count_units(**more),
@@ -351,7 +351,7 @@ def _keys(given: object, folder: Path | None) -> KeySet | None:
             raise InvalidArgument("keys: a file cannot be named here; list the values.")
         path = folder / text(found, "keys", "file")
         return builders.keys(path, columns=found.get("columns", ()), include_other=other)
-    values = sent.labels(found.get("values", []))
+    values = sent.read_labels(found.get("values", []))
     return builders.keys(
         [tuple(k) if isinstance(k, list) else k for k in values], include_other=other
     )
@@ -368,9 +368,9 @@ def _groups(given: object) -> dict[str, Expression]:
             raise InvalidArgument(f"by names {name!r} twice.")
         found[name] = col(name)
         if "expression" in settings:
-            found[name] = written.read(settings["expression"])
+            found[name] = written.read_expression(settings["expression"])
         if "cut" in settings:
-            found[name] = found[name].cut(sent.labels(settings["cut"]))
+            found[name] = found[name].cut(sent.read_labels(settings["cut"]))
     return found
 
 
@@ -387,11 +387,11 @@ def _condition(given: object) -> Expression | None:
 
 def _tests(given: object) -> list[Expression]:
     if isinstance(given, Mapping) and "expression" in given:
-        return [sent.expression(given)]
+        return [sent.read_expression(given)]
     settings = known("where", given, ("column", *_TESTS))
     column = col(text(settings, "where", "column"))
     tests = [
-        _TESTS[name](column, sent.labels(value))
+        _TESTS[name](column, sent.read_labels(value))
         for name, value in settings.items()
         if name in _TESTS
     ]

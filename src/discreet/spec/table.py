@@ -51,7 +51,7 @@ def read(path: Path, sections: Sequence[str]) -> Mapping[str, Any]:
     return known("file", content, sections)
 
 
-def setting(table: Mapping[str, Any], columns: object) -> TableSpec:
+def table_spec(table: Mapping[str, Any], columns: object) -> TableSpec:
     """What is declared about a table; nothing is opened."""
     given = {} if columns is None else columns
     if not isinstance(given, Mapping):
@@ -147,14 +147,19 @@ def known(where: str, given: object, allowed: Sequence[str]) -> Mapping[str, Any
     """A table of settings, none of which is unknown; names of version 0.1 become today's."""
     if not isinstance(given, Mapping):
         raise InvalidArgument(f"{where}: must be a table of settings.")
-    given = {_today(name, given, allowed): one for name, one in given.items()}
+    given = current_words(given, allowed)
     unknown = sorted(str(name) for name in set(given) - set(allowed))
     if unknown:
         raise InvalidArgument(f"{where}: unknown {unknown}; known are {', '.join(allowed)}.")
     return given
 
 
-def _today(name: Any, given: Mapping[Any, Any], allowed: Sequence[str]) -> Any:
+def current_words(given: Mapping[Any, Any], allowed: Sequence[str]) -> dict[Any, Any]:
+    """The same settings, where names of version 0.1 are replaced by today's."""
+    return {_current(name, given, allowed): one for name, one in given.items()}
+
+
+def _current(name: Any, given: Mapping[Any, Any], allowed: Sequence[str]) -> Any:
     """What a setting is called here; both names at once stay, and the old one is refused."""
     if name in allowed:
         return name

@@ -4,21 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 from discreet.accounting.guarantee import Guarantee
 from discreet.core.errors import InvalidArgument
 from discreet.data.program import TableScan
+from discreet.ledger.account import Receipt, Reservation
 from discreet.noise.random_source import RandomSource, system_rng
 from discreet.query._answer import NoisyAnswer
 from discreet.query._noisy_integers import NoisyIntegers
 from discreet.query._release_plan import ReleasePlan
-from discreet.tables.range_release import AnyPlanned, AnyRanges, charged
-from discreet.tables.release import Release, fresh_key, protection, reserved, value_of
-
-if TYPE_CHECKING:
-    from discreet.ledger.account import Receipt, Reservation
-    from discreet.tables.table import OpenTable
+from discreet.tables._open_table import OpenTable
+from discreet.tables.range_release import AnyPlannedRanges, AnyRangeRelease, release_cells
+from discreet.tables.release import (
+    Release,
+    describe_protection,
+    fresh_key,
+    reserve_budget,
+    value_of,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -26,7 +29,7 @@ class ReleaseBatch:
     """What one reservation pays for."""
 
     design: ReleasePlan | None = None
-    ranges: tuple[AnyPlanned, ...] = ()
+    ranges: tuple[AnyPlannedRanges, ...] = ()
 
     def __post_init__(self) -> None:
         if self.design is None and not self.ranges:
@@ -57,14 +60,14 @@ class ReleaseBatch:
         return (*asked, *(one.query.title for one in self.ranges))
 
 
-def carry_out(
+def execute_batch(
     table: OpenTable,
     work: ReleaseBatch,
     *,
     label: str | None,
     rng: RandomSource,
     progress: Callable[[str], None] = lambda _: None,
-) -> tuple[tuple[Release, ...], tuple[AnyRanges, ...]]:
+) -> tuple[tuple[Release, ...], tuple[AnyRangeRelease, ...]]:
     """Reserve, read, add noise. Bits that are not private are refused by the account.
 
     Theorem: all that is returned is within ``work.guarantee`` under the table's relation, which
@@ -78,28 +81,30 @@ def carry_out(
         raise InvalidArgument(f"label must be text, got {type(label).__name__}.")
     progress("reserving the budget")
     words = label or "; ".join(work.titles)
-    with reserved(table.account, work.guarantee, label=words, rng=rng) as held:
+    with reserve_budget(table.account, work.guarantee, label=words, rng=rng) as held:
         return _answered(table, work, held.receipt, rng=rng, progress=progress)
 
 
-def hold(table: OpenTable, work: ReleaseBatch, *, label: str, request_id: str) -> Reservation:
+def reserve_batch(
+    table: OpenTable, work: ReleaseBatch, *, label: str, request_id: str
+) -> Reservation:
     """Reserve the budget of work for a request, once, however often this is called.
 
     Nothing is read. Whoever holds it says what became of it: `Reservation.settle`.
     """
     _check(table, work)
-    return reserved(
+    return reserve_budget(
         table.account, work.guarantee, label=label, rng=system_rng(), request_id=request_id
     )
 
 
-def answer_held(
+def execute_reserved(
     table: OpenTable,
     work: ReleaseBatch,
     held: Reservation,
     *,
     progress: Callable[[str], None] = lambda _: None,
-) -> tuple[tuple[Release, ...], tuple[AnyRanges, ...]]:
+) -> tuple[tuple[Release, ...], tuple[AnyRangeRelease, ...]]:
     """Read and add noise under a reservation that `hold` made.
 
     Theorem: if of all results for one request at most one is ever shown to anybody, and which one
@@ -121,7 +126,7 @@ def _answered(
     *,
     rng: RandomSource,
     progress: Callable[[str], None],
-) -> tuple[tuple[Release, ...], tuple[AnyRanges, ...]]:
+) -> tuple[tuple[Release, ...], tuple[AnyRangeRelease, ...]]:
     from discreet.data.execute import collect  # noqa: PLC0415 - engines are slow to import
 
     tables = []
@@ -135,11 +140,11 @@ def _answered(
     if work.design is not None:
         noisy = work.design.noisy([one.columns for one in tables[:asked]], rng=rng)
     ranges = tuple(
-        charged(one, counts, setting=table.spec, receipt=receipt, rng=rng)
+        release_cells(one, counts, setting=table.spec, receipt=receipt, rng=rng)
         for one, counts in zip(work.ranges, tables[asked:], strict=True)
     )
     del tables
-    releases = () if work.design is None else released(table, work.design, noisy, receipt)
+    releases = () if work.design is None else build_releases(table, work.design, noisy, receipt)
     return releases, ranges
 
 
@@ -157,7 +162,7 @@ def _check(table: OpenTable, work: ReleaseBatch) -> None:
         raise InvalidArgument("planned must be designed for this table's own relation.")
 
 
-def released(
+def build_releases(
     table: OpenTable, planned: ReleasePlan, noisy: list[tuple[NoisyIntegers, ...]], receipt: Receipt
 ) -> tuple[Release, ...]:
     """The answers to a design, from its noisy parts; whoever calls has charged for them."""
@@ -180,7 +185,7 @@ def released(
             guarantee=question.guarantee,
             receipt=receipt,
             mechanism=planned.words(question),
-            privacy_statement=protection(
+            privacy_statement=describe_protection(
                 replace(table.spec, limits=question.query.limits.over(table.spec.limits))
             ),
             _noisy=answer,

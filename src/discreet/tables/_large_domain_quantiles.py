@@ -1,11 +1,11 @@
-"""Quantiles on huge domains through the one door: reserved as a whole, read level by level."""
+"""Quantiles of columns with up to 2**63 values: reserved as a whole, read level by level."""
 
 from __future__ import annotations
 
 import json
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from discreet.accounting.guarantee import Guarantee
 from discreet.core.errors import InvalidArgument
@@ -15,10 +15,14 @@ from discreet.noise.distribution import Ints
 from discreet.noise.random_source import RandomSource
 from discreet.ranges.hierarchical_search import HierarchicalSearch
 from discreet.ranges.table_query import ROWS, limited
-from discreet.tables.release import fresh_key, protection, receipt_content, reserved, worth
-
-if TYPE_CHECKING:
-    from discreet.tables.table import OpenTable
+from discreet.tables._open_table import OpenTable
+from discreet.tables.release import (
+    describe_epsilon,
+    describe_protection,
+    fresh_key,
+    receipt_content,
+    reserve_budget,
+)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -37,10 +41,10 @@ class LargeDomainQuantiles:
 
     def value(self, q: float) -> Label:
         """The answer to one of the levels that were asked."""
-        near = min(self.q, key=lambda q: abs(float(q) - q))
+        near = min(self.q, key=lambda known: abs(float(known) - q))
         if abs(float(near) - q) > 1e-9:
-            known = ", ".join(f"{float(q):g}" for q in self.q)
-            raise InvalidArgument(f"q must be one of {known}; got {q}.")
+            listed = ", ".join(f"{float(known):g}" for known in self.q)
+            raise InvalidArgument(f"q must be one of {listed}; got {q}.")
         return self.values[self.q.index(near)]
 
     def to_json(self) -> str:
@@ -60,13 +64,13 @@ class LargeDomainQuantiles:
 
     def __str__(self) -> str:
         found = (f"  {float(q):g}: {v}" for q, v in zip(self.q, self.values, strict=True))
-        head = f"{self.query_text} ({worth(self.guarantee)}, {self.guarantee.relation.value})"
+        head = f"{self.query_text} ({describe_epsilon(self.guarantee)}, {self.guarantee.relation.value})"
         return "\n".join([head, *found, f"  ranks within ±{self.rank_width:,.4g} rows (95%)"])
 
     __repr__ = __str__
 
 
-def descend(
+def release_large_domain_quantiles(
     table: OpenTable, planned: HierarchicalSearch, *, rng: RandomSource
 ) -> LargeDomainQuantiles:
     """Reserve all of it, then count a level, add noise, and look closer where the quantiles are.
@@ -87,7 +91,7 @@ def descend(
 
     check_source(planned.counted((planned.bound.lower + 1,)).program(), table._source)
     label = planned.query.text
-    with reserved(table.account, planned.guarantee, label=label, rng=rng) as held:
+    with reserve_budget(table.account, planned.guarantee, label=label, rng=rng) as held:
         values = planned.walk(counts, rng=rng)
     return LargeDomainQuantiles(
         query_text=label,
@@ -95,7 +99,7 @@ def descend(
         values=values,
         rank_width=planned.rank_width(),
         mechanism=f"descent over {len(planned.widths)} levels: {planned.mechanisms[0]!r}",
-        privacy_statement=protection(limited(planned.setting, planned.query.limits)),
+        privacy_statement=describe_protection(limited(planned.setting, planned.query.limits)),
         guarantee=planned.guarantee,
         receipt=held.receipt,
     )

@@ -1,13 +1,13 @@
-"""Private key discovery: which groups there are, when nobody may say beforehand.
+"""Private key discovery (partition selection): the keys that enough units have.
 
-As everywhere: planned and priced from public facts, reserved, and only then read.
+The cost follows from public facts and is reserved before a row is read.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from discreet.core import _validate as check
 from discreet.core.errors import InvalidArgument
@@ -21,13 +21,18 @@ from discreet.query._measure import SumEstimator
 from discreet.query._noisy_integers import NoisyIntegers
 from discreet.query._release_plan import TableSpec
 from discreet.query.builders import By
-from discreet.tables.release import SELECTED, Release, fresh_key, protection, reserved, value_of
+from discreet.tables._open_table import OpenTable
+from discreet.tables.release import (
+    SELECTED,
+    Release,
+    describe_protection,
+    fresh_key,
+    reserve_budget,
+    value_of,
+)
 
-if TYPE_CHECKING:
-    from discreet.tables.table import OpenTable
 
-
-def selection(
+def plan_key_discovery(
     table: OpenTable,
     *,
     max_groups_per_unit: int | None,
@@ -58,7 +63,7 @@ def selection(
     )
 
 
-def discover(
+def release_keys(
     table: OpenTable,
     *,
     by: By,
@@ -77,10 +82,7 @@ def discover(
     Source: docs/theory/keys.md.
     Needs: an account; time is not hidden (it grows with the number of keys that occur).
     """
-    from discreet.data.execute import (
-        KeyPlan,
-        collect_keys,  # noqa: PLC0415 - engines are slow
-    )
+    from discreet.data.execute import KeyPlan, collect_keys  # noqa: PLC0415 - engines are slow
     from discreet.data.source import check_source  # noqa: PLC0415
 
     query = builders.count_units(where=where, by=by, name=name)
@@ -93,7 +95,7 @@ def discover(
     )
     check_source(plan.program(), table._source)
     title = name or f"keys of {', '.join(query.by)}"
-    with reserved(table.account, mechanism.guarantee, label=title, rng=rng) as held:
+    with reserve_budget(table.account, mechanism.guarantee, label=title, rng=rng) as held:
         found = collect_keys(plan, source=table._source, key=fresh_key(rng))
         places, noisy = mechanism.release(found.units, rng=rng)
         shown = tuple(found.keys[place] for place in places)
@@ -113,7 +115,7 @@ def discover(
         guarantee=mechanism.guarantee,
         receipt=held.receipt,
         mechanism=f"keys: {mechanism!r}",
-        privacy_statement=protection(_limited(table.spec, mechanism.groups)),
+        privacy_statement=describe_protection(_limited(table.spec, mechanism.groups)),
         _noisy=answer,
     )
 

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from discreet.core import _validate as check
 from discreet.core.errors import InvalidArgument, RelationMismatch
 from discreet.data.schema import LookupColumn, Plain, TextColumn
 from discreet.ledger.account import Account
+from discreet.tables._open_table import OpenTable
 
-if TYPE_CHECKING:
-    from discreet.tables.table import OpenTable
-
-T = TypeVar("T", bound="OpenTable")
+T = TypeVar("T", bound=OpenTable)
 
 
-def join(
+def join_public_table(
     table: T, public: object, *, on: str | Mapping[str, str], columns: Mapping[str, Plain]
 ) -> T:
     """The table with more columns, each a function of a row's own value of ``on``.
@@ -35,7 +33,7 @@ def join(
     ((source, key),) = pairs.items()
     if source not in table._source.columns:
         raise InvalidArgument(f"on={source!r} is no column of the source.")
-    declared = check.mapped("columns", columns).values()
+    declared = check.as_mapping("columns", columns).values()
     if not columns or not all(isinstance(column, Plain) for column in declared):
         raise InvalidArgument(
             "columns must be declared by integer, real, category, date or boolean."
@@ -43,7 +41,7 @@ def join(
     return _with(table, lookups(public, on=key, source=source, columns=columns))
 
 
-def join_units(table: T, other: OpenTable, *, columns: Iterable[str]) -> T:
+def join_by_unit(table: T, other: OpenTable, *, columns: Iterable[str]) -> T:
     """The table with columns of each unit's row in another private table.
 
     Theorem: sensitivities are those of the table itself, when a neighbor differs in all that one
@@ -54,11 +52,8 @@ def join_units(table: T, other: OpenTable, *, columns: Iterable[str]) -> T:
     Source: docs/theory/keys.md.
     Needs: both tables name the same units in the same way, under one relation and one account.
     """
-    from discreet.data.execute import one_row_each  # noqa: PLC0415 - engines are slow
-    from discreet.data.source import (
-        JoinedSource,
-        check_source,  # noqa: PLC0415
-    )
+    from discreet.data.execute import one_row_per_unit  # noqa: PLC0415 - engines are slow
+    from discreet.data.source import JoinedSource, check_source  # noqa: PLC0415
 
     if not isinstance(other, type(table)):
         raise InvalidArgument(f"other must be a private table, got {type(other).__name__}.")
@@ -71,7 +66,7 @@ def join_units(table: T, other: OpenTable, *, columns: Iterable[str]) -> T:
         )
     if not _same(table.account, other.account):
         raise InvalidArgument("Both tables must have the same account: it pays for both.")
-    names = check.listed("columns", columns)
+    names = check.as_tuple("columns", columns)
     attached = {}
     for name in names:
         column = other.spec.schema.get(name)
@@ -84,7 +79,7 @@ def join_units(table: T, other: OpenTable, *, columns: Iterable[str]) -> T:
     if kinds[0] is not kinds[1]:
         raise InvalidArgument("The unit must be text in both sources, or whole numbers in both.")
     source = JoinedSource(source=table._source, other=other._source, unit=theirs, attached=attached)
-    check_source(one_row_each(source, names), other._source)
+    check_source(one_row_per_unit(source, names), other._source)
     found = {
         name: LookupColumn(
             source=unit,

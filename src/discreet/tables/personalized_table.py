@@ -1,6 +1,6 @@
-"""Releases that take each person's budget from a column, or from a crowd of the ledger.
+"""Releases in which each person has their own budget, from a column or from the ledger.
 
-As everywhere: planned and priced from public facts, charged, and only then read.
+The cost follows from public facts and is charged before a row is read.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from itertools import zip_longest
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from discreet.accounting.guarantee import Guarantee
 from discreet.accounting.individual_filter import Admitted
@@ -27,33 +27,29 @@ from discreet.ledger.account import Receipt
 from discreet.ledger.personal_budgets import PersonalBudgets
 from discreet.noise.random_source import RandomSource, system_rng
 from discreet.query import builders
-from discreet.query._release_plan import ReleasePlan, design, single
-from discreet.query.builders import By, Keys, Query, Value
+from discreet.query._release_plan import ReleasePlan, check_query, plan_release
+from discreet.query.builders import By, Edges, Keys, Query, Value
 from discreet.query.personalized_queries import (
     Level,
     PrivacySpecification,
     Sums,
     WeightedPlan,
     WeightingTradeoff,
-    level_pass,
-    menu,
-    only,
-    split_all,
-    trade,
-    weighted,
+    plan_level_scan,
+    plan_weighted,
+    privacy_specification,
+    restrict_query,
+    split_levels,
+    weighting_tradeoff,
 )
-from discreet.tables._execute import released
-from discreet.tables.release import Release, fresh_key, reserved
+from discreet.tables._execute import build_releases
+from discreet.tables._open_table import OpenTable
+from discreet.tables.release import Release, fresh_key, reserve_budget
 
-if TYPE_CHECKING:
-    from discreet.tables.table import Edges, OpenTable
-
-
-# ── Levels ───────────────────────────────────────────────────────────────────────────────────────
-# One level for every unit of a table: from a column of its own rows, or from a crowd.
+# ── One privacy level for every unit ─────────────────────────────────────────────────────────────
 
 
-def attached(
+def attach_levels(
     table: OpenTable,
     column: str,
     *,
@@ -61,8 +57,8 @@ def attached(
     levels: PrivacySpecification,
 ) -> OpenTable:
     """The table in which every unit has one level, the same in all of its rows."""
-    from discreet.data.source import (
-        ArrowStreamSource,  # noqa: PLC0415 - slow to import
+    from discreet.data.source import (  # noqa: PLC0415 - engines are slow to import
+        ArrowStreamSource,
         JoinedSource,
         SparkSource,
     )
@@ -96,7 +92,7 @@ def attached(
     return replace(table, _source=source, spec=replace(setting, schema=changed))
 
 
-def members_only(
+def restrict_to_members(
     opened: OpenTable, column: str, *, personal_budgets: PersonalBudgets, taking: Admitted
 ) -> OpenTable:
     """The table in which only the admitted members of a crowd have a level; private."""
@@ -142,7 +138,7 @@ def _keys(members: Sequence[str], *, textual: bool) -> tuple[str, ...] | tuple[i
     return keys
 
 
-# ── Personal ─────────────────────────────────────────────────────────────────────────────────────
+# ── Personalized tables and releases ─────────────────────────────────────────────────────────────
 
 
 VERSION = 1
@@ -284,7 +280,7 @@ class PersonalizedTable:
         far the means of two levels are apart, in units of the value.
         """
         found = [
-            trade(
+            weighting_tradeoff(
                 self._planned([query], cap),
                 expected_rows=expected_rows,
                 max_difference=max_difference,
@@ -320,11 +316,11 @@ class PersonalizedTable:
 
     def by_level(self, query: Query, *, label: str | None = None) -> dict[Level, Release]:
         """One answer for the people of each level, each with the whole budget of the level."""
-        return self._apart(single(query), label=label, rng=system_rng())
+        return self._apart(check_query(query), label=label, rng=system_rng())
 
     def _planned(self, queries: Sequence[Query], max_privacy_level: Level) -> WeightedPlan:
         setting = self._opened.spec
-        return weighted(
+        return plan_weighted(
             queries, setting=setting, levels=self.levels, max_privacy_level=max_privacy_level
         )
 
@@ -332,13 +328,13 @@ class PersonalizedTable:
         self, made: WeightedPlan, *, label: str | None, rng: RandomSource
     ) -> PersonalizedRelease:
         levels = self.levels.levels
-        passes = [level_pass(p, column=self.column, levels=levels) for p in made.design.passes]
+        passes = [plan_level_scan(p, column=self.column, levels=levels) for p in made.design.passes]
         words = label or "; ".join(q.query.title for q in made.design.questions)
         plans = [plan for one in passes for plan in one.plans]
         sums, receipt = self._read(plans, made.guarantee, label=words, rng=rng)
-        noisy = made.design.noisy(made.combined(split_all(passes, sums, levels)), rng=rng)
+        noisy = made.design.noisy(made.combined(split_levels(passes, sums, levels)), rng=rng)
         del sums
-        (one,) = released(self.table, made.design, noisy, receipt)
+        (one,) = build_releases(self.table, made.design, noisy, receipt)
         return PersonalizedRelease(
             release=self._told(one, made.weights),
             guarantee=made.guarantee,
@@ -349,8 +345,8 @@ class PersonalizedTable:
         """Theorem: each level has the guarantee of its own answer; no row is in two of them."""
         setting = self._opened.spec
         designs = {
-            level: design(
-                [only(query, col(self.column) == level)],
+            level: plan_release(
+                [restrict_query(query, col(self.column) == level)],
                 setting=setting,
                 budget=self.levels.budget(level),
             )
@@ -369,7 +365,7 @@ class PersonalizedTable:
     def _answer(
         self, made: ReleasePlan, tables: Sequence[Sums], receipt: Receipt, *, rng: RandomSource
     ) -> Release:
-        (one,) = released(self.table, made, made.noisy(tables, rng=rng), receipt)
+        (one,) = build_releases(self.table, made, made.noisy(tables, rng=rng), receipt)
         return self._told(one, {})
 
     def _read(
@@ -390,7 +386,7 @@ class PersonalizedTable:
         with ExitStack() as stack:
             receipt = None
             if self.personal_budgets is None or self.table.account is not None:
-                held = reserved(self.table.account, cost.worst, label=label, rng=rng)
+                held = reserve_budget(self.table.account, cost.worst, label=label, rng=rng)
                 receipt = stack.enter_context(held).receipt
             if self.personal_budgets is not None:
                 opened, admitted = self._admitted(opened, cost, label=label, rng=rng)
@@ -424,13 +420,13 @@ class PersonalizedTable:
             time=admission.time,
             request_id=None,
         )
-        return members_only(
+        return restrict_to_members(
             opened, self.column, personal_budgets=crowd, taking=admission.included
         ), receipt
 
     @property
     def _opened(self) -> OpenTable:
-        return attached(
+        return attach_levels(
             self.table, self.column, personal_budgets=self.personal_budgets, levels=self.levels
         )
 
@@ -454,7 +450,7 @@ class PersonalizedTable:
         )
 
 
-def personal_table(
+def open_personalized_table(
     table: OpenTable,
     privacy_levels: Mapping[Any, Number | Guarantee],
     *,
@@ -465,7 +461,7 @@ def personal_table(
     setting = table.spec
     if (budget is None) == (personal_budgets is None):
         raise InvalidArgument("Give budget, the column that names levels, or crowd; one of them.")
-    made = menu(privacy_levels, relation=setting.relation)
+    made = privacy_specification(privacy_levels, relation=setting.relation)
     if personal_budgets is not None:
         unknown = [str(x) for x in made.levels if str(x) not in personal_budgets.limits.names]
         if unknown or not all(isinstance(x, str) for x in made.levels):

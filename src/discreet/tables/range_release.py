@@ -1,12 +1,13 @@
-"""Ranges through the one door: artifacts that answer every range, with their receipts."""
+"""Releases that answer every range or rectangle of a table's columns, with their receipts."""
 
 from __future__ import annotations
 
 import json
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 from discreet.core.errors import InvalidArgument
+from discreet.data.program import ExactResult
 from discreet.ledger.account import Receipt
 from discreet.noise.random_source import RandomSource
 from discreet.query._release_plan import TableSpec
@@ -14,10 +15,12 @@ from discreet.ranges.grid.release import GridRelease
 from discreet.ranges.grid.table_query import PlannedGrid
 from discreet.ranges.release import RangeRelease
 from discreet.ranges.table_query import ROWS, PlannedRanges, limited
-from discreet.tables.release import protection, read_receipt, receipt_content, worth
-
-if TYPE_CHECKING:
-    from discreet.data.program import ExactResult
+from discreet.tables.release import (
+    describe_epsilon,
+    describe_protection,
+    read_receipt,
+    receipt_content,
+)
 
 _SECTION = "release"
 # What a section of the JSON calls the fields.
@@ -92,18 +95,18 @@ class ChargedGridRelease(GridRelease, ChargedRelease):
     __repr__ = __str__
 
 
-AnyRanges: TypeAlias = ChargedRangeRelease | ChargedGridRelease
-AnyPlanned: TypeAlias = PlannedRanges | PlannedGrid
+AnyRangeRelease: TypeAlias = ChargedRangeRelease | ChargedGridRelease
+AnyPlannedRanges: TypeAlias = PlannedRanges | PlannedGrid
 
 
-def charged(
-    planned: AnyPlanned,
+def release_cells(
+    planned: AnyPlannedRanges,
     table: ExactResult,
     *,
     setting: TableSpec,
     receipt: Receipt,
     rng: RandomSource,
-) -> AnyRanges:
+) -> AnyRangeRelease:
     """Noise on the exact counts of the cells, by the best structure of the plan.
 
     Theorem: the artifact has the guarantee of the plan, for which the receipt was charged.
@@ -117,7 +120,7 @@ def charged(
         "title": planned.query.title,
         "query_text": planned.query.text,
         "mechanism": f"{planned.ranked.best.describe()}; groups: {'; '.join(noises)}",
-        "privacy_statement": protection(limited(setting, planned.query.limits)),
+        "privacy_statement": describe_protection(limited(setting, planned.query.limits)),
         "receipt": receipt,
     }
     counts = table.columns[ROWS]
@@ -149,10 +152,10 @@ def _read(text: str, held: RangeRelease | GridRelease) -> dict[str, Any]:
     return {**found, "receipt": receipt}
 
 
-def _told(release: AnyRanges, what: str, whole: tuple[float, float]) -> str:
+def _told(release: AnyRangeRelease, what: str, whole: tuple[float, float]) -> str:
     guarantee = release.guarantee
     return (
-        f"{release.title} ({worth(guarantee)}, {guarantee.relation.value})\n"
+        f"{release.title} ({describe_epsilon(guarantee)}, {guarantee.relation.value})\n"
         f"  {what}, by {release.strategy.describe()}\n"
         f"  all of it: {release.total:,.6g}  (95% between {whole[0]:,.6g} and {whole[1]:,.6g})"
     )

@@ -17,7 +17,7 @@ from discreet.core.errors import InvalidArgument, Unsupported
 from discreet.core.relation import NeighboringRelation
 from discreet.data.program import Key
 from discreet.data.schema import OTHER
-from discreet.ledger.account import Account, Receipt, Reservation, shortened
+from discreet.ledger.account import Account, Receipt, Reservation, shorten_label
 from discreet.noise.random_source import RandomSource
 from discreet.query._answer import NoisyAnswer
 from discreet.query._bound_suggestions import sum_width
@@ -28,7 +28,7 @@ from discreet.query._release_plan import TableSpec
 # What every release shares: the reservation before the first row, and who is protected.
 
 
-def reserved(
+def reserve_budget(
     account: Account | None,
     guarantee: Guarantee,
     *,
@@ -39,7 +39,7 @@ def reserved(
     """The budget of a release, spent now. Bits that are not private are refused."""
     if account is None:
         raise InvalidArgument("account must be given to release: discreet.table(account=...).")
-    words = shortened(label)
+    words = shorten_label(label)
     return account.reserve(guarantee, label=words, private=rng.private, request_id=request_id)
 
 
@@ -48,7 +48,7 @@ def fresh_key(rng: RandomSource) -> int:
     return int.from_bytes(rng.words(2).tobytes(), "big")
 
 
-def protection(setting: TableSpec) -> str:
+def describe_protection(setting: TableSpec) -> str:
     """Who is protected, and how much of each is used, in one sentence."""
     who = (
         "any one row"
@@ -143,7 +143,7 @@ class MergedRelease:
         return (*kept, together([numbers[place] for place in self.merged]))
 
 
-def fold(release: Release, *, below: float) -> MergedRelease:
+def merge_small_groups(release: Release, *, below: float) -> MergedRelease:
     """Put all groups whose published number is below this into one, the last."""
     _measured(release)
     if not release.key_columns:
@@ -239,7 +239,9 @@ class Release:
         for row in rows[:_SHOWN]:
             numbers = ("" if row[x] is None else _short(row[x]) for x in ("value", "low", "high"))
             table.append((*(row[name] for name in self.key_columns), *numbers))
-        title = escape(f"{self.title} ({worth(self.guarantee)}, {self.guarantee.relation.value})")
+        title = escape(
+            f"{self.title} ({describe_epsilon(self.guarantee)}, {self.guarantee.relation.value})"
+        )
         more = f"<p>... and {len(rows) - _SHOWN:,} more</p>" if len(rows) > _SHOWN else ""
         return f"<p>{title}</p><table>{''.join(map(_html_row, table))}</table>{more}"
 
@@ -249,7 +251,7 @@ class Release:
 
     def merge_small_groups(self, *, below: float) -> MergedRelease:
         """Post-processing: all groups whose number is below this as one last group, "(other)"."""
-        return fold(self, below=below)
+        return merge_small_groups(self, below=below)
 
     def to_json(self) -> str:
         """The whole release as text; ``from_json`` reads it back."""
@@ -294,7 +296,9 @@ class Release:
         return made
 
     def __str__(self) -> str:
-        lines = [f"{self.title} ({worth(self.guarantee)}, {self.guarantee.relation.value})"]
+        lines = [
+            f"{self.title} ({describe_epsilon(self.guarantee)}, {self.guarantee.relation.value})"
+        ]
         if self._noisy is None:
             return "\n".join([*lines, f"  {self.value}  (mapped: no error bars)"])
         rows = self.rows()
@@ -323,16 +327,16 @@ class Release:
         return tuple(numbers) if self._answer.names else numbers[0]
 
 
-def worth(guarantee: Guarantee, *, delta: float = DELTA) -> str:
+def describe_epsilon(guarantee: Guarantee, *, delta: float = DELTA) -> str:
     """Epsilon in words, with a delta where there must be one."""
     pure = guarantee.epsilon(0.0)
     if math.isfinite(pure):
         return f"epsilon {pure:.4g}"
-    shown = told_delta(guarantee, delta=delta)
+    shown = stated_delta(guarantee, delta=delta)
     return f"epsilon {guarantee.epsilon(shown):.4g} at delta {shown:g}"
 
 
-def told_delta(guarantee: Guarantee, *, delta: float = DELTA) -> float:
+def stated_delta(guarantee: Guarantee, *, delta: float = DELTA) -> float:
     """The delta at which epsilon is told: larger where a mechanism itself has a larger one."""
     while delta < _LARGEST_DELTA and not math.isfinite(guarantee.epsilon(delta)):
         delta = float(f"{10 * delta:.3g}")

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from discreet.accounting.guarantee import Guarantee
 from discreet.core import _validate as check
@@ -24,18 +24,16 @@ from discreet.query import builders
 from discreet.query._bound_suggestions import (
     LARGEST,
     LimitChoice,
-    choices,
-    classes,
-    covering,
-    edges,
-    grid_of,
+    count_classes,
+    covering_range,
+    granularity_of,
+    limit_choices,
+    power_of_two_edges,
 )
 from discreet.query.budget import BudgetChange, QueryBudget
 from discreet.query.builders import By
-from discreet.tables.release import fresh_key, reserved
-
-if TYPE_CHECKING:
-    from discreet.tables.table import OpenTable
+from discreet.tables._open_table import OpenTable
+from discreet.tables.release import fresh_key, reserve_budget
 
 _LEVEL = 0.95
 
@@ -140,11 +138,11 @@ def suggest_bounds(
         kind = kind_of(declared)
         raise InvalidArgument(f"column must hold numbers; {column!r} is declared as {kind}.")
     inside = float(check.probability("coverage", coverage, zero=False, one=False))
-    ends = check.listed("outermost", outermost or (-(2**LARGEST), 2**LARGEST))
+    ends = check.as_tuple("outermost", outermost or (-(2**LARGEST), 2**LARGEST))
     if len(ends) != 2:
         raise InvalidArgument(f"outermost must be a pair of numbers, got {len(ends)} of them.")
     lower, upper = (check.finite("outermost", end) for end in ends)
-    marks, grid = edges(lower, upper)
+    marks, grid = power_of_two_edges(lower, upper)
     missing = min(max(Fraction(0), lower), upper)
     plan = TableScan(
         schema={column: real(lower=lower, upper=upper, granularity=grid, missing=missing)},
@@ -158,19 +156,21 @@ def suggest_bounds(
     check_source(plan.program(), table._source)
     mechanism = _noise(budget, table.spec.relation, parts=1)[0]
     label = f"bounds of {column}"
-    with reserved(table.account, mechanism.guarantee, label=label, rng=rng) as held:
+    with reserve_budget(table.account, mechanism.guarantee, label=label, rng=rng) as held:
         exact = collect(plan, source=table._source, key=fresh_key(rng)).columns["units"]
         noisy = mechanism.release(exact, rng=rng).tolist()
         del exact
     limits = [lower, *marks, upper]
-    found = covering(noisy, _law(mechanism), coverage=inside, limits=limits, confidence=_LEVEL)
+    found = covering_range(
+        noisy, _law(mechanism), coverage=inside, limits=limits, confidence=_LEVEL
+    )
     low, high = limits[found.first], limits[found.last]
     declared = table.spec.schema.get(column)
     return SuggestedBounds(
         column=column,
         lower=float(low),
         upper=float(high),
-        granularity=float(grid_of(low, high)),
+        granularity=float(granularity_of(low, high)),
         outside=found.outside,
         whole=isinstance(declared, NumericColumn) and declared.exponent == 0,
         guarantee=mechanism.guarantee,
@@ -178,7 +178,7 @@ def suggest_bounds(
     )
 
 
-def suggest_limits(
+def suggest_contribution_limits(
     table: OpenTable, *, by: By, planned_epsilon: Numeric, budget: QueryBudget, rng: RandomSource
 ) -> SuggestedLimits:
     """How much of one unit to use: from noisy histograms of rows and groups per unit.
@@ -207,10 +207,10 @@ def suggest_limits(
     check_source(program, table._source)
     mechanisms = _noise(budget, setting.relation, parts=2 if groups else 1)
     guarantee = sum((one.guarantee for one in mechanisms[1:]), start=mechanisms[0].guarantee)
-    with reserved(table.account, guarantee, label="contribution limits", rng=rng) as held:
+    with reserve_budget(table.account, guarantee, label="contribution limits", rng=rng) as held:
         spread = engine_of(table._source).spread(program)
         noisy = [
-            one.release(classes(pairs), rng=rng).tolist()
+            one.release(count_classes(pairs), rng=rng).tolist()
             for one, pairs in zip(mechanisms, spread, strict=False)
         ]
         del spread
@@ -227,7 +227,7 @@ def _choices(
     counts: Sequence[int], mechanism: AdditiveMechanism, epsilon: Fraction
 ) -> tuple[LimitChoice, ...]:
     noise = math.sqrt(2) / float(epsilon)
-    return tuple(choices(counts, _law(mechanism), noise=noise, confidence=_LEVEL))
+    return tuple(limit_choices(counts, _law(mechanism), noise=noise, confidence=_LEVEL))
 
 
 def _noise(

@@ -1,53 +1,65 @@
-"""The one door: question + noise + ledger + data → a release.
+"""Private tables: declare the columns, query them, and every release is charged.
 
-The order is fixed. Everything public is planned and priced, the budget is reserved durably, then
-the rows are read, noise is added, and the answer leaves. What fails after the reservation stays
-spent.
+The order is fixed. The cost follows from public facts, the budget is reserved durably, then the
+rows are read, noise is added, and the release is returned. A release that fails after the
+reservation stays charged.
 """
 
 from __future__ import annotations
 
-import datetime as dt
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Literal, Self, TypeAlias, TypedDict, Unpack, cast
+from dataclasses import dataclass
+from typing import Any, Literal, Self, TypedDict, Unpack, cast, overload
 
 from discreet.accounting.guarantee import Guarantee
 from discreet.core import _validate as check
 from discreet.core._rational import Number, rational
 from discreet.core.errors import InvalidArgument, RelationMismatch
-from discreet.core.relation import NeighboringRelation, trusted
+from discreet.core.relation import NeighboringRelation, central_relation
 from discreet.data.expression import Expression
 from discreet.data.program import ContributionLimits
 from discreet.data.schema import ColumnSpec, Plain, TextColumn
 from discreet.ledger.account import Account
 from discreet.ledger.personal_budgets import PersonalBudgets
-from discreet.mechanisms.partition_selection import Method
+from discreet.mechanisms.partition_selection import Method as SelectionMethod
 from discreet.noise.random_source import RandomSource, system_rng
 from discreet.query import builders
-from discreet.query._release_plan import ReleasePlan, TableSpec, design, single
+from discreet.query._release_plan import ReleasePlan, TableSpec, check_query, plan_release
 from discreet.query.budget import QueryBudget, budget
-from discreet.query.builders import By, Keys, Query, Value
-from discreet.query.builders import Method as Method_table
-from discreet.query.error_forecast import Currency, ErrorForecast, amount_for, forecast
+from discreet.query.builders import By, Edges, Keys, Query, Value
+from discreet.query.builders import Method as QuantileMethod
+from discreet.query.error_forecast import ErrorForecast, Measure, budget_for, forecast
 from discreet.ranges._range_answers import LEVEL
 from discreet.ranges.grid.plan import GridPlan
-from discreet.ranges.grid.table_query import AskedGrid, planned_grid, rectangles
+from discreet.ranges.grid.table_query import AskedGrid, GridQuery, planned_grid, rectangles
 from discreet.ranges.hierarchical_search import HierarchicalSearch, descent, planned_descent
 from discreet.ranges.plan import RangePlan
-from discreet.ranges.table_query import Asked, range_amount_for, ranges
+from discreet.ranges.table_query import Asked, RangeQuery, range_amount_for, ranges
 from discreet.ranges.table_query import planned as planned_ranges
-from discreet.tables._execute import ReleaseBatch, carry_out
-from discreet.tables._large_domain_quantiles import LargeDomainQuantiles, descend
-from discreet.tables.discover_keys import discover, selection
-from discreet.tables.joins import join, join_units
-from discreet.tables.personalized_table import PersonalizedTable, personal_table
-from discreet.tables.range_release import AnyRanges, ChargedGridRelease, ChargedRangeRelease
+from discreet.tables._execute import ReleaseBatch, execute_batch
+from discreet.tables._large_domain_quantiles import (
+    LargeDomainQuantiles,
+    release_large_domain_quantiles,
+)
+from discreet.tables._open_table import OpenTable
+from discreet.tables.discover_keys import plan_key_discovery, release_keys
+from discreet.tables.joins import join_by_unit, join_public_table
+from discreet.tables.personalized_table import PersonalizedTable, open_personalized_table
+from discreet.tables.range_release import (
+    AnyPlannedRanges,
+    AnyRangeRelease,
+    ChargedGridRelease,
+    ChargedRangeRelease,
+)
 from discreet.tables.release import Release
-from discreet.tables.suggest import SuggestedBounds, SuggestedLimits, suggest_bounds, suggest_limits
+from discreet.tables.suggest import (
+    SuggestedBounds,
+    SuggestedLimits,
+    suggest_bounds,
+    suggest_contribution_limits,
+)
 
-# ── Opened ───────────────────────────────────────────────────────────────────────────────────────
-# An opened table: its source, what is declared about it, who pays, and what can be found out.
+# ── Arguments that several methods share ─────────────────────────────────────────────────────────
 
 
 class BudgetArgs(TypedDict, total=False):
@@ -58,7 +70,7 @@ class BudgetArgs(TypedDict, total=False):
     rho: Number
 
 
-def amount_of(found: QueryBudget) -> BudgetArgs:
+def budget_args(found: QueryBudget) -> BudgetArgs:
     """A budget as it is asked for: doubles wherever they are read back as what they stand for."""
     parts = {"epsilon": found.epsilon, "delta": found.delta, "rho": found.rho}
     stated = {name: x for name, x in parts.items() if x is not None}
@@ -66,120 +78,6 @@ def amount_of(found: QueryBudget) -> BudgetArgs:
         "BudgetArgs",
         {name: float(x) if rational(float(x)) == x else x for name, x in stated.items()},
     )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class OpenTable:
-    """A private table without its questions; see `Table`."""
-
-    _source: Any = field(repr=False)
-    spec: TableSpec = field(repr=False)
-    account: Account | None = field(repr=False)
-
-    def discover_keys(
-        self,
-        by: By,
-        *,
-        max_groups_per_unit: int | None = None,
-        where: Expression | None = None,
-        minimum: int = 1,
-        method: Method | None = None,
-        **amount: Unpack[BudgetArgs],
-    ) -> Release:
-        """The values of columns that enough units have, with noisy counts of units.
-
-        For groups that nobody knows beforehand: columns declared as `text`, or with too many
-        values. Of one unit ``max_groups_per_unit`` keys count; a key that one unit alone has is shown
-        with probability at most ``delta``. Use the result as ``keys`` of other questions.
-
-        ``epsilon`` buys Laplace noise; for many groups per unit ``method="gaussian"``, or ``rho``,
-        needs less of it.
-        """
-        check.known(amount, BudgetArgs.__annotations__)
-        mechanism = selection(
-            self,
-            max_groups_per_unit=max_groups_per_unit,
-            minimum=minimum,
-            method=method,
-            amount=amount,
-        )
-        return discover(self, by=by, mechanism=mechanism, where=where, rng=system_rng())
-
-    def join(
-        self, public: object, *, on: str | Mapping[str, str], columns: Mapping[str, Plain]
-    ) -> Self:
-        """This table with declared columns of a public one, found by the value of ``on``.
-
-        ``public`` is a frame or a file whose ``on`` is different in each row. No row is multiplied
-        or dropped: what has no match gets the missing value of the declaration.
-        """
-        return join(self, public, on=on, columns=columns)
-
-    def join_by_unit(self, other: OpenTable, *, columns: Iterable[str]) -> Self:
-        """This table with columns of each unit's row in another private table.
-
-        If a unit has several rows there, one is used; if it has none, the missing values are. Both
-        tables must have the same unit, relation and account.
-        """
-        return join_units(self, other, columns=columns)
-
-    def with_personal_budgets(
-        self,
-        *,
-        privacy_levels: Mapping[Any, Number | Guarantee],
-        budget: str | None = None,
-        personal_budgets: PersonalBudgets | None = None,
-    ) -> PersonalizedTable:
-        """Questions in which each person has the budget of the own level.
-
-        ``privacy_levels`` maps levels to epsilons (or to ``zcdp`` or ``approx`` limits, all alike): what
-        one answer may cost their people. ``budget`` names the column, a declared category, that
-        holds each person's level; the account pays for the most open. Instead of it, a ``personal_budgets``
-        of the ledger knows the level of each member, pays for each, and leaves out who cannot.
-        People of levels that are not listed are left out.
-        """
-        return personal_table(
-            self, privacy_levels, budget=budget, personal_budgets=personal_budgets
-        )
-
-    def suggest_bounds(
-        self,
-        column: str,
-        *,
-        coverage: float = 0.99,
-        outermost: tuple[Number, Number] | None = None,
-        **amount: Unpack[BudgetArgs],
-    ) -> SuggestedBounds:
-        """Bounds for a column that hold about ``coverage`` of the units: charged, like any answer.
-
-        The column need not be declared. ``outermost`` is a public range that surely holds all.
-        """
-        check.known(amount, BudgetArgs.__annotations__)
-        return suggest_bounds(
-            self,
-            column,
-            coverage=coverage,
-            outermost=outermost,
-            budget=budget(**amount),
-            rng=system_rng(),
-        )
-
-    def suggest_contribution_limits(
-        self, *, by: By = None, planned_epsilon: Number = 1, **amount: Unpack[BudgetArgs]
-    ) -> SuggestedLimits:
-        """How many rows (and groups of ``by``) of a unit to use: charged, like any answer.
-
-        Balances what a limit leaves out with the noise of a count at ``planned_epsilon``.
-        """
-        check.known(amount, BudgetArgs.__annotations__)
-        amounts = budget(**amount)
-        return suggest_limits(
-            self, by=by, planned_epsilon=planned_epsilon, budget=amounts, rng=system_rng()
-        )
-
-
-# ── Ranged ───────────────────────────────────────────────────────────────────────────────────────
-# What can be asked of a table about ranges: all of one column, or rectangles of several.
 
 
 class QueryLimits(TypedDict, total=False):
@@ -194,179 +92,50 @@ class RangeBudget(BudgetArgs, QueryLimits, total=False):
     """What ranges may cost, and limits of their own."""
 
 
-def split(given: RangeBudget) -> tuple[ContributionLimits, QueryBudget]:
+def split_range_args(given: RangeBudget) -> tuple[ContributionLimits, QueryBudget]:
     """The limits, and the amount."""
-    check.known(given, RangeBudget.__annotations__)
+    check.check_names(given, RangeBudget.__annotations__)
     rest: dict[str, Any] = dict(given)
     own = {name: rest.pop(name) for name in QueryLimits.__annotations__ if name in rest}
     return ContributionLimits(**own), budget(**rest)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class RangeTable(OpenTable):
-    """A private table that is asked for ranges; see `Table`."""
-
-    def ranges(
-        self,
-        value: Value,
-        *,
-        workload: Asked = "all",
-        bins: int | None = None,
-        edges: Iterable[Number] | None = None,
-        where: Expression | None = None,
-        **more: Unpack[RangeBudget],
-    ) -> ChargedRangeRelease:
-        """Answers to every range of a column, each with its exact error, for one price.
-
-        Whole numbers, days and categories are counted value by value; real numbers are cut into
-        ``bins`` or at ``edges``. ``workload`` says which ranges matter: "all", "points", "short",
-        "long", "prefixes", or pairs of labels. `plan_ranges` shows what is chosen, and why.
-
-        ``max_rows_per_unit``, ``max_groups_per_unit`` (a cell is a group) and ``max_rows_per_unit_per_group``
-        are limits for this question alone, in place of the table's.
-        """
-        own, amount = split(more)
-        query = ranges(value, workload=workload, bins=bins, edges=edges, where=where, limits=own)
-        found = planned_ranges(query, setting=self.spec, budget=amount)
-        return cast("ChargedRangeRelease", self._run_all(ReleaseBatch(ranges=(found,)))[1][0])
-
-    def plan_ranges(
-        self,
-        value: Value,
-        *,
-        workload: Asked = "all",
-        bins: int | None = None,
-        edges: Iterable[Number] | None = None,
-        where: Expression | None = None,
-        expected_rows: int | None = None,
-        **more: Unpack[RangeBudget],
-    ) -> RangePlan:
-        """Every structure for `ranges` with its exact error, best first; nothing is read or spent.
-
-        ``expected_rows`` is a guess of how many there are, to show errors as a share of them.
-        """
-        own, amount = split(more)
-        query = ranges(value, workload=workload, bins=bins, edges=edges, where=where, limits=own)
-        return planned_ranges(
-            query, setting=self.spec, budget=amount, expected_rows=expected_rows
-        ).ranked
-
-    def budget_for_ranges(  # noqa: PLR0913 - each has a name, most a default
-        self,
-        value: Value,
-        *,
-        within: Number,
-        workload: Asked = "all",
-        bins: int | None = None,
-        edges: Iterable[Number] | None = None,
-        where: Expression | None = None,
-        confidence: float = LEVEL,
-        measure: Currency = "epsilon",
-        delta: Number | None = None,
-        **own: Unpack[QueryLimits],
-    ) -> BudgetArgs:
-        """The smallest amount at which every range of the workload is within a half-width.
-
-        It goes where an amount is asked: ``table.ranges(value, **amount)``, with the same workload.
-        Nothing is read or spent.
-        """
-        limits = ContributionLimits(**own)
-        query = ranges(value, workload=workload, bins=bins, edges=edges, where=where, limits=limits)
-        found = range_amount_for(
-            query,
-            setting=self.spec,
-            within=within,
-            confidence=confidence,
-            measure=measure,
-            delta=delta,
+def range_query(
+    value: Value | Sequence[Value],
+    *,
+    workload: Any,
+    bins: int | Mapping[str, int] | None,
+    edges: Iterable[Number] | None,
+    where: Expression | None,
+    limits: ContributionLimits,
+) -> RangeQuery | GridQuery:
+    """The ranges of one column, or the rectangles of a list of columns."""
+    if isinstance(value, str | Expression) or not isinstance(value, Sequence):
+        if isinstance(bins, Mapping):
+            raise InvalidArgument("bins must be a number for one column, not a mapping.")
+        return ranges(
+            cast("Value", value),
+            workload=workload,
+            bins=bins,
+            edges=edges,
+            where=where,
+            limits=limits,
         )
-        return amount_of(found)
-
-    def large_domain_quantiles(
-        self,
-        value: Value,
-        q: Iterable[Number],
-        *,
-        where: Expression | None = None,
-        **more: Unpack[RangeBudget],
-    ) -> LargeDomainQuantiles:
-        """Quantiles of numbers or dates with up to 2**63 values, exact to the last of them.
-
-        Unlike `quantiles` there are no bins: the data are read a few times, each time closer to the
-        quantiles. All answers share one budget, and their ranks one bound that is known before.
-        """
-        found = self.plan_large_domain_quantiles(value, q, where=where, **more)
-        return descend(self, found, rng=system_rng())
-
-    def plan_large_domain_quantiles(
-        self,
-        value: Value,
-        q: Iterable[Number],
-        *,
-        where: Expression | None = None,
-        **more: Unpack[RangeBudget],
-    ) -> HierarchicalSearch:
-        """How `fine_quantiles` goes: its ``rank_width`` in rows; nothing is read or spent."""
-        own, amount = split(more)
-        query = descent(value, q, where=where, limits=own)
-        return planned_descent(query, setting=self.spec, budget=amount)
-
-    def grid(
-        self,
-        values: Sequence[Value],
-        *,
-        workload: AskedGrid = "all",
-        bins: Mapping[str, int] | None = None,
-        where: Expression | None = None,
-        **more: Unpack[RangeBudget],
-    ) -> ChargedGridRelease:
-        """Answers to every rectangle of several columns, each with its exact error, for one price.
-
-        ``bins`` cuts columns of numbers; ``workload`` is "all", "points" or "margins".
-        """
-        own, amount = split(more)
-        query = rectangles(values, workload=workload, bins=bins, where=where, limits=own)
-        found = planned_grid(query, setting=self.spec, budget=amount)
-        return cast("ChargedGridRelease", self._run_all(ReleaseBatch(ranges=(found,)))[1][0])
-
-    def plan_grid(
-        self,
-        values: Sequence[Value],
-        *,
-        workload: AskedGrid = "all",
-        bins: Mapping[str, int] | None = None,
-        where: Expression | None = None,
-        expected_rows: int | None = None,
-        **more: Unpack[RangeBudget],
-    ) -> GridPlan:
-        """Every structure for `grid` with its exact error, best first; nothing is read or spent."""
-        own, amount = split(more)
-        query = rectangles(values, workload=workload, bins=bins, where=where, limits=own)
-        return planned_grid(
-            query, setting=self.spec, budget=amount, expected_rows=expected_rows
-        ).ranked
-
-    def _run_all(
-        self,
-        work: ReleaseBatch,
-        *,
-        label: str | None = None,
-        progress: Callable[[str], None] = lambda _: None,
-    ) -> tuple[tuple[Release, ...], tuple[AnyRanges, ...]]:
-        """Carry out questions and ranges that are planned: reserved together, or not at all."""
-        return carry_out(self, work, label=label, rng=system_rng(), progress=progress)
+    if edges is not None:
+        raise InvalidArgument("edges cut one column: for several, use bins={column: number}.")
+    if bins is not None and not isinstance(bins, Mapping):
+        raise InvalidArgument("bins must map columns to numbers if there are several columns.")
+    return rectangles(value, workload=workload, bins=bins, where=where, limits=limits)
 
 
-# ── Table ────────────────────────────────────────────────────────────────────────────────────────
-
+# ── The table ────────────────────────────────────────────────────────────────────────────────────
 
 _LEVEL = 0.95
-Edges: TypeAlias = Iterable[Number | dt.date] | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Table(RangeTable):
-    """A private table with declared columns: ask it, and every answer is charged. See `table`."""
+class Table(OpenTable):
+    """A private table with declared columns: query it, and every release is charged. See `table`."""
 
     def count(
         self,
@@ -447,7 +216,7 @@ class Table(RangeTable):
         by: By = None,
         keys: Keys = None,
         bins: int | None = None,
-        method: Method_table | None = None,
+        method: QuantileMethod | None = None,
         **amount: Unpack[BudgetArgs],
     ) -> Release:
         """The value that half of the rows do not exceed; see `quantiles`."""
@@ -463,7 +232,7 @@ class Table(RangeTable):
         by: By = None,
         keys: Keys = None,
         bins: int | None = None,
-        method: Method_table | None = None,
+        method: QuantileMethod | None = None,
         **amount: Unpack[BudgetArgs],
     ) -> Release:
         """For each level q, the value that a share q of the rows does not exceed.
@@ -502,7 +271,7 @@ class Table(RangeTable):
 
         Means and variances need ``expected_rows``, a stated or guessed number of rows in a group.
         """
-        planned = self._design([single(query)], None, epsilon=epsilon, delta=delta, rho=rho)
+        planned = self._design([check_query(query)], None, epsilon=epsilon, delta=delta, rho=rho)
         return forecast(planned.questions[0], expected_rows=expected_rows, confidence=confidence)
 
     def budget_for(
@@ -512,7 +281,7 @@ class Table(RangeTable):
         within: Number,
         expected_rows: int | None = None,
         confidence: float = _LEVEL,
-        measure: Currency = "epsilon",
+        measure: Measure = "epsilon",
         delta: Number | None = None,
     ) -> BudgetArgs:
         """The smallest amount at which the error of an answer stays within a half-width.
@@ -520,7 +289,7 @@ class Table(RangeTable):
         It goes where an amount is asked: ``table.release([query], **amount)``. Nothing is read or
         spent. For quantiles ``within`` is an error of rank, as a share of the rows.
         """
-        found = amount_for(
+        found = budget_for(
             query,
             setting=self.spec,
             within=within,
@@ -529,7 +298,7 @@ class Table(RangeTable):
             measure=measure,
             delta=delta,
         )
-        return amount_of(found)
+        return budget_args(found)
 
     def release(
         self,
@@ -553,6 +322,266 @@ class Table(RangeTable):
         planned = self._design(queries, weights, epsilon=epsilon, delta=delta, rho=rho)
         return self._release_planned(planned, label=label)
 
+    @overload
+    def ranges(
+        self,
+        value: Value,
+        *,
+        workload: Asked = "all",
+        bins: int | None = None,
+        edges: Iterable[Number] | None = None,
+        where: Expression | None = None,
+        **more: Unpack[RangeBudget],
+    ) -> ChargedRangeRelease: ...
+
+    @overload
+    def ranges(
+        self,
+        value: Sequence[Value],
+        *,
+        workload: AskedGrid = "all",
+        bins: Mapping[str, int] | None = None,
+        where: Expression | None = None,
+        **more: Unpack[RangeBudget],
+    ) -> ChargedGridRelease: ...
+
+    def ranges(
+        self,
+        value: Value | Sequence[Value],
+        *,
+        workload: Any = "all",
+        bins: int | Mapping[str, int] | None = None,
+        edges: Iterable[Number] | None = None,
+        where: Expression | None = None,
+        **more: Unpack[RangeBudget],
+    ) -> AnyRangeRelease:
+        """Answers to every range of a column, or to every rectangle of a list of columns.
+
+        Each answer has its exact error, and all of them together have one cost. Whole numbers,
+        days and categories are counted value by value; real numbers are cut into ``bins`` or at
+        ``edges``. ``workload`` says which ranges matter: "all", "points", "short", "long",
+        "prefixes", or pairs of labels. `plan_ranges` shows what is chosen, and why.
+
+        For a list of columns, ``bins`` maps columns to numbers, and ``workload`` is "all", "points"
+        or "marginals".
+
+        ``max_rows_per_unit``, ``max_groups_per_unit`` (a cell is a group) and
+        ``max_rows_per_unit_per_group`` are limits for this query alone, in place of the table's.
+        """
+        own, amount = split_range_args(more)
+        query = range_query(
+            value, workload=workload, bins=bins, edges=edges, where=where, limits=own
+        )
+        planned = self._planned_ranges(query, amount)
+        return self._run_all(ReleaseBatch(ranges=(planned,)))[1][0]
+
+    @overload
+    def plan_ranges(
+        self,
+        value: Value,
+        *,
+        workload: Asked = "all",
+        bins: int | None = None,
+        edges: Iterable[Number] | None = None,
+        where: Expression | None = None,
+        expected_rows: int | None = None,
+        **more: Unpack[RangeBudget],
+    ) -> RangePlan: ...
+
+    @overload
+    def plan_ranges(
+        self,
+        value: Sequence[Value],
+        *,
+        workload: AskedGrid = "all",
+        bins: Mapping[str, int] | None = None,
+        where: Expression | None = None,
+        expected_rows: int | None = None,
+        **more: Unpack[RangeBudget],
+    ) -> GridPlan: ...
+
+    def plan_ranges(
+        self,
+        value: Value | Sequence[Value],
+        *,
+        workload: Any = "all",
+        bins: int | Mapping[str, int] | None = None,
+        edges: Iterable[Number] | None = None,
+        where: Expression | None = None,
+        expected_rows: int | None = None,
+        **more: Unpack[RangeBudget],
+    ) -> RangePlan | GridPlan:
+        """Every strategy for `ranges` with its exact error, best first; nothing is read or spent.
+
+        ``expected_rows`` is a guess of how many there are, to show errors as a share of them.
+        """
+        own, amount = split_range_args(more)
+        query = range_query(
+            value, workload=workload, bins=bins, edges=edges, where=where, limits=own
+        )
+        return self._planned_ranges(query, amount, expected_rows=expected_rows).ranked
+
+    def budget_for_ranges(  # noqa: PLR0913 - each has a name, most a default
+        self,
+        value: Value,
+        *,
+        within: Number,
+        workload: Asked = "all",
+        bins: int | None = None,
+        edges: Iterable[Number] | None = None,
+        where: Expression | None = None,
+        confidence: float = LEVEL,
+        measure: Measure = "epsilon",
+        delta: Number | None = None,
+        **own: Unpack[QueryLimits],
+    ) -> BudgetArgs:
+        """The smallest amount at which every range of the workload is within a half-width.
+
+        It goes where an amount is asked: ``table.ranges(value, **amount)``, with the same workload.
+        Nothing is read or spent.
+        """
+        limits = ContributionLimits(**own)
+        query = ranges(value, workload=workload, bins=bins, edges=edges, where=where, limits=limits)
+        found = range_amount_for(
+            query,
+            setting=self.spec,
+            within=within,
+            confidence=confidence,
+            measure=measure,
+            delta=delta,
+        )
+        return budget_args(found)
+
+    def large_domain_quantiles(
+        self,
+        value: Value,
+        q: Iterable[Number],
+        *,
+        where: Expression | None = None,
+        **more: Unpack[RangeBudget],
+    ) -> LargeDomainQuantiles:
+        """Quantiles of numbers or dates with up to 2**63 values, exact to the last of them.
+
+        Unlike `quantiles` there are no bins: the data are read a few times, each time closer to the
+        quantiles. All answers share one budget, and their ranks one bound that is known before.
+        """
+        found = self.plan_large_domain_quantiles(value, q, where=where, **more)
+        return release_large_domain_quantiles(self, found, rng=system_rng())
+
+    def plan_large_domain_quantiles(
+        self,
+        value: Value,
+        q: Iterable[Number],
+        *,
+        where: Expression | None = None,
+        **more: Unpack[RangeBudget],
+    ) -> HierarchicalSearch:
+        """How `fine_quantiles` goes: its ``rank_width`` in rows; nothing is read or spent."""
+        own, amount = split_range_args(more)
+        query = descent(value, q, where=where, limits=own)
+        return planned_descent(query, setting=self.spec, budget=amount)
+
+    def discover_keys(
+        self,
+        by: By,
+        *,
+        max_groups_per_unit: int | None = None,
+        where: Expression | None = None,
+        minimum: int = 1,
+        method: SelectionMethod | None = None,
+        **amount: Unpack[BudgetArgs],
+    ) -> Release:
+        """The values of columns that enough units have, with noisy counts of units.
+
+        For groups that nobody knows beforehand: columns declared as `text`, or with too many
+        values. Of one unit ``max_groups_per_unit`` keys count; a key that one unit alone has is shown
+        with probability at most ``delta``. Use the result as ``keys`` of other questions.
+
+        ``epsilon`` buys Laplace noise; for many groups per unit ``method="gaussian"``, or ``rho``,
+        needs less of it.
+        """
+        check.check_names(amount, BudgetArgs.__annotations__)
+        mechanism = plan_key_discovery(
+            self,
+            max_groups_per_unit=max_groups_per_unit,
+            minimum=minimum,
+            method=method,
+            amount=amount,
+        )
+        return release_keys(self, by=by, mechanism=mechanism, where=where, rng=system_rng())
+
+    def join(
+        self, public: object, *, on: str | Mapping[str, str], columns: Mapping[str, Plain]
+    ) -> Self:
+        """This table with declared columns of a public one, found by the value of ``on``.
+
+        ``public`` is a frame or a file whose ``on`` is different in each row. No row is multiplied
+        or dropped: what has no match gets the missing value of the declaration.
+        """
+        return join_public_table(self, public, on=on, columns=columns)
+
+    def join_by_unit(self, other: OpenTable, *, columns: Iterable[str]) -> Self:
+        """This table with columns of each unit's row in another private table.
+
+        If a unit has several rows there, one is used; if it has none, the missing values are. Both
+        tables must have the same unit, relation and account.
+        """
+        return join_by_unit(self, other, columns=columns)
+
+    def with_personal_budgets(
+        self,
+        *,
+        privacy_levels: Mapping[Any, Number | Guarantee],
+        budget: str | None = None,
+        personal_budgets: PersonalBudgets | None = None,
+    ) -> PersonalizedTable:
+        """Questions in which each person has the budget of the own level.
+
+        ``privacy_levels`` maps levels to epsilons (or to ``zcdp`` or ``approx`` limits, all alike): what
+        one answer may cost their people. ``budget`` names the column, a declared category, that
+        holds each person's level; the account pays for the most open. Instead of it, a ``personal_budgets``
+        of the ledger knows the level of each member, pays for each, and leaves out who cannot.
+        People of levels that are not listed are left out.
+        """
+        return open_personalized_table(
+            self, privacy_levels, budget=budget, personal_budgets=personal_budgets
+        )
+
+    def suggest_bounds(
+        self,
+        column: str,
+        *,
+        coverage: float = 0.99,
+        outermost: tuple[Number, Number] | None = None,
+        **amount: Unpack[BudgetArgs],
+    ) -> SuggestedBounds:
+        """Bounds for a column that hold about ``coverage`` of the units: charged, like any answer.
+
+        The column need not be declared. ``outermost`` is a public range that surely holds all.
+        """
+        check.check_names(amount, BudgetArgs.__annotations__)
+        return suggest_bounds(
+            self,
+            column,
+            coverage=coverage,
+            outermost=outermost,
+            budget=budget(**amount),
+            rng=system_rng(),
+        )
+
+    def suggest_contribution_limits(
+        self, *, by: By = None, planned_epsilon: Number = 1, **amount: Unpack[BudgetArgs]
+    ) -> SuggestedLimits:
+        """How many rows (and groups of ``by``) of a unit to use: charged, like any answer.
+
+        Balances what a limit leaves out with the noise of a count at ``planned_epsilon``.
+        """
+        check.check_names(amount, BudgetArgs.__annotations__)
+        amounts = budget(**amount)
+        return suggest_contribution_limits(
+            self, by=by, planned_epsilon=planned_epsilon, budget=amounts, rng=system_rng()
+        )
+
     def _release_planned(
         self,
         planned: ReleasePlan,
@@ -571,7 +600,7 @@ class Table(RangeTable):
         )
 
     def _one(self, query: Query, amount: BudgetArgs) -> Release:
-        check.known(amount, (*BudgetArgs.__annotations__, "label"))
+        check.check_names(amount, (*BudgetArgs.__annotations__, "label"))
         return self.release([query], **amount)[0]
 
     def _design(
@@ -580,7 +609,7 @@ class Table(RangeTable):
         weights: Sequence[Number] | None,
         **amount: Number | None,
     ) -> ReleasePlan:
-        return design(queries, setting=self.spec, budget=budget(**amount), weights=weights)
+        return plan_release(queries, setting=self.spec, budget=budget(**amount), weights=weights)
 
     def _run(
         self,
@@ -592,7 +621,26 @@ class Table(RangeTable):
     ) -> tuple[Release, ...]:
         """The answers to a design, with randomness that is not always the system's."""
         work = ReleaseBatch(design=planned)
-        return carry_out(self, work, label=label, rng=rng, progress=progress)[0]
+        return execute_batch(self, work, label=label, rng=rng, progress=progress)[0]
+
+    def _planned_ranges(
+        self, query: RangeQuery | GridQuery, amount: QueryBudget, expected_rows: int | None = None
+    ) -> AnyPlannedRanges:
+        if isinstance(query, GridQuery):
+            return planned_grid(
+                query, setting=self.spec, budget=amount, expected_rows=expected_rows
+            )
+        return planned_ranges(query, setting=self.spec, budget=amount, expected_rows=expected_rows)
+
+    def _run_all(
+        self,
+        work: ReleaseBatch,
+        *,
+        label: str | None = None,
+        progress: Callable[[str], None] = lambda _: None,
+    ) -> tuple[tuple[Release, ...], tuple[AnyRangeRelease, ...]]:
+        """Carry out questions and ranges that are planned: reserved together, or not at all."""
+        return execute_batch(self, work, label=label, rng=system_rng(), progress=progress)
 
 
 def table(  # noqa: PLR0913 - each has a name, most a default
@@ -625,7 +673,7 @@ def table(  # noqa: PLR0913 - each has a name, most a default
         max_groups_per_unit=max_groups_per_unit,
         max_rows_per_unit_per_group=max_rows_per_unit_per_group,
     )
-    trusted(relation)
+    central_relation(relation)
     _check_account(account, relation)
     _check_columns(columns)
     if privacy_unit is not None and not isinstance(privacy_unit, str):

@@ -298,7 +298,7 @@ def test_signs():
                 secret=series.secret_value(0, time=0),
                 attacker_knows="some",
             ),
-            "known must be one of",
+            "attacker_knows must be one of",
         ),
         (lambda: series.cells(PAIR, releases=means([0], people=3)), "2 people"),
         (lambda: series.cells(PAIR, releases=means([3]), times=2), "above the last release"),

@@ -130,7 +130,7 @@ def test_refused_designs():
         series.design(FIVE, releases=SIX, mu=0)
     with pytest.raises(InvalidArgument, match="times must be above the last release"):
         series.design(FIVE, releases=SIX, mu=1, times=3)
-    with pytest.raises(InvalidArgument, match="known must be"):
+    with pytest.raises(InvalidArgument, match="attacker_knows must be"):
         series.design(FIVE, releases=SIX, mu=1, attacker_knows="some")
     with pytest.raises(InvalidArgument, match="5 people, got 3"):
         series.design(

@@ -85,7 +85,7 @@ def test_the_layout_is_as_documented(tmp_path):
     with ReportWriter(path, OUE) as writer:
         writer.write(np.array([[1, 2, 3]], dtype=np.uint8))
     data = path.read_bytes()
-    text = json.dumps(OUE.randomizer.describe(), sort_keys=True, separators=(",", ":")).randomize()
+    text = json.dumps(OUE.randomizer.describe(), sort_keys=True, separators=(",", ":")).encode()
     assert data[:8] == bytes.fromhex("89444C520D0A1A0A")
     assert struct.unpack("<III", data[8:20]) == (1, 3, len(text))
     assert data[36:52].decode() == sha256(text).hexdigest()[:16] == OUE.randomizer.fingerprint

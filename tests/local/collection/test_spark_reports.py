@@ -13,7 +13,6 @@ import pytest
 from discreet.core.errors import InvalidArgument, Unsupported
 from discreet.data._spark import engine as spark_sums
 from discreet.data.source import EngineFailure
-from discreet.local.collection import _spark_reports as spark_reports
 from discreet.local.collection.aggregator import Aggregator
 from discreet.local.collection.aggregator_state import AggregatorState
 from discreet.local.collection.report_file import ReportWriter
@@ -101,7 +100,7 @@ def test_only_a_bounded_number_of_sums_reaches_the_driver(workers, monkeypatch):
         seen.append(len(state))
         return read(state, randomizer)
 
-    monkeypatch.setattr(spark_reports.Aggregator, "from_bytes", watched)
+    monkeypatch.setattr(Aggregator, "from_bytes", watched)
     found = Aggregator.from_frame(frame.repartition(60), randomizer)
     assert found == Aggregator(randomizer).add(rows)
     assert 0 < len(seen) <= spark_sums.SUMS

@@ -14,7 +14,7 @@ from discreet.local.oracles.local_hashing import LocalHashing, _sets, hadamard_r
 from discreet.local.randomizer import pack, padded, unpack, walsh_hadamard
 from discreet.local.registry import rebuild
 from discreet.noise.random_source import SeededRandomSource, seeded_rng
-from discreet.noise.uniform import below, bernoulli_real
+from discreet.noise.uniform import uniform_integers, bernoulli_real
 from tests.block_reports import blocks, check_moments, every_report, follow, work
 from tests.choice_tree import enumerate_sampler
 
@@ -88,7 +88,7 @@ class LiesToo(LocalHashing):
 
     def _response(self, size, rng):
         lies = bernoulli_real(self._lie, size, rng)
-        return np.where(lies, below(1 << self.hash_digits, size, rng), 0)
+        return np.where(lies, uniform_integers(1 << self.hash_digits, size, rng), 0)
 
 
 def test_reports_follow_their_law():
@@ -236,7 +236,7 @@ def test_transform():
 
 @pytest.mark.parametrize(("number", "digits"), [(1, 1), (3, 5), (4, 21), (8, 25), (5, 32)])
 def test_packing(number, digits):
-    fields = below(1 << digits, 50 * number, seeded_rng(1)).reshape(number, 50)
+    fields = uniform_integers(1 << digits, 50 * number, seeded_rng(1)).reshape(number, 50)
     rows = pack(fields, [digits] * number)
     assert rows.shape == (50, -(-number * digits // 8))
     assert (unpack(rows, [digits] * number) == fields).all()

@@ -10,7 +10,7 @@ from discreet.core.errors import InvalidArgument, OutOfDomain
 from discreet.local.collection.aggregator import Aggregator
 from discreet.local.oracles.randomized_response import RandomizedResponse, grr, randomized_response
 from discreet.noise.random_source import seeded_rng
-from discreet.noise.uniform import below, bernoulli_real
+from discreet.noise.uniform import uniform_integers, bernoulli_real
 from tests.distributions import frequency, mean_of
 from tests.oracle_distributions import CountedBits, every_row, moments, ranges
 
@@ -77,7 +77,7 @@ class FromAll(RandomizedResponse):
 
     def _answers(self, own, rng):
         lies = bernoulli_real(self._lie, own.size, rng)
-        return np.where(lies, below(self.categories, own.size, rng), own)
+        return np.where(lies, uniform_integers(self.categories, own.size, rng), own)
 
 
 def consistent(oracle, n=60_000):

@@ -23,7 +23,7 @@ from discreet.local.ranges.hierarchical import (
 from discreet.local.ranges.release import LocalRanges
 from discreet.local.registry import randomizer_from_json
 from discreet.noise.random_source import seeded_rng
-from discreet.noise.uniform import below
+from discreet.noise.uniform import uniform_integers
 from discreet.ranges._range_answers import RangeAnswers
 from discreet.ranges.domain import bins, dates, integers, ordered
 from discreet.ranges.workload import all_ranges
@@ -341,8 +341,8 @@ def independent(release, a, b, truth):
 def lying_about_all(randomizer, values, *, rng):
     """Randomized response that lies with any value, its own among them."""
     rows = randomizer.randomize(values, rng=rng)
-    lies = below(20, len(rows), rng) == 0
-    rows[lies & (rows[:, 0] == 0), 1] = below(randomizer.domain.size, len(rows), rng)[
+    lies = uniform_integers(20, len(rows), rng) == 0
+    rows[lies & (rows[:, 0] == 0), 1] = uniform_integers(randomizer.domain.size, len(rows), rng)[
         lies & (rows[:, 0] == 0)
     ]
     return rows

@@ -7,7 +7,7 @@ import pytest
 
 from discreet.core.errors import InvalidArgument
 from discreet.models.blackbox.certificate import certify_drawn
-from discreet.models.blackbox.choose import Summed, sums
+from discreet.models.blackbox.choose import AdditiveMethod, additive_methods
 from discreet.models.blackbox.interval_fit import IntervalClip
 from discreet.models.blackbox.lipschitz_fit import TubeClip
 from discreet.models.blackbox.metrics import CellMetric, Records, Truncated, UnitCount, WindowGroups
@@ -86,11 +86,11 @@ def test_a44_drawn_models_of_every_kind_keep_their_width(kind):
 
 def test_sums_are_offered_where_they_are_quick():
     widths = [(512, Fraction(1, 4)), (512, Fraction(1, 2))]
-    few = sums(Records(), widths, columns=4)
+    few = additive_methods(Records(), widths, columns=4)
     assert [one.shared for one in few] == [True, True, False, False]
-    assert all(one.shared for one in sums(Records(), widths, columns=100))
-    assert len(sums(UnitCount(), widths, columns=4)) == 2
-    assert sums(UnitCount(), widths, columns=100) == []
+    assert all(one.shared for one in additive_methods(Records(), widths, columns=100))
+    assert len(additive_methods(UnitCount(), widths, columns=4)) == 2
+    assert additive_methods(UnitCount(), widths, columns=100) == []
 
 
 def test_sums_are_named_and_built():
@@ -101,7 +101,7 @@ def test_sums_are_named_and_built():
         (Records(), AdditiveClip, "sum of records, alike, slope 1 of the width"),
         (UnitCount(), CountTube, "sum of counts, slope 1 of the width"),
     ):
-        one = Summed(metric=metric, slope=64, width=64, step=Fraction(1, 4), shared=True)
+        one = AdditiveMethod(metric=metric, slope=64, width=64, step=Fraction(1, 4), shared=True)
         assert one.name == words
         ranges = one.build(inputs, said)
         assert isinstance(ranges, kind)

@@ -33,7 +33,7 @@ class Quiet:
 
     guarantee: object = None
 
-    def release(self, value: int, *, bits: object = None) -> int:
+    def release(self, value: int, *, rng: object = None) -> int:
         del bits
         return value
 

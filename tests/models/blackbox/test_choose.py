@@ -10,21 +10,21 @@ from benchmarks.learned import Cell, markdown, summary
 from benchmarks.learned_boxes import boxes, trimmed
 from discreet.core.errors import InvalidArgument
 from discreet.models.blackbox.choose import (
-    Constant,
-    ConstantWindow,
-    Fitted,
-    Learned,
+    ConstantMethod,
+    ConstantWindowMethod,
+    IntervalFitMethod,
+    LipschitzMethod,
     SelectionTask,
-    Trees,
+    TreeEnvelopeMethod,
     baselines,
     choose,
-    envelopes,
+    tree_methods,
     score,
     starters,
     trees_of,
 )
 from discreet.models.blackbox.examples import NoisyValuePosterior, constant_error, noise_nodes
-from discreet.models.blackbox.mechanism import law_of, make_noise
+from discreet.models.blackbox.mechanism import distribution_of, make_noise
 from discreet.models.blackbox.metrics import Adjacency, CellMetric, Truncated
 from discreet.models.blackbox.output_ranges import ConstantRange, to_steps
 from discreet.noise.laplace import DiscreteLaplace
@@ -42,7 +42,7 @@ def task(**changed) -> SelectionTask:
 def test_a47_the_estimate_is_the_weighted_median_by_hand() -> None:
     law = DiscreteLaplace(3)
     clipped, said = DRAW.integers(-10, 10, size=15), DRAW.normal(size=15)
-    found = NoisyValuePosterior(clipped=clipped, said=said, law=law).estimate(np.arange(-20, 21))
+    found = NoisyValuePosterior(clipped=clipped, said=said, distribution=law).estimate(np.arange(-20, 21))
     for noisy, one in zip(range(-20, 21), found, strict=True):
         weights = np.exp(-np.abs(noisy - clipped) / 3)
         losses = [float(weights @ np.abs(said - x)) for x in said]
@@ -50,23 +50,23 @@ def test_a47_the_estimate_is_the_weighted_median_by_hand() -> None:
 
 
 def test_a47_noise_of_bounded_reach_falls_back_to_the_median() -> None:
-    law = law_of(make_noise(4, epsilon=1, delta=0.1))
-    far = NoisyValuePosterior(clipped=np.array([0, 1, 2]), said=np.array([3.0, 5.0, 4.0]), law=law)
+    law = distribution_of(make_noise(4, epsilon=1, delta=0.1))
+    far = NoisyValuePosterior(clipped=np.array([0, 1, 2]), said=np.array([3.0, 5.0, 4.0]), distribution=law)
     assert law.log_pmf(10**9) == -np.inf
     assert far.estimate(np.array([10**9])).tolist() == [4.0]
 
 
 def test_a47_pairs_must_match() -> None:
     with pytest.raises(InvalidArgument):
-        NoisyValuePosterior(clipped=np.array([1]), said=np.array([]), law=DiscreteLaplace(1))
+        NoisyValuePosterior(clipped=np.array([1]), said=np.array([]), distribution=DiscreteLaplace(1))
 
 
 def test_the_expected_error_is_that_of_a_simulation() -> None:
-    law = law_of(make_noise(512, epsilon=1))
+    law = distribution_of(make_noise(512, epsilon=1))
     said = DRAW.uniform(-3000, 3000, size=400)
     clipped = np.clip(np.floor(said), -2000, 2000).astype(np.int64)
     known, new = slice(0, 300), slice(300, 400)
-    made = NoisyValuePosterior(clipped=clipped[known], said=said[known], law=law)
+    made = NoisyValuePosterior(clipped=clipped[known], said=said[known], distribution=law)
     nodes = DRAW.permutation(np.concatenate([noise_nodes(law)] * 10))
     noisy = clipped[new, None] + nodes[None, :]
     errors = np.abs(made.estimate(noisy.ravel()).reshape(noisy.shape) - said[new, None])
@@ -75,13 +75,13 @@ def test_the_expected_error_is_that_of_a_simulation() -> None:
 
 
 def test_noise_so_large_that_nothing_is_heard_costs_what_a_constant_costs() -> None:
-    law = law_of(make_noise(1 << 20, epsilon=Fraction(1, 100)))
-    made = NoisyValuePosterior(clipped=to_steps(SAID, Fraction(1, 64)), said=SAID, law=law)
+    law = distribution_of(make_noise(1 << 20, epsilon=Fraction(1, 100)))
+    made = NoisyValuePosterior(clipped=to_steps(SAID, Fraction(1, 64)), said=SAID, distribution=law)
     assert made.expected_error() == pytest.approx(constant_error(SAID), rel=0.03)
 
 
 def test_the_nodes_are_the_law() -> None:
-    law = law_of(make_noise(512, epsilon=1))
+    law = distribution_of(make_noise(512, epsilon=1))
     nodes = noise_nodes(law)
     assert np.all(np.diff(nodes) > 0)
     assert nodes.mean() == pytest.approx(0, abs=1)
@@ -101,7 +101,7 @@ def test_windows_cut_off_least() -> None:
 
 def test_a42_constants_always_take_part_and_the_choice_is_repeated_exactly() -> None:
     kinds = {type(one) for one in baselines(task())}
-    assert kinds == {Constant, ConstantWindow}
+    assert kinds == {ConstantMethod, ConstantWindowMethod}
     first, second = choose(task()), choose(task())
     assert [one.candidate for one in first] == [one.candidate for one in second]
     assert any(one.candidate.width == 0 for one in first)
@@ -113,7 +113,7 @@ def test_a42_constants_always_take_part_and_the_choice_is_repeated_exactly() -> 
 def test_a42_a_fold_is_not_judged_by_itself() -> None:
     """Outputs that are noise can be learned by heart, which must not help."""
     noise = np.random.default_rng(1).normal(size=len(SAID))
-    one = Learned(
+    one = LipschitzMethod(
         metric=Truncated(width=0.1), slope=512, width=512, step=Fraction(1, 256), describes="x"
     )
     folds = [np.arange(start, 40, 4) for start in range(4)]
@@ -127,12 +127,12 @@ def test_a42_a_fold_is_not_judged_by_itself() -> None:
 @pytest.mark.parametrize(
     "one",
     [
-        Learned(
+        LipschitzMethod(
             metric=Truncated(width=2.0), slope=256, width=512, step=Fraction(1, 256), describes="x"
         ),
-        Fitted(metric=CellMetric(cuts=(3.0, 6.0)), width=512, step=Fraction(1, 256), describes="x"),
-        ConstantWindow(width=512, step=Fraction(1, 256)),
-        Constant(step=Fraction(1, 256)),
+        IntervalFitMethod(metric=CellMetric(cuts=(3.0, 6.0)), width=512, step=Fraction(1, 256), describes="x"),
+        ConstantWindowMethod(width=512, step=Fraction(1, 256)),
+        ConstantMethod(step=Fraction(1, 256)),
     ],
 )
 def test_candidates_build_ranges_of_their_width(one) -> None:
@@ -156,7 +156,7 @@ def test_a38_trees_need_no_data() -> None:
     assert len(trees_of(forest)) == 3
     assert trees_of(boosted) == trees_of(np.mean) == trees_of(object()) == ()
     for model in (tree, forest):
-        one = Trees(
+        one = TreeEnvelopeMethod(
             trees=trees_of(model),
             origin=0.0,
             shape=(5, 1),
@@ -170,14 +170,14 @@ def test_a38_trees_need_no_data() -> None:
         steps = to_steps(model.predict(flat), one.step)
         assert (low - 4 <= steps).all()
         assert (steps <= high + 4).all()
-    assert envelopes(task(), trees_of(tree), origin=0.0)
+    assert tree_methods(task(), trees_of(tree), origin=0.0)
     # A tree that is fitted again has other leaves.
     one = replace(one, trees=(tree,))
     before = one.build(INPUTS, SAID).centers.tolist()
     tree.fit(flat, -SAID)
     assert one.build(INPUTS, SAID).centers.tolist() != before
     runs = task(adjacency=Adjacency.of("record", group=2))
-    assert not envelopes(runs, trees_of(tree), origin=0.0)
+    assert not tree_methods(runs, trees_of(tree), origin=0.0)
 
 
 @pytest.mark.slow

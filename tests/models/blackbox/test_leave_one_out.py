@@ -18,7 +18,7 @@ from discreet.models.blackbox.metrics import (
     UnitCount,
     WindowGroups,
 )
-from discreet.models.blackbox.output_ranges import LeaveOneOutRange, clipped
+from discreet.models.blackbox.output_ranges import LeaveOneOutRange, clip_to_range
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -122,8 +122,8 @@ def test_a35_one_hundred_thousand_pairs_of_neighbors_and_hostile_functions():
     assert (low <= high).all()
     assert max((high - low).max(), (high - low_other).max(), (high_other - low).max()) <= 1000
     answers = rng.choice([1e300, -1e300, np.inf, -np.inf, np.nan, 0.0], size=(2, len(one)))
-    up = clipped(answers[0], low, high, step=model.step)
-    moved = up - clipped(answers[1], low_other, high_other, step=model.step)
+    up = clip_to_range(answers[0], low, high, step=model.step)
+    moved = up - clip_to_range(answers[1], low_other, high_other, step=model.step)
     assert np.abs(moved).max() <= 1000
 
 

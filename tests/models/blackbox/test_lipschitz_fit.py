@@ -7,7 +7,7 @@ import pytest
 from scipy.optimize import linprog, minimize
 
 from discreet.core.errors import InvalidArgument
-from discreet.models.blackbox.lipschitz_fit import closed, fit_centers
+from discreet.models.blackbox.lipschitz_fit import shortest_rises, fit_centers
 
 
 def instance(rng, *, n=None, top=20):
@@ -158,7 +158,7 @@ def test_distances_without_the_triangle_inequality_are_closed_first():
     best = program(y, range(3), all_pairs(apart, 1.0), 3)
     assert fit.loss == pytest.approx(best, abs=1e-9)
     assert abs(fit.gap) < 1e-9
-    assert closed(apart)[0, 2] == 2.0
+    assert shortest_rises(apart)[0, 2] == 2.0
 
 
 def test_a48_the_deadlock_of_the_search_is_no_deadlock():

@@ -24,7 +24,7 @@ from discreet.models.blackbox import (
     WindowGroups,
     make_private,
 )
-from discreet.models.blackbox.mechanism import law_of, make_noise
+from discreet.models.blackbox.mechanism import distribution_of, make_noise
 from discreet.models.blackbox.metrics import ONE, Adjacency
 from discreet.models.blackbox.output_ranges import ConstantRange
 from discreet.models.blackbox.surrogates import AdditiveClip
@@ -114,7 +114,7 @@ def test_a47_the_estimate_is_better_than_the_noisy_number_and_costs_nothing(mean
 
 
 def test_a43_the_law_of_the_noise_keeps_epsilon_at_every_shift(mean) -> None:
-    law, width = law_of(mean.noise), mean.model.width
+    law, width = distribution_of(mean.noise), mean.model.width
     places = np.arange(-6 * width, 6 * width + 1)
     for shift in (1, width // 2, width):
         gap = law.log_pmf(places) - law.log_pmf(places + shift)
@@ -160,8 +160,8 @@ def test_a44_what_is_seen_at_the_worst_pair_is_within_epsilon(mean) -> None:
         high = beta.ppf(0.9995, hits[1] + 1, many - hits[1])
         return float(np.log(low / high))
 
-    assert 0.9 < seen(law_of(mean.noise)) <= 1
-    assert seen(law_of(make_noise(width // 2, epsilon=1))) > 1
+    assert 0.9 < seen(distribution_of(mean.noise)) <= 1
+    assert seen(distribution_of(make_noise(width // 2, epsilon=1))) > 1
 
 
 def test_numbers_too_small_are_not_told_where_they_are_errors(mean) -> None:
@@ -311,7 +311,7 @@ def test_a37_attributes_counts_and_runs_have_their_own_words_and_pass_their_cert
     assert "one event" in cars.protects
     for made in (fine, runs, cars):
         assert made.certify().holds
-        assert np.isfinite(made.release(made.box.shape.given(made.box.shape.stand_in)))
+        assert np.isfinite(made.release(made.box.shape.as_argument(made.box.shape.stand_in)))
     assert cars.sensitivity < runs.sensitivity
 
 

@@ -12,7 +12,7 @@ from discreet import Ledger, NotCertified, gaussian, pure_dp, seeded_rng
 from discreet.core.errors import BudgetExceeded, InvalidArgument, OutOfDomain
 from discreet.core.relation import NeighboringRelation
 from discreet.models.blackbox import WindowPlan, make_private
-from discreet.models.blackbox.mechanism import law_of
+from discreet.models.blackbox.mechanism import distribution_of
 
 N = 4
 PUBLIC = np.random.default_rng(0).uniform(0, 10, size=(30, N))
@@ -116,7 +116,7 @@ def test_a_run_behind_single_readings_is_no_composition(single, group: int) -> N
     plan = WindowPlan(mechanism=single, stride=N, group=group)
     reach = 40 * single.model.width
     places = np.arange(-reach, reach + 1)
-    law = law_of(single.noise)
+    law = distribution_of(single.noise)
     here, there = law.pmf(places), law.pmf(places - group * single.model.width)
     claims = []
     for epsilon in np.linspace(0, 2 * group, 9)[:-1]:

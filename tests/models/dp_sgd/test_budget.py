@@ -13,7 +13,7 @@ from discreet.models.dp_sgd.budget import (
     TrainingBudget,
     TrainingOptions,
     TrainingPlan,
-    cost,
+    training_cost,
     make_plan,
     noise_for,
 )
@@ -34,7 +34,7 @@ def plan(
     return make_plan(
         Logistic(),
         budget=spend or budget(),
-        wishes=TrainingOptions(**wishes),
+        options=TrainingOptions(**wishes),
         dimension=11,
         clip=0.75,
         smoothness=0.56,
@@ -49,7 +49,7 @@ def plan(
 )
 def test_within_a_percent_of_dp_accounting(noise: float, rate: float, steps: int) -> None:
     """C43; both round upwards, so that either may be the smaller one."""
-    own = cost(relation=ADD, rate=Fraction(str(rate)), steps=steps, noise=Fraction(str(noise)))
+    own = training_cost(relation=ADD, rate=Fraction(str(rate)), steps=steps, noise=Fraction(str(noise)))
     peer = pld.PLDAccountant(value_discretization_interval=1e-4).compose(
         dp_accounting.SelfComposedDpEvent(
             dp_accounting.PoissonSampledDpEvent(rate, dp_accounting.GaussianDpEvent(noise)), steps
@@ -66,14 +66,14 @@ def test_replacing_costs_at_least_the_pair_believed_to_be_worst(
     noise: str, rate: str, steps: int, worst: float, room: float
 ) -> None:
     """C43's numbers at twice the noise; ours is proved, so never below, near it where noise is."""
-    own = cost(relation=REPLACE, rate=Fraction(rate), steps=steps, noise=2 * Fraction(noise))
+    own = training_cost(relation=REPLACE, rate=Fraction(rate), steps=steps, noise=2 * Fraction(noise))
     assert own.relation is REPLACE
     assert worst * 0.995 <= own.epsilon(1e-6) <= worst * room
 
 
 def test_a_run_on_all_rows_is_plain_gaussian_composition() -> None:
-    own = cost(relation=ADD, rate=Fraction(1), steps=100, noise=Fraction(20))
-    assert own.epsilon(1e-6) == cost(
+    own = training_cost(relation=ADD, rate=Fraction(1), steps=100, noise=Fraction(20))
+    assert own.epsilon(1e-6) == training_cost(
         relation=ADD, rate=Fraction(1), steps=1, noise=Fraction(2)
     ).epsilon(1e-6)
 
@@ -88,7 +88,7 @@ def test_the_noise_keeps_the_budget_and_less_would_not(
     noise = noise_for(spend, rate=rate, steps=120, counting=counting)
 
     def delta(multiplier: Fraction) -> float:
-        return cost(
+        return training_cost(
             relation=relation, rate=rate, steps=120, noise=multiplier, counting=counting
         ).delta(epsilon)
 
@@ -98,16 +98,16 @@ def test_the_noise_keeps_the_budget_and_less_would_not(
 def test_people_with_several_rows_are_groups() -> None:
     """On all rows exactly: k rows move a sum by k times as much."""
     for relation, factor in ((ADD, 3), (REPLACE, 6)):
-        several = cost(
+        several = training_cost(
             relation=relation, rate=Fraction(1), steps=9, noise=Fraction(18), max_rows_per_unit=3
         )
-        one = cost(relation=ADD, rate=Fraction(1), steps=9, noise=Fraction(18, factor))
+        one = training_cost(relation=ADD, rate=Fraction(1), steps=9, noise=Fraction(18, factor))
         assert several.epsilon(1e-6) == pytest.approx(one.epsilon(1e-6), rel=1e-9)
         spend = TrainingBudget.of(
             relation=relation, epsilon=1, delta=1e-6, rho=None, mu=None, max_rows_per_unit=3
         )
         noise = noise_for(spend, rate=Fraction(1, 16), steps=100)
-        sampled = cost(
+        sampled = training_cost(
             relation=relation, rate=Fraction(1, 16), steps=100, noise=noise, max_rows_per_unit=3
         )
         assert 0.95e-6 < sampled.delta(1.0) <= 1e-6
@@ -184,7 +184,7 @@ def test_noise_of_a_step_is_large_enough_for_little_loss() -> None:
     """The effective noise is within 10 % of what a run on all rows would have."""
     for epsilon in (0.3, 1.0, 5.0):
         made = plan(spend=budget(epsilon=epsilon))
-        assert 1 <= made.effective_noise * budget(epsilon=epsilon).worth <= 1.1
+        assert 1 <= made.effective_noise * budget(epsilon=epsilon).gaussian_mu <= 1.1
 
 
 def test_wishes_are_kept_and_checked() -> None:

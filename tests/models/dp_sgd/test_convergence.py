@@ -12,11 +12,11 @@ from discreet.models.dp_sgd._laplace_rates import (
 )
 from discreet.models.dp_sgd.convergence import (
     ConvergenceProblem,
-    bound,
+    convergence_bound,
     excess,
     gradient_descent,
     minimizer,
-    problem,
+    convergence_problem,
     record_gradients,
     simulate,
     variance_transfer,
@@ -87,11 +87,11 @@ E10 = {
 @pytest.mark.parametrize(("case", "numbers"), E10.items())
 def test_the_excess_stays_below_the_bound(case, numbers):
     decay, growth, steps, unit = case
-    facts = problem(RIDGE, X, Y)
+    facts = convergence_problem(RIDGE, X, Y)
     schedule = PowerSchedule(start=facts.largest_rate, decay=decay, growth=growth)
     rates = schedule.rates(steps)
     scales = noise_scales(rates, growths=schedule.growths(steps), diameter=unit, epsilon=1)
-    limit = bound(facts, rates=rates, scales=scales).total
+    limit = convergence_bound(facts, rates=rates, scales=scales).total
     best = RIDGE.mean_loss(minimizer(RIDGE, X, Y), X, Y)
     runs = simulate(RIDGE, X, Y, rates=rates, scales=scales, repetitions=300, seed=3)
     found = runs.excess(RIDGE, X, Y, best=best)
@@ -103,9 +103,9 @@ def test_the_excess_stays_below_the_bound(case, numbers):
 def test_each_rate_goes_with_the_noise_of_its_own_step():
     facts = ConvergenceProblem(dimension=1, smoothness=0.1, variance=0.0, distance=0.0)
     # Two steps, noise in the second only: its rate is the second one.
-    found = bound(facts, rates=[1.0, 2.0], scales=[0.0, 3.0])
+    found = convergence_bound(facts, rates=[1.0, 2.0], scales=[0.0, 3.0])
     assert found.total == pytest.approx(2 * (2.0 * 3.0) ** 2 / 3)
-    assert bound(facts, rates=[1.0, 2.0], scales=[0.0, 3.0], noise="gaussian").total == (
+    assert convergence_bound(facts, rates=[1.0, 2.0], scales=[0.0, 3.0], noise="gaussian").total == (
         pytest.approx((2.0 * 3.0) ** 2 / 3)
     )
 
@@ -113,13 +113,13 @@ def test_each_rate_goes_with_the_noise_of_its_own_step():
 def test_rates_above_a_quarter_of_the_smoothness_are_refused():
     facts = ConvergenceProblem(dimension=1, smoothness=1.0, variance=0.0, distance=1.0)
     with pytest.raises(InvalidArgument, match="1/\\(4L\\)"):
-        bound(facts, rates=PowerSchedule().rates(3), scales=None)
+        convergence_bound(facts, rates=PowerSchedule().rates(3), scales=None)
     with pytest.raises(Unsupported):
-        bound(facts, rates=[0.1], scales=None, noise="uniform")
+        convergence_bound(facts, rates=[0.1], scales=None, noise="uniform")
 
 
 def test_constants_are_marked_as_facts_about_the_data():
-    facts = problem(RIDGE, X, Y)
+    facts = convergence_problem(RIDGE, X, Y)
     assert facts.not_private
     assert facts.variance == pytest.approx(
         (RIDGE.gradient(minimizer(RIDGE, X, Y), X, Y) ** 2).sum(axis=1).mean()

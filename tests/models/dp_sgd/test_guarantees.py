@@ -12,7 +12,7 @@ from discreet.audit._attack import Finding, attack
 from discreet.core.relation import NeighboringRelation
 from discreet.mechanisms.additive import gaussian
 from discreet.models.dp_sgd import PrivateLogisticRegression, train
-from discreet.models.dp_sgd.budget import TrainingBudget, cost, noise_for
+from discreet.models.dp_sgd.budget import TrainingBudget, training_cost, noise_for
 from discreet.models.dp_sgd.losses import Floats, Logistic
 from discreet.models.dp_sgd.train import (
     FEATURE_BITS,
@@ -128,7 +128,7 @@ def audited(run: TrainingRun) -> Finding:
     def draw(data: tuple[Steps, Floats], n: int) -> Any:
         return np.array([descend(*data, run=run, rng=bits)[0] for _ in range(n)])
 
-    claim = cost(
+    claim = training_cost(
         relation=NeighboringRelation.ADD_REMOVE, rate=run.rate, steps=run.steps, noise=run.noise
     )
     return attack(

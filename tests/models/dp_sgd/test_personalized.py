@@ -10,7 +10,7 @@ import discreet
 from discreet.core.errors import InvalidArgument, Unsupported
 from discreet.core.relation import NeighboringRelation
 from discreet.models.dp_sgd.losses import Logistic
-from discreet.models.dp_sgd.personalized import descend_personal, personal_descent
+from discreet.models.dp_sgd.personalized import descend_personalized, plan_personalized
 from discreet.models.dp_sgd.train import FeatureMap, SlopeGrid, TrainingRun, descend
 from discreet.noise.random_source import seeded_rng
 
@@ -39,7 +39,7 @@ def data(n=4000, seed=0):
 
 @pytest.fixture(scope="module", params=["sampling", "clipping"])
 def plan(request):
-    return personal_descent(RUN, LIMITS, PEOPLE, method=request.param)
+    return plan_personalized(RUN, LIMITS, PEOPLE, method=request.param)
 
 
 def test_every_level_spends_what_it_may(plan):
@@ -49,7 +49,7 @@ def test_every_level_spends_what_it_may(plan):
     assert plan.rates["strict"] < plan.rates["open"] or plan.clips["strict"] < 1
     assert plan.rates["open"] == RUN.rate
     # The whole noise of the strictest level would be more.
-    one = personal_descent(RUN, {"open": LIMITS["strict"]}, {"open": 1}, method="sampling")
+    one = plan_personalized(RUN, {"open": LIMITS["strict"]}, {"open": 1}, method="sampling")
     assert plan.run.noise < one.run.noise
 
 
@@ -65,11 +65,11 @@ def test_a_record_moves_the_sum_by_no_more_than_its_level_may(plan):
     )
     grid = SlopeGrid(clip=calm.run.clip)
     # The slope at zero is a half: long rows are cut, by more where the level is stricter.
-    whole = descend_personal(steps, y, levels, plan=calm, rng=seeded_rng(1))
+    whole = descend_personalized(steps, y, levels, plan=calm, rng=seeded_rng(1))
     longest = dict.fromkeys(plan.rates, 0.0)
     for i in range(40):
         kept = np.arange(40) != i
-        left = descend_personal(steps[kept], y[kept], levels[kept], plan=calm, rng=seeded_rng(1))
+        left = descend_personalized(steps[kept], y[kept], levels[kept], plan=calm, rng=seeded_rng(1))
         moved = float(np.linalg.norm((whole - left) / grid.unit))
         longest[levels[i]] = max(longest[levels[i]], moved)
     for name, length in longest.items():
@@ -85,11 +85,11 @@ def test_levels_take_part_at_their_rates(plan):
     run = replace(plan.run, steps=1, rows=1.0, average=0.0, noise=Fraction(1, 1 << 24))
     for name in plan.rates:
         calm = replace(plan, run=run)
-        theta = descend_personal(
+        theta = descend_personalized(
             steps, np.zeros(20_000), np.full(20_000, name), plan=calm, rng=seeded_rng(3)
         )
         every = replace(calm, rates=dict.fromkeys(plan.rates, Fraction(1)))
-        most = descend_personal(
+        most = descend_personalized(
             steps, np.zeros(20_000), np.full(20_000, name), plan=every, rng=seeded_rng(3)
         )
         share = float(theta[0] / most[0])
@@ -99,30 +99,30 @@ def test_levels_take_part_at_their_rates(plan):
 
 def test_it_learns_and_with_one_level_it_is_plain_descent(plan):
     steps, y, levels = data()
-    theta = descend_personal(steps, y, levels, plan=plan, rng=seeded_rng(2))
+    theta = descend_personalized(steps, y, levels, plan=plan, rng=seeded_rng(2))
     margins = steps @ theta
     assert ((margins > 0) == y).mean() > 0.8
-    alone = personal_descent(
+    alone = plan_personalized(
         replace(RUN, rate=Fraction(1)), {"all": LIMITS["open"]}, {"all": 4000}, method="sampling"
     )
     tame = replace(alone, run=replace(alone.run, noise=Fraction(1, 1 << 24)))
     same = descend(steps, y, run=tame.run, rng=seeded_rng(5))
-    found = descend_personal(steps, y, np.full(4000, "all"), plan=tame, rng=seeded_rng(5))
+    found = descend_personalized(steps, y, np.full(4000, "all"), plan=tame, rng=seeded_rng(5))
     assert found == pytest.approx(same, abs=1e-4)
 
 
 def test_bad_input_is_named(plan):
     steps, y, levels = data(10)
     with pytest.raises(InvalidArgument, match="levels"):
-        descend_personal(steps, y, levels[1:], plan=plan, rng=seeded_rng(1))
+        descend_personalized(steps, y, levels[1:], plan=plan, rng=seeded_rng(1))
     with pytest.raises(InvalidArgument, match="levels"):
-        descend_personal(steps, y, np.full(10, "other"), plan=plan, rng=seeded_rng(1))
+        descend_personalized(steps, y, np.full(10, "other"), plan=plan, rng=seeded_rng(1))
     with pytest.raises(InvalidArgument, match="same levels"):
-        personal_descent(RUN, LIMITS, {"open": 1}, method="sampling")
+        plan_personalized(RUN, LIMITS, {"open": 1}, method="sampling")
     with pytest.raises(InvalidArgument, match="method"):
-        personal_descent(RUN, LIMITS, PEOPLE, method="other")
+        plan_personalized(RUN, LIMITS, PEOPLE, method="other")
     with pytest.raises(Unsupported, match="approx"):
-        personal_descent(RUN, {"open": discreet.pure_dp(1)}, {"open": 1}, method="sampling")
+        plan_personalized(RUN, {"open": discreet.pure_dp(1)}, {"open": 1}, method="sampling")
     replaced = discreet.approx_dp(1, 1e-5, relation=NeighboringRelation.REPLACE_ONE)
     with pytest.raises(Unsupported, match="ADD_REMOVE"):
-        personal_descent(RUN, {"open": replaced}, {"open": 1}, method="sampling")
+        plan_personalized(RUN, {"open": replaced}, {"open": 1}, method="sampling")

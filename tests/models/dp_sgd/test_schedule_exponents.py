@@ -13,7 +13,7 @@ from discreet.models.dp_sgd._laplace_rates import (
     best_steps,
     measured_exponents,
     noise_scales,
-    sums,
+    schedule_sums,
 )
 from discreet.models.dp_sgd.convergence import ConvergenceProblem
 from discreet.models.dp_sgd.schedule_analysis import (
@@ -84,7 +84,7 @@ def test_the_printed_rule_asks_for_too_much():
 def test_the_leading_constant_of_the_constant_rate_is_a_third():
     many = 20_000
     scales = noise_scales(np.ones(many), diameter=1, epsilon=1)
-    assert sums(np.ones(many), scales=scales).noise == pytest.approx(many**2 / 3, rel=1e-3)
+    assert schedule_sums(np.ones(many), scales=scales).noise == pytest.approx(many**2 / 3, rel=1e-3)
 
 
 def test_a_decay_of_one_or_more_is_refused():

@@ -72,7 +72,7 @@ def test_laplace_answers():
     counts = np.tile([[55 * UNITS, 25 * UNITS]], (20_000, 1))
     lost = (rule.answers(counts, rng=seeded_rng(1)) == 1).mean()
     assert lost == pytest.approx(0.195239, abs=5 * math.sqrt(0.16 / 20_000))
-    cost = rule.answer(MADE)
+    cost = rule.answer_cost(MADE)
     assert cost["b"].epsilon() == pytest.approx(2 * MADE.shares["b"] / UNITS / 20, rel=1e-6)
     assert (laplace.answer_cost([-3.0], scale=20, share=0, orders=[2]) == 0).all()
     with pytest.raises(InvalidArgument, match="scale"):
@@ -84,7 +84,7 @@ def test_laplace_answers():
 
 def plan(questions=60, answers=60):
     rule = ConfidentGNMax(threshold=40, sigma_threshold=2, sigma_votes=2)
-    return LabelPlan(assignment=MADE, rule=rule, classes=3, questions=questions, answers=answers)
+    return LabelPlan(assignment=MADE, aggregator=rule, classes=3, queries=questions, answers=answers)
 
 
 def test_a_student_is_corrected_where_wrong():
@@ -98,10 +98,10 @@ def test_a_student_is_corrected_where_wrong():
     assert (found.labels[40:] == UNANSWERED).all()
     # Right labels of a sure student came without votes: nobody was asked more than for the wrong.
     few = reinforced(counts, known, plan=plan(answers=5), sure=0.9, rng=seeded_rng(1))
-    assert few.asked == 25
+    assert few.query_count == 25
     assert found.guarantee == plan().guarantee
     short = reinforced(counts, known, plan=plan(questions=10), sure=0.9, rng=seeded_rng(1))
-    assert short.asked == 10
+    assert short.query_count == 10
 
 
 def test_what_a_student_may_say():
@@ -124,7 +124,7 @@ def test_an_auditor_with_a_teacher_of_each_level():
     found = {}
     for level in ("a", "b"):
         share = MADE.shares[level]
-        claim = rule.answer(MADE, classes=2)[level].epsilon(1e-5)
+        claim = rule.answer_cost(MADE, classes=2)[level].epsilon(1e-5)
         wins = []
         for votes in ([5 * UNITS + share, 5 * UNITS], [5 * UNITS, 5 * UNITS + share]):
             labels = rule.answers(np.tile([votes], (trials, 1)), rng=seeded_rng(len(wins)))

@@ -13,8 +13,8 @@ from discreet.core._rational import rational
 from discreet.core.errors import BudgetExceeded, InvalidArgument, OutOfDomain, Unsupported
 from discreet.models.pate._data_dependent_cost import ORDERS
 from discreet.models.pate.aggregators import ConfidentGNMax
-from discreet.models.pate.binary_labels import BinaryLabelPlan, BinaryLabels, plan_bits
-from discreet.models.pate.classifier import published
+from discreet.models.pate.binary_labels import BinaryLabelPlan, BinaryLabels, plan_binary_labels
+from discreet.models.pate.classifier import publish_labels
 from discreet.models.pate.label_plan import LabelPlan, plan_labels, vote_weights
 from discreet.models.pate.teacher_assignment import UNITS, assign_weighting
 from discreet.noise.random_source import seeded_rng
@@ -33,7 +33,7 @@ def bit(mean, sigma):
 def test_costs_hold_for_every_pair_of_counts(share):
     """All differences and largest counts, all moves up to the share, both directions."""
     ask, tell = BinaryLabels(
-        rule=ConfidentGNMax(threshold=20, sigma_threshold=4, sigma_votes=5)
+        aggregator=ConfidentGNMax(threshold=20, sigma_threshold=4, sigma_votes=5)
     ).costs(share * UNITS)
     worst = np.zeros((2, len(ORDERS)))
     for v in np.linspace(-30, 70, 101):
@@ -48,9 +48,9 @@ def test_costs_hold_for_every_pair_of_counts(share):
 
 
 def test_bits_follow_their_law():
-    rule = BinaryLabels(rule=RULE)
+    rule = BinaryLabels(aggregator=RULE)
     counts = np.tile([[140 * UNITS, 110 * UNITS]], (40_000, 1))
-    told = rule.ask(counts, rng=seeded_rng(1)).mean()
+    told = rule.passes_threshold(counts, rng=seeded_rng(1)).mean()
     first = (rule.answers(counts, rng=seeded_rng(2)) == 0).mean()
     slack = 5 * math.sqrt(0.25 / 40_000)
     assert told == pytest.approx(norm.cdf(-20 / 80), abs=slack)
@@ -59,7 +59,7 @@ def test_bits_follow_their_law():
 
 def test_more_labels_for_the_same_promise():
     """About a third more than the exact Gaussian plan, which sees noisy numbers."""
-    bits = plan_bits(MADE, RULE, LIMITS, answered_share=0.6)
+    bits = plan_binary_labels(MADE, RULE, LIMITS, answered_share=0.6)
     plain = plan_labels(MADE, RULE, LIMITS, classes=2, answered_share=0.6)
     assert 1.25 * plain.answers < bits.answers < 1.45 * plain.answers
     spent = bits.guarantee
@@ -67,8 +67,8 @@ def test_more_labels_for_the_same_promise():
     assert float(spent["high"].event.epsilon) <= 2
     more = BinaryLabelPlan(
         assignment=MADE,
-        rule=bits.rule,
-        questions=math.ceil((bits.answers + 1) / 0.6 * 1.1),
+        aggregator=bits.aggregator,
+        queries=math.ceil((bits.answers + 1) / 0.6 * 1.1),
         answers=bits.answers + 1,
         deltas=bits.deltas,
     ).guarantee
@@ -79,7 +79,7 @@ def test_more_labels_for_the_same_promise():
 def test_the_promise_is_finite_at_the_delta_that_was_asked(tmp_path, delta):
     """1e-5 is 1/100000, which is below its nearest double: a claim at the double would not do."""
     limits = {"low": discreet.approx_dp(1, delta), "high": discreet.approx_dp(2, delta)}
-    plan = plan_bits(MADE, RULE, limits, answered_share=0.8, items=60)
+    plan = plan_binary_labels(MADE, RULE, limits, answered_share=0.8, items=60)
     for name, limit in limits.items():
         spent = plan.guarantee[name]
         assert spent.event.delta == limit.event.delta
@@ -92,10 +92,10 @@ def test_the_promise_is_finite_at_the_delta_that_was_asked(tmp_path, delta):
 
 
 def test_a_run_of_bits(tmp_path):
-    plan = plan_bits(MADE, RULE, LIMITS, answered_share=0.8, items=60)
-    assert plan.questions <= 60
+    plan = plan_binary_labels(MADE, RULE, LIMITS, answered_share=0.8, items=60)
+    assert plan.queries <= 60
     counts = np.tile([[0, 250 * UNITS]], (60, 1))
-    found = published(counts, plan, rng=seeded_rng(1))
+    found = publish_labels(counts, plan, rng=seeded_rng(1))
     assert len(found.answered) <= plan.answers
     assert (found.labels[found.answered] == 1).mean() > 0.9
     assert found.guarantee == plan.guarantee
@@ -111,7 +111,7 @@ def test_a_run_of_bits(tmp_path):
 def test_a_plan_has_whole_numbers_of_items(items):
     """Fewer than no questions would be paid for with what they cost, and asked all the same."""
     with pytest.raises(InvalidArgument, match="items"):
-        plan_bits(MADE, RULE, LIMITS, answered_share=0.5, items=items)
+        plan_binary_labels(MADE, RULE, LIMITS, answered_share=0.5, items=items)
     with pytest.raises(InvalidArgument, match="items"):
         plan_labels(MADE, RULE, LIMITS, classes=2, answered_share=0.5, items=items)
 
@@ -121,19 +121,19 @@ def test_a_plan_has_whole_numbers_of_questions_and_answers(name, number):
     deltas = dict.fromkeys(LIMITS, 1e-5)
     numbers = {"assignment": MADE, "questions": 5, "answers": 3, name: number}
     with pytest.raises(InvalidArgument, match=name):
-        BinaryLabelPlan(rule=BinaryLabels(rule=RULE), deltas=deltas, **numbers)
+        BinaryLabelPlan(aggregator=BinaryLabels(aggregator=RULE), deltas=deltas, **numbers)
     with pytest.raises(InvalidArgument, match=name):
-        LabelPlan(rule=RULE, classes=2, **numbers)
+        LabelPlan(aggregator=RULE, classes=2, **numbers)
 
 
 def test_bad_input_is_named():
     with pytest.raises(OutOfDomain, match="two columns"):
-        BinaryLabels(rule=RULE).ask([[1, 2, 3]])
+        BinaryLabels(aggregator=RULE).passes_threshold([[1, 2, 3]])
     with pytest.raises(InvalidArgument, match="answered"):
-        plan_bits(MADE, RULE, LIMITS, answered_share=0)
+        plan_binary_labels(MADE, RULE, LIMITS, answered_share=0)
     with pytest.raises(InvalidArgument, match="levels"):
-        plan_bits(MADE, RULE, {"low": LIMITS["low"]}, answered_share=1)
+        plan_binary_labels(MADE, RULE, {"low": LIMITS["low"]}, answered_share=1)
     tiny = {name: discreet.approx_dp(1e-6, 1e-9) for name in LIMITS}
     with pytest.raises(BudgetExceeded):
-        plan_bits(MADE, RULE, tiny, answered_share=1)
-    assert (BinaryLabels(rule=RULE).costs(0)[0] == 0).all()
+        plan_binary_labels(MADE, RULE, tiny, answered_share=1)
+    assert (BinaryLabels(aggregator=RULE).costs(0)[0] == 0).all()

@@ -12,7 +12,7 @@ import discreet
 from discreet.accounting.individual_filter import limit_rho
 from discreet.core.errors import BudgetExceeded, InvalidArgument, NotCertified, OutOfDomain
 from discreet.models.pate.aggregators import ConfidentGNMax
-from discreet.models.pate.classifier import PATEClassifier, published
+from discreet.models.pate.classifier import PATEClassifier, publish_labels
 from discreet.models.pate.label_plan import LabelPlan, plan_labels
 from discreet.models.pate.teacher_assignment import (
     UNITS,
@@ -152,7 +152,7 @@ def test_the_cost_of_an_answer_holds_for_the_exact_law():
 
 def test_events_say_what_happens():
     made = even()
-    ask, tell = RULE.question(made), RULE.answer(made, classes=10)
+    ask, tell = RULE.query_cost(made), RULE.answer_cost(made, classes=10)
     share = made.shares["open"]
     assert ask["open"].event.shift_squared == share**2
     assert tell["open"].event.shift_squared == 2 * share**2
@@ -179,9 +179,9 @@ def test_a_plan_is_as_long_as_the_limits_allow():
     assert spent["open"] <= 3
     more = LabelPlan(
         assignment=made,
-        rule=RULE,
+        aggregator=RULE,
         classes=5,
-        questions=math.ceil((plan.answers + 1) / 0.7 * 1.1),
+        queries=math.ceil((plan.answers + 1) / 0.7 * 1.1),
         answers=plan.answers + 1,
     ).guarantee.epsilons(1e-5)
     assert more["strict"] > 1 or more["open"] > 3
@@ -197,7 +197,7 @@ def test_the_accounting_is_that_of_gaussian_privacy():
     plan = plan_labels(
         alone, rule, {"all": discreet.approx_dp(1, 1e-5)}, classes=10, answered_share=1
     )
-    assert plan.answers == plan.questions == 55
+    assert plan.answers == plan.queries == 55
 
 
 def test_a_run_ends_with_its_plan():
@@ -205,25 +205,25 @@ def test_a_run_ends_with_its_plan():
     plan = plan_labels(made, RULE, LIMITS, classes=5, answered_share=0.7)
     votes, truth = simulated(np.random.default_rng(2), 4000, 200)
     counts = count_votes(votes, made, classes=5)
-    found = published(counts, plan, rng=seeded_rng(5))
+    found = publish_labels(counts, plan, rng=seeded_rng(5))
     assert len(found.answered) == plan.answers
-    assert found.asked <= plan.questions
+    assert found.query_count <= plan.queries
     assert found.labels[-1] >= 0  # nothing is asked after the last answer
     assert (found.labels[found.answered] == truth[found.answered]).mean() > 0.9
-    stingy = LabelPlan(assignment=made, rule=RULE, classes=5, questions=10, answers=1000)
-    assert published(counts, stingy, rng=seeded_rng(5)).asked == 10
-    assert published(counts[:7], stingy, rng=seeded_rng(5)).asked == 7
+    stingy = LabelPlan(assignment=made, aggregator=RULE, classes=5, queries=10, answers=1000)
+    assert publish_labels(counts, stingy, rng=seeded_rng(5)).query_count == 10
+    assert publish_labels(counts[:7], stingy, rng=seeded_rng(5)).query_count == 7
     assert found.guarantee == plan.guarantee
 
 
 def test_when_a_run_ends_is_a_function_of_its_outputs():
     """M26 (D): clear votes and barely sufficient ones that publish the same end together."""
     made = even()
-    plan = LabelPlan(assignment=made, rule=RULE, classes=2, questions=50, answers=20)
+    plan = LabelPlan(assignment=made, aggregator=RULE, classes=2, queries=50, answers=20)
     clear, close = (np.tile([[n * UNITS, 0]], (80, 1)) for n in (100_000, 10_000))
-    first, second = (published(c, plan, rng=seeded_rng(1)) for c in (clear, close))
+    first, second = (publish_labels(c, plan, rng=seeded_rng(1)) for c in (clear, close))
     assert (first.labels == second.labels).all()
-    assert first.asked == second.asked == 20
+    assert first.query_count == second.query_count == 20
 
 
 def blobs(rng, n):
@@ -285,7 +285,7 @@ def test_a_teacher_without_records_still_votes():
         (lambda: even(4).rows(["x"], ["other"]), InvalidArgument, "among"),
         (lambda: count_votes([[0, 1]], even(4), classes=2), InvalidArgument, "one column"),
         (lambda: count_votes([[0, 1, 2, 9]], even(4), classes=3), InvalidArgument, "0..2"),
-        (lambda: RULE.ask([[0.5, 1.0]]), OutOfDomain, "whole"),
+        (lambda: RULE.passes_threshold([[0.5, 1.0]]), OutOfDomain, "whole"),
         (
             lambda: ConfidentGNMax(threshold=1, sigma_threshold=0, sigma_votes=1),
             InvalidArgument,

@@ -124,7 +124,7 @@ def test_questions_hold_for_the_discrete_law(sigma, share):
     chance = {v: float(law.sf(10 - v - 1)) for v in range(-70, 90)}
     worst, reversed_ = 0.0, 0.0
     for v in range(-60, 80):
-        cost = costs.question_cost(
+        cost = costs.query_cost(
             [v],
             threshold=Fraction(10, UNITS),
             sigma=sigma / UNITS,
@@ -289,13 +289,13 @@ def test_end_to_end_as_printed():
     told = np.arange(381) < 221
     orders = np.arange(2, 51)
     found = costs.data_dependent_cost(
-        counts, told, rule=RULE, shares={"one": UNITS, "more": 4 * UNITS // 3}, orders=orders
+        counts, told, aggregator=RULE, shares={"one": UNITS, "more": 4 * UNITS // 3}, orders=orders
     )
     epsilons = found.epsilons(1e-5)
     assert 0.598575 < epsilons["one"] < 0.598575 * 1.02
     assert 0.819341 < epsilons["more"] < 0.819341 * 1.03
     asked = costs.data_dependent_cost(
-        counts, ~told & told, rule=RULE, shares={"one": UNITS}, orders=orders
+        counts, ~told & told, aggregator=RULE, shares={"one": UNITS}, orders=orders
     )
     assert asked.curves["one"] == pytest.approx(381 * orders / 2 / 150**2)
 
@@ -320,9 +320,9 @@ def test_many_rows_are_rounded_up_a_little():
     counts = rng.multinomial(250, rng.dirichlet(np.full(4, 0.1), size=20_000)) * UNITS
     told = np.ones(len(counts), dtype=bool)
     orders = np.array([2.0, 10])
-    whole = costs.data_dependent_cost(counts, told, rule=RULE, shares={"a": UNITS}, orders=orders)
+    whole = costs.data_dependent_cost(counts, told, aggregator=RULE, shares={"a": UNITS}, orders=orders)
     parts = sum(
-        costs.data_dependent_cost(c, t, rule=RULE, shares={"a": UNITS}, orders=orders).curves["a"]
+        costs.data_dependent_cost(c, t, aggregator=RULE, shares={"a": UNITS}, orders=orders).curves["a"]
         for c, t in zip(np.split(counts, 4), np.split(told, 4), strict=True)
     )
     assert (whole.curves["a"] >= parts * (1 - 1e-12)).all()
@@ -330,7 +330,7 @@ def test_many_rows_are_rounded_up_a_little():
 
 
 def test_a_diagnosis_cannot_be_charged_or_printed(tmp_path):
-    found = costs.data_dependent_cost(VOTES * UNITS, [True] * 4, rule=RULE, shares={"all": UNITS})
+    found = costs.data_dependent_cost(VOTES * UNITS, [True] * 4, aggregator=RULE, shares={"all": UNITS})
     assert not any(ch.isdigit() for ch in repr(found))
     crowd = discreet.Ledger(f"sqlite:///{tmp_path}/b.db").personal_budgets(
         "data", limits={"all": discreet.approx_dp(1, 1e-6)}, members=[1], privacy_levels=["all"]
@@ -338,7 +338,7 @@ def test_a_diagnosis_cannot_be_charged_or_printed(tmp_path):
     with pytest.raises(PrivacyError):
         crowd.charge_all(found, label="labels")
     with pytest.raises(InvalidArgument, match="answered"):
-        costs.data_dependent_cost(VOTES * UNITS, [True], rule=RULE, shares={"all": UNITS})
+        costs.data_dependent_cost(VOTES * UNITS, [True], aggregator=RULE, shares={"all": UNITS})
     with pytest.raises(InvalidArgument, match="sigma"):
         costs.log_error(VOTES * UNITS, sigma=0.001)
     with pytest.raises(InvalidArgument, match="histogram"):

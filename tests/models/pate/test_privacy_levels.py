@@ -18,7 +18,7 @@ from discreet.models.pate.teacher_assignment import (
     assign_hybrid,
     assign_weighting,
     count_votes,
-    without,
+    drop_levels,
 )
 from discreet_studies.personalized_pate import stopping
 
@@ -121,7 +121,7 @@ def test_copies(roots, times):
 
 def test_the_same_noise_in_proportion():
     """M20's example: ratio 2 at 50/50 is 375 teachers, 60, 225 and 300."""
-    found = calibrate.scaled(RULE, 1.5)
+    found = calibrate.scale_aggregator(RULE, 1.5)
     assert (found.sigma_votes, found.sigma_threshold, found.threshold) == (60, 225, 300)
 
 
@@ -163,21 +163,21 @@ def test_small_levels_keep_their_teachers_when_others_leave():
 
 def test_going_on_without_a_level():
     made = assign_weighting(20, people={"a": 1, "b": 1}, sensitivities={"a": 1, "b": 2})
-    left = without(made, ["a"])
+    left = drop_levels(made, ["a"])
     assert left.shares == {"a": 0, "b": made.shares["b"]}
     votes = np.zeros((1, 20), dtype=int)
     assert count_votes(votes, left, classes=2)[0, 0] == made.weights[made.weights > UNITS].sum()
     rest = plan_labels(left, RULE, menu(a=1e-9, b=1), classes=2, answered_share=1)
     assert rest.guarantee.epsilons(1e-5)["a"] == 0
     with pytest.raises(InvalidArgument, match="no teacher"):
-        without(made, ["a", "b"])
+        drop_levels(made, ["a", "b"])
 
 
 # ── turns ──────────────────────────────────────────────────────────────────────────────────────
 
 
 def test_turns_are_even():
-    made = schedule.vanishing(50, people={"a": 3, "b": 2}, turns={"a": 3, "b": 8}, key="x")
+    made = schedule.vanishing_schedule(50, people={"a": 3, "b": 2}, turns={"a": 3, "b": 8}, key="x")
     assert len(made.slots) == 8
     present = np.stack([slot.weights > 0 for slot in made.slots])
     first, end = made.slots[0].blocks[0]
@@ -188,15 +188,15 @@ def test_turns_are_even():
     for slot in made.slots:
         assert 49 * UNITS < slot.weights.sum() <= 50 * UNITS
     assert made.at(8) is made.slots[0]
-    again = schedule.vanishing(50, people={"a": 3, "b": 2}, turns={"a": 3, "b": 8}, key="y")
+    again = schedule.vanishing_schedule(50, people={"a": 3, "b": 2}, turns={"a": 3, "b": 8}, key="y")
     assert any((x.weights != y.weights).any() for x, y in zip(made.slots, again.slots, strict=True))
     with pytest.raises(InvalidArgument, match="same"):
-        schedule.vanishing(50, people={"a": 1}, turns={"b": 1})
+        schedule.vanishing_schedule(50, people={"a": 1}, turns={"b": 1})
 
 
 def test_turns_cost_more_than_weights():
     """At the same mean influence a cycle costs 1/f times as much (M21)."""
-    made = schedule.vanishing(100, people={"a": 1, "b": 1}, turns={"a": 2, "b": 8})
+    made = schedule.vanishing_schedule(100, people={"a": 1, "b": 1}, turns={"a": 2, "b": 8})
     weights = assign_weighting(100, people={"a": 1, "b": 1}, sensitivities={"a": 0.25, "b": 1})
     for name, factor in {"a": 4, "b": 1}.items():
         steady = len(made.slots) * weights.shares[name] ** 2
@@ -205,8 +205,8 @@ def test_turns_cost_more_than_weights():
 
 def test_the_law_of_turns():
     """With all turns it is the plain ensemble; with the best part it stays below weighting."""
-    assert calibrate.vanishing_law(0.5, ratio=4, part=1) == 1
-    best = max(calibrate.vanishing_law(0.5, ratio=4, part=f) for f in np.linspace(0.01, 1, 100))
+    assert calibrate.vanishing_label_ratio(0.5, ratio=4, part=1) == 1
+    best = max(calibrate.vanishing_label_ratio(0.5, ratio=4, part=f) for f in np.linspace(0.01, 1, 100))
     assert best < ((1 + 2) / 2) ** 2
 
 

@@ -11,7 +11,7 @@ import discreet
 from discreet.accounting.filters import rho_of
 from discreet.core.errors import BudgetExceeded, InvalidArgument, NotCertified, Unsupported
 from discreet.models.pate.aggregators import UNANSWERED, ConfidentGNMax
-from discreet.models.pate.binary_labels import plan_bits
+from discreet.models.pate.binary_labels import plan_binary_labels
 from discreet.models.pate.classifier import PATEClassifier
 from discreet.models.pate.label_plan import LabelPlan, plan_labels, vote_weights
 from discreet.models.pate.staged_plan import StagedPlan, TurnPlan, plan_stages, plan_turns
@@ -20,7 +20,7 @@ from discreet.models.pate.teacher_assignment import (
     TeacherSchedule,
     assign_upsampling,
     assign_weighting,
-    vanishing,
+    vanishing_schedule,
 )
 from discreet.noise.random_source import seeded_rng
 from discreet_studies.personalized_pate.smooth_cost import CostRelease
@@ -53,13 +53,13 @@ def test_rule_b_goes_on_without_the_strict():
     later = plan.stages[1]
     assert later.assignment.shares["strict"] == 0
     # Noise in proportion to the weight that is left.
-    assert float(later.rule.sigma_votes) == pytest.approx(20)
+    assert float(later.aggregator.sigma_votes) == pytest.approx(20)
     # One label more would pass the limit of the open.
     longer = LabelPlan(
         assignment=later.assignment,
-        rule=later.rule,
+        aggregator=later.aggregator,
         classes=10,
-        questions=later.questions + 2,
+        queries=later.queries + 2,
         answers=later.answers + 1,
     )
     assert not within(StagedPlan(stages=(plan.stages[0], longer)))
@@ -79,7 +79,7 @@ def test_rule_b_ends_with_upsampling_and_with_the_items():
     copied = assign_upsampling(250, copies={"open": 1, "strict": 1})
     assert len(plan_stages(copied, RULE, LIMITS, classes=10, answered_share=0.58).stages) == 1
     few = plan_stages(even(), RULE, LIMITS, classes=10, answered_share=0.58, items=30)
-    assert sum(stage.questions for stage in few.stages) <= 30
+    assert sum(stage.queries for stage in few.stages) <= 30
     wide = plan_stages(even(), RULE, LIMITS, classes=10, answered_share=0.58, least=0.6)
     assert len(wide.stages) == 1
 
@@ -92,8 +92,8 @@ def test_a_staged_run_goes_on_where_the_last_stage_ended():
     make = {"assignment": assignment, "rule": small, "classes": 2}
     plan = StagedPlan(
         stages=(
-            LabelPlan(**make, questions=6, answers=3),
-            LabelPlan(**make, questions=4, answers=9),
+            LabelPlan(**make, queries=6, answers=3),
+            LabelPlan(**make, queries=4, answers=9),
         )
     )
     votes = np.zeros((12, 4), dtype=np.int64)
@@ -101,13 +101,13 @@ def test_a_staged_run_goes_on_where_the_last_stage_ended():
     votes[0] = [0, 0, 1, 1]  # no clear winner: 2 votes, at the threshold
     found = plan.publish(votes, rng=seeded_rng(2))
     # Three answers end the first stage; then four questions.
-    assert 3 <= found.asked - 4 <= 4
+    assert 3 <= found.query_count - 4 <= 4
     told = found.labels[1:]
-    assert (told == votes[1 : found.asked, 0]).all()
+    assert (told == votes[1 : found.query_count, 0]).all()
 
 
 def test_turns_keep_every_limit_and_are_the_longest():
-    schedule = vanishing(250, people=PEOPLE, turns={"open": 4, "strict": 1})
+    schedule = vanishing_schedule(250, people=PEOPLE, turns={"open": 4, "strict": 1})
     plan = plan_turns(schedule, RULE, LIMITS, classes=10, answered_share=0.58)
     assert within(plan)
     assert plan.answers * 4 == 72
@@ -118,9 +118,9 @@ def test_turns_keep_every_limit_and_are_the_longest():
     assert 53 < plan.answers * 4 < weighted
     longer = TurnPlan(
         schedule=schedule,
-        rule=RULE,
+        aggregator=RULE,
         classes=10,
-        questions=plan.questions + 2,
+        queries=plan.queries + 2,
         answers=plan.answers + 1,
     )
     assert not within(longer)
@@ -128,8 +128,8 @@ def test_turns_keep_every_limit_and_are_the_longest():
 
 def test_turns_charge_no_less_than_any_teacher_moves():
     """By brute force over teachers: squared weights of all slots, questions and answers apart."""
-    schedule = vanishing(13, people={"open": 5, "strict": 8}, turns={"open": 5, "strict": 2})
-    plan = TurnPlan(schedule=schedule, rule=RULE, classes=3, questions=3, answers=2)
+    schedule = vanishing_schedule(13, people={"open": 5, "strict": 8}, turns={"open": 5, "strict": 2})
+    plan = TurnPlan(schedule=schedule, aggregator=RULE, classes=3, queries=3, answers=2)
     for name, block in zip(plan.assignment.names, plan.assignment.blocks, strict=True):
         charged = float(rho_of(plan.guarantee[name].event))
         for teacher in range(*block):
@@ -142,11 +142,11 @@ def test_turns_charge_no_less_than_any_teacher_moves():
 
 
 def test_turns_publish_by_slot():
-    schedule = vanishing(6, people={"open": 3, "strict": 3}, turns={"open": 2, "strict": 1})
+    schedule = vanishing_schedule(6, people={"open": 3, "strict": 3}, turns={"open": 2, "strict": 1})
     calm = ConfidentGNMax(
         threshold=0, sigma_threshold=Fraction(1, 100), sigma_votes=Fraction(1, 100)
     )
-    plan = TurnPlan(schedule=schedule, rule=calm, classes=2, questions=3, answers=2)
+    plan = TurnPlan(schedule=schedule, aggregator=calm, classes=2, queries=3, answers=2)
     votes = np.arange(10)[:, None] // 2 % 2 * np.ones(6, dtype=np.int64)
     found = plan.publish(votes, rng=seeded_rng(1)).labels
     # Two answers a slot, then nothing more is asked there.
@@ -183,7 +183,7 @@ def plans(ensemble):
         releases=dict.fromkeys(names, release),
         delta=1e-6,
     )
-    bits = plan_bits(assignment, SMALL, LIMITS, answered_share=0.5, items=30)
+    bits = plan_binary_labels(assignment, SMALL, LIMITS, answered_share=0.5, items=30)
     staged = plan_stages(assignment, SMALL, LIMITS, classes=2, answered_share=0.5, items=30)
     return {"tested": tested, "bits": bits, "staged": staged}
 
@@ -247,7 +247,7 @@ def test_owners_whom_a_crowd_would_not_charge_are_refused(ensemble, tmp_path):
 
 
 def test_what_is_refused():
-    schedule = vanishing(6, people={"open": 3, "strict": 3}, turns={"open": 2, "strict": 1})
+    schedule = vanishing_schedule(6, people={"open": 3, "strict": 3}, turns={"open": 2, "strict": 1})
     with pytest.raises(InvalidArgument, match="answered"):
         plan_turns(schedule, RULE, LIMITS, classes=2, answered_share=0)
     with pytest.raises(InvalidArgument, match="levels"):
@@ -263,9 +263,9 @@ def test_who_has_several_teachers_pays_for_all_of_them():
     rule = ConfidentGNMax(threshold=5, sigma_threshold=10, sigma_votes=5)
     numbers = {"rule": rule, "classes": 3}
     turns = TurnPlan(
-        schedule=TeacherSchedule(slots=(copied,) * 2), questions=5, answers=4, **numbers
+        schedule=TeacherSchedule(slots=(copied,) * 2), queries=5, answers=4, **numbers
     )
-    plain = LabelPlan(assignment=copied, questions=10, answers=8, **numbers)
+    plain = LabelPlan(assignment=copied, queries=10, answers=8, **numbers)
     assert turns.guarantee.epsilons(DELTA) == pytest.approx(plain.guarantee.epsilons(DELTA))
     assert turns.schedule.squares == {"open": 2 * (4 * UNITS) ** 2, "strict": 2 * UNITS**2}
 
@@ -286,7 +286,7 @@ def test_stages_have_the_same_teachers():
         20, people={"open": 1, "strict": 1}, sensitivities={"open": 1, "strict": 1}
     )
     moved = replace(plain, blocks=plain.blocks[::-1])
-    first = LabelPlan(assignment=plain, rule=rule, classes=3, questions=5, answers=5)
+    first = LabelPlan(assignment=plain, aggregator=rule, classes=3, queries=5, answers=5)
     for other in (replace(first, assignment=moved), replace(first, classes=4)):
         with pytest.raises(InvalidArgument, match="same teachers"):
             StagedPlan(stages=(first, other))

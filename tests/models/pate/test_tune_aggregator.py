@@ -13,7 +13,7 @@ from discreet.models.pate._tune_aggregator import (
     tune_aggregator,
 )
 from discreet.models.pate.aggregators import UNANSWERED, ConfidentGNMax
-from discreet.models.pate.classifier import LabelRelease, published, train_student
+from discreet.models.pate.classifier import LabelRelease, publish_labels, train_student
 from discreet.models.pate.label_plan import plan_labels, vote_weights
 from discreet.models.pate.teacher_assignment import assign_weighting, count_votes
 from discreet.noise.random_source import seeded_rng
@@ -45,7 +45,7 @@ def test_expectations_are_those_of_runs(simulated):
     counts, truth = simulated
     share, quality = expected_label_quality(counts, truth, THESIS)
     many, right = np.tile(counts, (40, 1)), np.tile(truth, 40)
-    told = np.flatnonzero(THESIS.ask(many, rng=seeded_rng(1)))
+    told = np.flatnonzero(THESIS.passes_threshold(many, rng=seeded_rng(1)))
     labels = THESIS.answers(many[told], rng=seeded_rng(2))
     assert len(told) / len(many) == pytest.approx(share, abs=0.015)
     assert (labels == right[told]).mean() == pytest.approx(quality, abs=0.01)
@@ -65,7 +65,7 @@ def test_the_search_beats_the_rule_of_the_thesis(simulated):
     assert spent["low"] <= 1
     assert spent["high"] <= 2
     # What the search says of the labels is what happens to them.
-    run = published(np.tile(counts, (30, 1)), found.plan, rng=seeded_rng(3))
+    run = publish_labels(np.tile(counts, (30, 1)), found.plan, rng=seeded_rng(3))
     right = run.labels[run.answered] == np.tile(truth, 30)[run.answered]
     assert len(right) == found.plan.answers
     assert right.mean() == pytest.approx(found.accuracy, abs=0.05)
@@ -74,7 +74,7 @@ def test_the_search_beats_the_rule_of_the_thesis(simulated):
 def test_a_small_pool_is_the_limit(simulated):
     counts, truth = simulated
     found = tune_aggregator(counts, truth, assignment=MADE, limits=LIMITS, accuracy=0.9, items=40)
-    assert found.plan.questions <= 40
+    assert found.plan.queries <= 40
     assert found.plan.answers <= 40
 
 

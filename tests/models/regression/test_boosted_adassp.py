@@ -10,20 +10,20 @@ from sklearn.base import clone
 from discreet.accounting.conversion import gaussian_sigma
 from discreet.core.relation import NeighboringRelation
 from discreet.mechanisms.selection import exponential_mechanism
-from discreet.models.regression._residual_rounds import coded, descend, gradient_square
+from discreet.models.regression._residual_rounds import encode_rows, descend, gradient_square
 from discreet.models.regression._row_mapping import (
     CELLS,
     RADII,
     median,
-    median_move,
+    median_sensitivity,
     radius,
-    radius_move,
+    radius_sensitivity,
 )
 from discreet.models.regression._row_sources import ArrayRows
 from discreet.models.regression._task import FitStage, RegressionTask, spend
 from discreet.models.regression.auto import AutoLinearRegression
 from discreet.models.regression.clipped_gradient import INTERCEPT, box_map
-from discreet.models.regression.theil_sen import matched
+from discreet.models.regression.theil_sen import match_pairs
 from discreet.noise.random_source import seeded_rng
 from discreet.query.budget import budget
 
@@ -70,9 +70,9 @@ def law_of_radius(counts, mechanism, _):
 @pytest.mark.parametrize(
     ("law", "cells", "move", "prior"),
     [
-        (law_of_median, CELLS, median_move, None),
-        (law_of_median, CELLS, median_move, 0.5),
-        (law_of_radius, RADII, radius_move, None),
+        (law_of_median, CELLS, median_sensitivity, None),
+        (law_of_median, CELLS, median_sensitivity, 0.5),
+        (law_of_radius, RADII, radius_sensitivity, None),
     ],
 )
 def test_the_exact_laws_of_neighbors_stay_within_epsilon(relation, law, cells, move, prior):
@@ -102,11 +102,11 @@ def attacked(claimed, trials=800):
     mapped = box_map(known, center=0.0, half=1.0)
     grid = mapped.lattice
     move = known.vector(gradient_square(grid, claimed))
-    parts = tuple(FitStage(name="round", move=move, share=Fraction(1, 2)) for _ in range(2))
+    parts = tuple(FitStage(name="round", sensitivity=move, share=Fraction(1, 2)) for _ in range(2))
     noises = spend(parts, budget(epsilon=10, delta=1e-6), relation=ADD).additive("round")
     found = []
     for many in (0, 1):
-        rows = coded(ArrayRows(np.ones((many, 1)), np.ones((many, 1))), mapped)
+        rows = encode_rows(ArrayRows(np.ones((many, 1)), np.ones((many, 1))), mapped)
         bits = seeded_rng(many)
         fits = [
             descend(rows, grid, noises=noises, clip=clip, step=1e-9 * np.eye(2), rng=bits)
@@ -153,5 +153,5 @@ def test_rows_beyond_those_of_a_unit_are_never_used():
     x, y = np.arange(6.0)[:, None], np.arange(6.0)[:, None]
     rows = ArrayRows(x, y, np.array([1, 1, 2, 2, 2, 3]), 1)
     assert rows.used().x[:, 0].tolist() == [0, 2, 5]
-    assert len(coded(rows, box_map(task(), center=0.0, half=1.0)).codes) == 3
-    assert len(matched(rows, 1, seeded_rng(1))) == 1  # of three rows one pair
+    assert len(encode_rows(rows, box_map(task(), center=0.0, half=1.0)).codes) == 3
+    assert len(match_pairs(rows, 1, seeded_rng(1))) == 1  # of three rows one pair

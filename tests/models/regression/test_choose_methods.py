@@ -14,7 +14,7 @@ from discreet.core.relation import NeighboringRelation
 from discreet.models.regression._residual_rounds import (
     EncodedRows,
     RowCoding,
-    coded,
+    encode_rows,
     gradient_square,
     products,
     steps_of,
@@ -23,10 +23,10 @@ from discreet.models.regression._row_mapping import (
     CELLS,
     RADII,
     cell_counts,
-    median_move,
+    median_sensitivity,
     radii,
     radius_counts,
-    radius_move,
+    radius_sensitivity,
 )
 from discreet.models.regression._row_sources import ArrayRows, empty
 from discreet.models.regression._task import RegressionTask, spend
@@ -40,7 +40,7 @@ from discreet.models.regression.clipped_gradient import (
     box_map,
     norm_counts,
 )
-from discreet.models.regression.expected_error import made_up, simulate
+from discreet.models.regression.expected_error import synthetic_rows, simulate
 from discreet.noise.random_source import seeded_rng
 from discreet.query.budget import budget
 
@@ -89,7 +89,7 @@ def scores_of_radius(counts):
 
 
 @pytest.mark.parametrize(
-    ("scores", "move"), [(scores_of_median, median_move), (scores_of_radius, radius_move)]
+    ("scores", "move"), [(scores_of_median, median_sensitivity), (scores_of_radius, radius_sensitivity)]
 )
 def test_no_row_moves_a_score_further_than_is_claimed(scores, move):
     furthest = {ADD: 0, REPLACE: 0}
@@ -141,7 +141,7 @@ def test_products_are_exact_sums_over_rows_and_bounded():
     x[0], y[0] = 1e9, 1e9
     x[1], y[1] = 3.0, -1e9  # a corner of the box, the largest residual
     theta = steps_of(np.array([3.0, -2.0, 5.0, 0.25]), grid)
-    kept, anew = coded(ArrayRows(x, y), mapped), RowCoding(ArrayRows(x, y), mapped)
+    kept, anew = encode_rows(ArrayRows(x, y), mapped), RowCoding(ArrayRows(x, y), mapped)
     assert isinstance(kept, EncodedRows)
     whole, again = (
         rows.add_up(partial(products, theta, clip), start=empty(4)) for rows in (kept, anew)
@@ -186,9 +186,9 @@ def test_a_concentrated_budget_is_spent_exactly(method):
 
 
 def test_moves_grow_with_the_rows_of_a_unit_and_with_replacement():
-    one = {part.name: part.move for part in BoostedAdaSSP().parts(task())}
-    three = {part.name: part.move for part in BoostedAdaSSP().parts(task(max_rows_per_unit=3))}
-    swapped = {part.name: part.move for part in BoostedAdaSSP().parts(task(relation=REPLACE))}
+    one = {part.name: part.sensitivity for part in BoostedAdaSSP().parts(task())}
+    three = {part.name: part.sensitivity for part in BoostedAdaSSP().parts(task(max_rows_per_unit=3))}
+    swapped = {part.name: part.sensitivity for part in BoostedAdaSSP().parts(task(relation=REPLACE))}
     for name, move in one.items():
         if move.choice:
             assert three[name].l1 == 3 * move.l1
@@ -321,7 +321,7 @@ def test_forecasts_fall_with_more_rows():
 
 
 def test_made_up_rows_are_as_described():
-    x, y, told = made_up(20_000, 3, 12.0, np.random.default_rng(0))
+    x, y, told = synthetic_rows(20_000, 3, 12.0, np.random.default_rng(0))
     assert np.std(y) == pytest.approx(1, abs=0.03)
     assert len(np.unique(x[:, 2])) == 2
     design = np.column_stack((np.ones(len(x)), x))

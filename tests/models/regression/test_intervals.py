@@ -171,7 +171,7 @@ def test_what_has_no_interval_is_refused(fitted):
     without = dataclasses.replace(model.moments_, squares=None)
     with pytest.raises(Unsupported, match="squares_share"):
         infer(without, model.solution_)
-    with pytest.raises(InvalidArgument, match="level"):
+    with pytest.raises(InvalidArgument, match="confidence"):
         model.intervals(confidence=1.0)
     with pytest.raises(InvalidArgument, match="bound"):
         model.intervals(bound=-1.0)

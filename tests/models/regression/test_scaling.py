@@ -12,7 +12,7 @@ from discreet.models.regression._row_mapping import (
     ROUNDS,
     ColumnScaling,
     _histograms,
-    histogram_moves,
+    histogram_sensitivities,
     midpoints,
 )
 from discreet.noise.random_source import seeded_rng
@@ -55,7 +55,7 @@ def fitted(epsilon, seed, rows=2000, **changes):
 )
 def test_no_row_moves_the_histograms_further_than_stated(relation):
     """Brute force over rows at, between and beyond the edges of the bins."""
-    moves = histogram_moves(2, 1, relation=relation)
+    moves = histogram_sensitivities(2, 1, relation=relation)
     low, high = np.zeros(3), np.array([1.0, 2.0, 3.0])
     count = partial(_histograms, low - 1, high + 1, low, high)
     values = [-np.inf, -1e300, -1e-300, 0.0, 1e-9, 0.5, 1.0, 3.0, 1e300, np.inf]
@@ -75,8 +75,8 @@ def test_no_row_moves_the_histograms_further_than_stated(relation):
 
 
 def test_several_rows_a_unit_move_them_as_a_group():
-    (one, _), *_ = histogram_moves(4, 1, relation=NeighboringRelation.ADD_REMOVE)
-    (three, _), *_ = histogram_moves(
+    (one, _), *_ = histogram_sensitivities(4, 1, relation=NeighboringRelation.ADD_REMOVE)
+    (three, _), *_ = histogram_sensitivities(
         4, 1, relation=NeighboringRelation.ADD_REMOVE, max_rows_per_unit=3
     )
     assert three.l2_squared == 9 * one.l2_squared == 36

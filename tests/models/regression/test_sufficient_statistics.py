@@ -21,7 +21,7 @@ from discreet.models.regression import (
     ssp,
     sum_moments,
 )
-from discreet.models.regression.ssp_and_adassp import edge, plan_published, published_sd
+from discreet.models.regression.ssp_and_adassp import noise_edge, plan_published, published_std
 from discreet.noise.random_source import seeded_rng
 
 EPSILON, DELTA = 1.0, 1e-6
@@ -121,7 +121,7 @@ def test_noise_is_at_most_two_fifths_of_the_thesis():
     """K14 against K33, with the sums of squares and the number of rows on top."""
     lattice = RowLattice.of(features=8, intercept=0.35)
     ours = plan_sufficient_statistics(lattice, epsilon=EPSILON, delta=DELTA)
-    theirs = published_sd("adassp", "thesis", epsilon=EPSILON, delta=DELTA)
+    theirs = published_std("adassp", "thesis", epsilon=EPSILON, delta=DELTA)
     bound = lattice.row_squared / lattice.steps**2
     assert theirs == pytest.approx(16.51, abs=0.01)
     assert ours.sigma <= 0.4 * theirs * bound
@@ -140,7 +140,7 @@ def test_published_constants_cost_less_than_they_say(constants, worth):
     # The count of rows is ours: without it the numbers are those of the three releases.
     events = (plan.joint, plan.smallest)
     assert all(one is not None for one in events)
-    mu = math.sqrt(3) / published_sd("adassp", constants, epsilon=1, delta=DELTA)
+    mu = math.sqrt(3) / published_std("adassp", constants, epsilon=1, delta=DELTA)
     assert gaussian_mu(worth, delta=DELTA) == pytest.approx(mu, rel=2e-3)
     assert worth - 0.0005 <= plan.guarantee.epsilon(DELTA) <= worth + 0.0075
 
@@ -340,7 +340,7 @@ def test_the_penalty_lifts_every_matrix_above_its_noise():
         moments = plan.release(total, rows=rows, rng=bits)
         found = project_psd(moments)
         assert found.stable
-        assert found.smallest == pytest.approx(edge(moments), rel=1e-6)
+        assert found.smallest == pytest.approx(noise_edge(moments), rel=1e-6)
         assert found.condition < math.inf
 
 

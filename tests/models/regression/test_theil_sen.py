@@ -15,10 +15,10 @@ from discreet.models.regression._task import RegressionTask
 from discreet.models.regression.auto import AutoLinearRegression
 from discreet.models.regression.theil_sen import (
     TheilSen,
-    matched,
-    predicted,
+    match_pairs,
+    predict_at,
     quartile_scores,
-    shuffled,
+    shuffle_order,
 )
 from discreet.noise.random_source import SeededRandomSource, seeded_rng
 from discreet.query.budget import budget
@@ -93,7 +93,7 @@ def test_no_row_moves_a_quartile_score_further_than_is_claimed():
 
 def test_every_row_is_in_one_pair_of_each_matching():
     x = np.arange(9.0)[:, None]
-    pairs = matched(ArrayRows(x, x), 5, seeded_rng(1))
+    pairs = match_pairs(ArrayRows(x, x), 5, seeded_rng(1))
     assert pairs.shape == (5 * 4, 4)
     for one in pairs.reshape(5, 4, 4):
         assert len(set(one[:, [0, 2]].ravel())) == 8
@@ -101,7 +101,7 @@ def test_every_row_is_in_one_pair_of_each_matching():
 
 def test_pairs_with_equal_features_say_nothing_and_wild_ones_are_clipped():
     pairs = np.array([[1.0, 2, 1, 5], [1, 2, 3, 4], [1, 0, 1 + 1e-300, 1], [-1e308, 9, 1e308, 1]])
-    found = predicted(pairs, 5.0, task())[:, 0]
+    found = predict_at(pairs, 5.0, task())[:, 0]
     assert found[0] == pytest.approx(6.0)
     assert np.isfinite(found).all()
     assert ((found >= 0) & (found <= 10)).all()
@@ -158,9 +158,9 @@ class Scripted:
 def test_ties_are_drawn_again():
     """A tie would be broken by the places of the rows, which is not uniform."""
     bits = Scripted([7, 3, 7, 1], [4, 2, 2**64 - 1, 3])
-    assert shuffled(4, bits).tolist() == [1, 3, 0, 2]
+    assert shuffle_order(4, bits).tolist() == [1, 3, 0, 2]
     assert not bits.draws
-    assert shuffled(1, seeded_rng(1)).tolist() == [0]
-    assert shuffled(0, seeded_rng(1)).tolist() == []
+    assert shuffle_order(1, seeded_rng(1)).tolist() == [0]
+    assert shuffle_order(0, seeded_rng(1)).tolist() == []
     with pytest.raises(OutOfDomain, match="too many rows"):
-        shuffled(17, SeededRandomSource(1, width=8))
+        shuffle_order(17, SeededRandomSource(1, width=8))

@@ -77,7 +77,7 @@ def rows_of(ends, strategy):
 
 def test_variances_are_those_of_least_squares(strategy, noise):
     _, _, covariance = dense(strategy, noise)
-    for workload in (g.all_rectangles(), g.points(), g.margins(), g.product(w.prefixes())):
+    for workload in (g.all_rectangles(), g.points(), g.marginals(), g.product(w.prefixes())):
         ends, weights = listed_rectangles(workload, strategy.shape)
         rows = rows_of(ends, strategy)
         direct = ((rows @ covariance) * rows).sum(axis=1)

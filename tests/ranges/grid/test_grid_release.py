@@ -159,7 +159,7 @@ def test_counts_must_be_whole_and_of_the_grid(plan, counts):
 WORKLOADS = {
     "all": g.all_rectangles(),
     "points": g.points(),
-    "margins": g.margins(),
+    "marginals": g.marginals(),
     "prefixes by points": g.product(w.prefixes(), w.points()),
     "listed": g.rectangles([[(0, 6), (0, 3)], [(7, 13), (0, 3)], [(14, 19), (1, 2)]]),
 }

@@ -14,7 +14,7 @@ from discreet.models.blackbox._make_private import make_private
 from discreet.models.blackbox.interval_fit import IntervalClip
 from discreet.models.blackbox.lipschitz_fit import TubeClip, fit_centers
 from discreet.models.blackbox.metrics import ONE, CellMetric, Metric, Truncated, UnitCount
-from discreet.models.blackbox.output_ranges import LeaveOneOutRange, OutputRanges, clipped
+from discreet.models.blackbox.output_ranges import LeaveOneOutRange, OutputRanges, clip_to_range
 from discreet.noise.distribution import Floats
 from discreet.noise.random_source import seeded_rng
 from discreet_studies.blackbox_ranges import reference_values as stated
@@ -100,7 +100,7 @@ def bias(model: OutputRanges, task: Task) -> float:
     """Mean distance of clipped forecasts from forecasts."""
     low, high = model.ranges(task.windows)
     return float(
-        np.abs(clipped(task.said, low, high, step=_STEP) * float(_STEP) - task.said).mean()
+        np.abs(clip_to_range(task.said, low, high, step=_STEP) * float(_STEP) - task.said).mean()
     )
 
 
@@ -231,7 +231,7 @@ def _cars(place: Road, task: Task) -> list[StudyCheck]:
     for size in (0.25, 0.5, 1.0):
         model = loo(task, metric=UnitCount(), size=size, share=1.0)
         low, high = model.ranges(task.windows)
-        said = clipped(task.said, low, high, step=_STEP) * float(_STEP)
+        said = clip_to_range(task.said, low, high, step=_STEP) * float(_STEP)
         moved = float(np.abs(said - task.said).mean())
         if size == 0.5:
             made += [
@@ -263,7 +263,7 @@ def _wrapped(place: Road, task: Task) -> list[StudyCheck]:
     constant = float(np.abs(task.said - np.median(task.outputs)).mean())
     made, values = released["record"]
     low, high = made.model.ranges(task.windows)
-    moved = clipped(task.said - made.origin, low, high, step=made.step) * float(made.step)
+    moved = clip_to_range(task.said - made.origin, low, high, step=made.step) * float(made.step)
     total = float(np.abs(moved + made.origin - task.said).mean()) + made.expected.noise
     return [
         _OURS.at_most("E4/wrap, car", "wrap, one car protected, epsilon 1: error of the released "

@@ -16,13 +16,13 @@ from discreet.core._rational import Number
 from discreet.core._validate import count, positive
 from discreet.core.errors import InvalidArgument, NotCertified
 from discreet.core.relation import NeighboringRelation
-from discreet.ledger.account import Account, charged
+from discreet.ledger.account import Account, reserve_if_charged
 from discreet.mechanisms.additive import AdditiveMechanism, laplace
 from discreet.mechanisms.data_dependent._smooth_noise import laplace_log_density
 from discreet.mechanisms.data_dependent.smooth_sensitivity import divergence
 from discreet.models.blackbox.certificate import RangeCertificate, certify_table
 from discreet.noise.distribution import Floats, Ints
-from discreet.noise.random_source import RandomSource, source_of
+from discreet.noise.random_source import RandomSource, resolve_rng
 from discreet_studies.blackbox_ranges.area_tables import (
     Adjacency,
     around,
@@ -123,8 +123,8 @@ class Prototype:
         label: str = "prototype",
     ) -> float:
         """The function of one private data set, clipped, with noise; paid before it is called."""
-        noise, source = self.noise(epsilon), source_of(rng)
-        with charged(account, noise.guarantee, label=label, rng=source):
+        noise, source = self.noise(epsilon), resolve_rng(rng)
+        with reserve_if_charged(account, noise.guarantee, label=label, rng=source):
             inside = self.partition.inside(data)
             whole = self.clip([_value(function, inside)], inside[None])
             noisy = noise.release(int(whole[0]), rng=source)

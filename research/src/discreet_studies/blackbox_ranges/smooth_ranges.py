@@ -29,9 +29,9 @@ from discreet.mechanisms.data_dependent._smooth_noise import (
 )
 from discreet.mechanisms.data_dependent.smooth_sensitivity import worst_divergence
 from discreet.mechanisms.mechanism import Certificate, CertificateCheck
-from discreet.models.blackbox.output_ranges import fixed
+from discreet.models.blackbox.output_ranges import make_read_only
 from discreet.noise.distribution import Floats, Ints
-from discreet.noise.random_source import RandomSource, source_of
+from discreet.noise.random_source import RandomSource, resolve_rng
 from discreet_studies.blackbox_ranges.area_tables import Adjacency, around, neighbors, spread_min
 
 # Bounds are computed in doubles: raised, and smoothed by a factor a little nearer to one.
@@ -117,7 +117,7 @@ class SmoothRanges:
             raise InvalidArgument("low and high must be tables of whole numbers of one shape.")
         # Copies, in 64 bits: differences of short integers would wrap around.
         for name, ends in (("low", self.low), ("high", self.high)):
-            object.__setattr__(self, name, fixed(ends.astype(np.int64)))
+            object.__setattr__(self, name, make_read_only(ends.astype(np.int64)))
         if self.low.size and max(-int(self.low.min()), int(self.high.max())) > _LARGEST:
             raise InvalidArgument("low and high must lie within 2**60 steps: use a larger step.")
         if (self.low > self.high).any():
@@ -152,7 +152,7 @@ class SmoothRanges:
         """A whole value, clipped to the range of its area, with that area's noise."""
         whole = min(max(value, int(self.low[cells])), int(self.high[cells]))
         scale = Fraction(float(self.bounds[cells])) * _RAISED * self.noise.multiplier
-        return whole + self.noise.draw(scale, source_of(rng))
+        return whole + self.noise.draw(scale, resolve_rng(rng))
 
     def certify(self) -> Certificate:
         """Every edge once more: bounds hold, and are smooth; and the divergence by integration."""

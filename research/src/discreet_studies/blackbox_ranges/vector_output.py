@@ -14,7 +14,7 @@ from discreet.core._validate import count
 from discreet.core.errors import InvalidArgument, OutOfDomain
 from discreet.models.blackbox.lipschitz_fit import Extension
 from discreet.models.blackbox.metrics import Floats, Ints
-from discreet.models.blackbox.output_ranges import OutputRanges, clipped, exponent_of, power_of_two
+from discreet.models.blackbox.output_ranges import OutputRanges, clip_to_range, exponent_of, power_of_two
 
 Norm: TypeAlias = Literal["l1", "l2"]
 
@@ -57,7 +57,7 @@ class VectorClip:
         if floats.shape != low.shape:
             raise OutOfDomain(f"values must have shape {low.shape}: (inputs, outputs).")
         columns = [
-            clipped(floats[:, j], low[:, j], high[:, j], step=part.step)
+            clip_to_range(floats[:, j], low[:, j], high[:, j], step=part.step)
             for j, part in enumerate(self.parts)
         ]
         return np.stack(columns, axis=1)

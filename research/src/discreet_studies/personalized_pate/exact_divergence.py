@@ -19,8 +19,8 @@ from discreet.core.errors import InvalidArgument
 from discreet.models.pate._data_dependent_cost import (
     ORDERS,
     DataDependentCost,
-    question_costs,
-    told_rows,
+    threshold_costs,
+    check_answered,
 )
 from discreet.models.pate.aggregators import ConfidentGNMax
 from discreet.models.pate.teacher_assignment import UNITS
@@ -149,14 +149,14 @@ def diagnose_exactly(
 
     Needs: weighting; copies of a record in several teachers move apart (`exact_cost`).
     """
-    found, told = told_rows(counts, answered)
+    found, told = check_answered(counts, answered)
     a = np.asarray(orders, dtype=np.float64)
     # Which class has which count does not matter.
     kinds, times = np.unique(np.sort(found[told], axis=1), axis=0, return_counts=True)
     curves = {}
     for name, units in shares.items():
         share = units / UNITS
-        total = question_costs(len(found), share, rule=rule, orders=a)
+        total = threshold_costs(len(found), share, aggregator=rule, orders=a)
         for kind, often in zip(kinds if share else [], times, strict=False):
             both = exact_cost(kind / UNITS, sigma=float(rule.sigma_votes), share=share, orders=a)
             total = total + often * np.maximum(*both)

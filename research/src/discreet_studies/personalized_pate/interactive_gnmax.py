@@ -10,7 +10,7 @@ from discreet.core.errors import InvalidArgument
 from discreet.models.pate.aggregators import UNANSWERED, as_counts
 from discreet.models.pate.classifier import LabelRelease
 from discreet.models.pate.label_plan import LabelPlan
-from discreet.noise.random_source import RandomSource, source_of
+from discreet.noise.random_source import RandomSource, resolve_rng
 
 
 def reinforced(
@@ -34,7 +34,7 @@ def reinforced(
         votes on top of it where it passes. The rest is post-processing.
     Source: Papernot et al. 2018, Algorithm 2 (which thresholds in the same way).
     """
-    source = source_of(rng)
+    source = resolve_rng(rng)
     found = as_counts(counts)
     known = np.asarray(confidences, dtype=np.float64)
     if known.shape != found.shape or found.shape[1] != plan.classes:
@@ -44,11 +44,11 @@ def reinforced(
         raise InvalidArgument("confidences must be probabilities.")
     limit = float(probability("sure", sure))
     expected = np.rint(known * float(plan.assignment.weights.sum())).astype(np.int64)
-    held = found[: plan.questions]
-    told = np.flatnonzero(plan.rule.ask(held - expected[: plan.questions], rng=source))
+    held = found[: plan.queries]
+    told = np.flatnonzero(plan.aggregator.passes_threshold(held - expected[: plan.queries], rng=source))
     told = told[: plan.answers]
     asked = int(told[-1]) + 1 if len(told) == plan.answers else len(held)
     own = np.where(known.max(axis=1) > limit, known.argmax(axis=1), UNANSWERED)
     labels = own[:asked].astype(np.int64)
-    labels[told] = plan.rule.answers(held[told], rng=source)
+    labels[told] = plan.aggregator.answers(held[told], rng=source)
     return LabelRelease(labels=labels, guarantee=plan.guarantee)

@@ -10,7 +10,7 @@ from itertools import pairwise
 import numpy as np
 
 from discreet.accounting.guarantee import approx_dp
-from discreet.models.pate.label_plan import vanishing_law
+from discreet.models.pate.label_plan import vanishing_label_ratio
 from discreet.noise.distribution import Floats
 from discreet_studies.checks import Claims
 from discreet_studies.personalized_pate.accounting_errors import law
@@ -303,7 +303,7 @@ def _table(
         ratio = _rho_ratio(cell[0])
         row += [
             round(law(cell) * float(plain.mean())),
-            round(vanishing_law(cell[1], ratio=ratio, part=part) * float(plain.mean())),
+            round(vanishing_label_ratio(cell[1], ratio=ratio, part=part) * float(plain.mean())),
         ]
         rows.append(tuple(row))
     return StudyTable(

@@ -19,14 +19,14 @@ from discreet.models.pate.aggregators import (
     gaussian_log_error,
     with_share,
 )
-from discreet.models.pate.label_plan import copies, scaled
+from discreet.models.pate.label_plan import copies, scale_aggregator
 from discreet.models.pate.teacher_assignment import (
     UNITS,
     TeacherAssignment,
     TeacherSchedule,
     assign_weighting,
     count_votes,
-    vanishing,
+    vanishing_schedule,
 )
 from discreet.noise.distribution import Floats
 from discreet_studies.personalized_pate.stopping import Conversion, StoppingPoint, stop
@@ -210,7 +210,7 @@ def copied(setting: StudySetting, world: World, cell: tuple[float, float], items
     votes, made = upsampled(
         setting, world, times=times, share=share, teachers=round(more * TEACHERS), items=items
     )
-    return panel(votes, made, scaled(world.rule, more))
+    return panel(votes, made, scale_aggregator(world.rule, more))
 
 
 def vanished(
@@ -226,7 +226,7 @@ def vanished(
     twice = round(4 * high**2)  # for epsilon 1.5 the cycle has 9 slots, of which 2 are theirs
     turns = {"high": twice // 2, "low": 1} if twice % 4 == 0 else {"high": twice, "low": 2}
     people = {"high": share, "low": 1 - share}
-    schedule = vanishing(TEACHERS, people=people, turns=turns)
+    schedule = vanishing_schedule(TEACHERS, people=people, turns=turns)
     return _in_turns(votes, schedule, world.rule, menu(high), rng)
 
 

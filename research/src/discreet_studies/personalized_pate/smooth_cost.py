@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 
 from discreet.core._validate import probability
 from discreet.core.errors import InvalidArgument, NotCertified
-from discreet.models.pate._data_dependent_cost import answer_cost, question_cost
+from discreet.models.pate._data_dependent_cost import answer_cost, query_cost
 from discreet.models.pate.teacher_assignment import UNITS
 from discreet.noise.distribution import Floats
 from discreet.noise.gaussian import RoundedGaussian
@@ -140,7 +140,7 @@ def questions_bound(
     first = math.floor(-threshold / step) - _FINE - 2
     last = math.ceil((total - threshold) / step) + _FINE + 2
     grid = threshold + step * np.arange(first, last + 1)
-    cost = question_cost(
+    cost = query_cost(
         grid * UNITS, threshold=threshold, sigma=sigma, share=share, orders=[order]
     )[:, 0]
     window = np.lib.stride_tricks.sliding_window_view(cost, 2 * _FINE + 4)

@@ -21,7 +21,7 @@ from discreet.models.pate._data_dependent_cost import log_error
 from discreet.models.pate.aggregators import UNANSWERED, ConfidentGNMax, as_counts
 from discreet.models.pate.classifier import LabelRelease
 from discreet.models.pate.teacher_assignment import UNITS, TeacherAssignment, count_votes
-from discreet.noise.random_source import RandomSource, source_of
+from discreet.noise.random_source import RandomSource, resolve_rng
 from discreet_studies.personalized_pate.smooth_cost import (
     CostRelease,
     place,
@@ -96,13 +96,13 @@ class ProposeTestReleasePlan:
         ``counts``: units of votes, a row for each public item, in order. Items after the first
         ``questions`` are not asked; fewer cost less than was planned.
         """
-        source = source_of(rng)
+        source = resolve_rng(rng)
         found = as_counts(counts)
         if found.shape[1] != self.classes:
             raise InvalidArgument(f"counts must have a column for each of {self.classes} classes.")
         found = found[: self.questions]
         guarantee = self.guarantee
-        told = np.flatnonzero(self.rule.ask(found, rng=source))
+        told = np.flatnonzero(self.rule.passes_threshold(found, rng=source))
         labels = np.full(len(found), UNANSWERED, dtype=np.int64)
         # Every level's test is made, whatever the others say: all of them are paid.
         passed = [self._passes(name, found[told], source) for name in self.assignment.names]

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.models.pate._tune_aggregator import expected_label_quality, tune_aggregator
-from discreet.models.pate.binary_labels import BinaryLabelPlan, plan_bits
-from discreet.models.pate.classifier import LabelRelease, published
+from discreet.models.pate.binary_labels import BinaryLabelPlan, plan_binary_labels
+from discreet.models.pate.classifier import LabelRelease, publish_labels
 from discreet.models.pate.label_plan import LabelPlan, plan_labels, vote_weights
 from discreet.models.pate.teacher_assignment import TeacherAssignment, assign_weighting, count_votes
 from discreet.noise.random_source import seeded_rng
@@ -65,7 +65,7 @@ class LabelOutcome:
     @property
     def rule(self) -> str:
         """Threshold and both noises."""
-        rule = self.plan.rule.rule if isinstance(self.plan, BinaryLabelPlan) else self.plan.rule
+        rule = self.plan.aggregator.aggregator if isinstance(self.plan, BinaryLabelPlan) else self.plan.aggregator
         return f"{rule.threshold:.4g} / {rule.sigma_threshold:.4g} / {rule.sigma_votes:.4g}"
 
 
@@ -131,8 +131,8 @@ def searched(world: World, cell: tuple[float, float]) -> LabelPlan | BinaryLabel
     )
     if world.classes > 2:
         return choice.plan
-    return plan_bits(
-        made, choice.plan.rule, limits, answered_share=choice.answered, items=world.sizes[1]
+    return plan_binary_labels(
+        made, choice.plan.aggregator, limits, answered_share=choice.answered_share, items=world.sizes[1]
     )
 
 
@@ -159,13 +159,13 @@ def _ran(
     labels, right, student = [], [], []
     for time in range(setting.times(RUNS, quick=5)):
         order = rng.permutation(len(counts))
-        found: LabelRelease = published(counts[order], plan, rng=seeded_rng(time))
+        found: LabelRelease = publish_labels(counts[order], plan, rng=seeded_rng(time))
         items, told = order[found.answered], found.labels[found.answered]
         labels.append(len(items))
         right.append(float((told == votes.truth[items]).mean()))
         if not setting.quick:
             data = public_split(world, setting.data, 0, COPIES)
-            student.append(accuracy(data, items, told, order[: found.asked]))
+            student.append(accuracy(data, items, told, order[: found.query_count]))
     return LabelOutcome(
         plan=plan,
         labels=float(np.mean(labels)),

@@ -13,13 +13,13 @@ from discreet.models.dp_sgd._laplace_rates import (
     best_steps,
     measured_exponents,
     noise_scales,
-    sums,
+    schedule_sums,
 )
 from discreet.models.dp_sgd.convergence import (
     ConvergenceProblem,
-    bound,
+    convergence_bound,
     minimizer,
-    problem,
+    convergence_problem,
     simulate,
 )
 from discreet.models.dp_sgd.losses import Squared
@@ -122,13 +122,13 @@ def _constants() -> list[StudyCheck]:
     """Leading constants, the best number of steps, and the best noise for a fixed budget."""
     schedule = _schedule(0.0, 0.0)
     scales = noise_scales(schedule.rates(_STEPS), diameter=1.0, epsilon=1.0)
-    leading = sums(schedule.rates(_STEPS), scales=scales).noise / _STEPS**2
+    leading = schedule_sums(schedule.rates(_STEPS), scales=scales).noise / _STEPS**2
     ratios = {0.0: 1.0, 0.25: 0.90, 0.5: 0.51, 0.75: 0.14}
     facts = ConvergenceProblem(dimension=10, smoothness=0.25, variance=0.0, distance=13.4)
     far = range(1, 200)
     rate = 0.01
     noises = noise_scales(np.full(200, rate), diameter=2.0, epsilon=1.0)
-    totals = [bound(facts, rates=np.full(n, rate), scales=noises[:n]).total for n in far]
+    totals = [convergence_bound(facts, rates=np.full(n, rate), scales=noises[:n]).total for n in far]
     planned = best_steps(distance=13.4, epsilon=1.0, dimension=10, rate=rate, diameter=2.0)
     return [
         Claims(source="C39").number(
@@ -149,7 +149,7 @@ def best_over_constant(rho: float, *, steps: int = 1000) -> float:
     rates = _schedule(rho, 0.0).rates(steps)
     best = best_gaussian_sigmas(rates, sensitivity=1.0, rho=0.5)
     constant = np.full(steps, math.sqrt(steps))  # sum of 1 / (2 sigma^2) is 1/2
-    return sums(rates, scales=best).noise / sums(rates, scales=constant).noise
+    return schedule_sums(rates, scales=best).noise / schedule_sums(rates, scales=constant).noise
 
 
 def _power_table(found: dict[tuple[float, float], Exponents]) -> StudyTable:
@@ -173,7 +173,7 @@ def _power_figure() -> Figure:
         schedule = _schedule(*key)
         rates = schedule.rates(at[-1])
         scales = noise_scales(rates, growths=schedule.growths(at[-1]), diameter=1.0, epsilon=1.0)
-        y = tuple(sums(rates[:n], scales=scales[:n]).noise for n in at)
+        y = tuple(schedule_sums(rates[:n], scales=scales[:n]).noise for n in at)
         lines.append(Line(label=_name(*key), x=tuple(map(float, at)), y=y))
     return Figure(
         id="E9/noise",
@@ -194,7 +194,7 @@ def convergence(setting: StudySetting) -> Findings:
     """Ridge regression with noise: what is lost, and what the theorem allows."""
     x, y = ridge_data(setting)
     objective = Squared(l2=0.1, intercept=True)
-    facts = problem(objective, x, y)
+    facts = convergence_problem(objective, x, y)
     least = objective.mean_loss(minimizer(objective, x, y), x, y)
     rows = []
     for rho, kappa, steps, noise in stated.EXCESS:
@@ -206,7 +206,7 @@ def convergence(setting: StudySetting) -> Findings:
             repetitions=setting.times(3000, quick=300),
         )  # fmt: skip
         lost = float(runs.excess(objective, x, y, best=least).mean())
-        limit = bound(facts, rates=rates, scales=scales).total
+        limit = convergence_bound(facts, rates=rates, scales=scales).total
         printed = bound_as_published(facts, rates=rates, scales=scales)
         rows.append((rho, kappa, steps, noise, lost, limit, printed))
     return Findings(
@@ -262,7 +262,7 @@ def _bound_figure(facts: ConvergenceProblem) -> Figure:
     schedule = _schedule(0.5, 0.8, start=facts.largest_rate)
     rates = schedule.rates(at[-1])
     scales = noise_scales(rates, growths=schedule.growths(at[-1]), diameter=0.2, epsilon=1.0)
-    bounds = [bound(facts, rates=rates[:n], scales=scales[:n]) for n in at]
+    bounds = [convergence_bound(facts, rates=rates[:n], scales=scales[:n]) for n in at]
     return Figure(
         id="E10/bound",
         title="The three terms of the bound against the number of steps",

@@ -105,7 +105,7 @@ def estimates(counts: Ints, epsilon: float, rng: RandomSource) -> dict[str, Floa
         "tree of 4": four.cells / users,
         "optimized": raw,
         "optimized, monotone": two.shares,
-        "tree of 4, not negative": four.polished().cells / users,
+        "tree of 4, not negative": four.nonnegative().cells / users,
         "optimized, cells projected": alone.projected().shares,
         "wave, smoothed": wave.estimate(tally.counts, tally.accepted).shares,
         "wave": wave.estimate(tally.counts, tally.accepted, smooth=False).shares,

@@ -69,7 +69,7 @@ def _amplified(users: int, local: float) -> dict[str, float]:
     return {
         "closed form": closed_form(local, delta=_DELTA, reports=users),
         "clones": _epsilon(local, users),
-        "binary responses": _epsilon(local, users, randomizers.blocks(points=2)),
+        "binary responses": _epsilon(local, users, randomizers.block_design_parts(points=2)),
     }
 
 

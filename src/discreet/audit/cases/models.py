@@ -57,7 +57,7 @@ def _votes() -> tuple[AuditCase, ...]:
     tied, turned = (5 * UNITS, 5 * UNITS), (4 * UNITS, 6 * UNITS)
 
     def asked(counts: Sequence[int], n: int, seed: int) -> object:
-        return rule.ask(np.tile(counts, (n, 1)), rng=seeded_rng(seed)).astype(np.int64)
+        return rule.passes_threshold(np.tile(counts, (n, 1)), rng=seeded_rng(seed)).astype(np.int64)
 
     def law(counts: Sequence[int]) -> dict[int, float]:
         noise = DiscreteGaussian(square=Fraction((2 * UNITS) ** 2))
@@ -75,14 +75,14 @@ def _votes() -> tuple[AuditCase, ...]:
     return (
         AuditCase(
             name="PATE, whether a question is answered",
-            claimed=rule.question(teachers).worst,
+            claimed=rule.query_cost(teachers).worst,
             draw=asked,
             left=tied,
             right=turned,
             laws=lambda: exact.pair(law(tied), law(turned)),
         ),
-        voted("PATE, the answer", rule, rule.answer(teachers, classes=2).worst),
-        voted("PATE, the answer with Laplace noise", plain, plain.answer(teachers).worst),
+        voted("PATE, the answer", rule, rule.answer_cost(teachers, classes=2).worst),
+        voted("PATE, the answer with Laplace noise", plain, plain.answer_cost(teachers).worst),
     )
 
 
@@ -126,7 +126,7 @@ def _estimators() -> tuple[AuditCase, ...]:
         epsilon=4,
         delta=1e-3,
         bounds=[(0, 1)],
-        rows=_ROWS,
+        public_rows=_ROWS,
         classes=[0, 1],
         steps=5,
         rate=1,

@@ -27,8 +27,8 @@ from discreet.mechanisms.additive import laplace
 from discreet.mechanisms.personalized.exponential_mechanism import (
     PersonalizedCount,
     PersonalizedQuantile,
-    personal_count,
-    personal_quantile,
+    personalized_count,
+    personalized_quantile,
 )
 from discreet.mechanisms.personalized.partition import privacy_aware
 from discreet.mechanisms.personalized.sampling import PersonalizedSampling, personalized_sampling
@@ -219,7 +219,7 @@ def _sizes(people: tuple[str, ...], n: int, seed: int) -> NDArray[np.int64]:
 
 
 def _counting() -> list[AuditCase]:
-    mechanism = personal_count(_REPLACED)
+    mechanism = personalized_count(_REPLACED)
     return [
         _case(
             "personal count",
@@ -283,7 +283,7 @@ def _choices(having: NDArray[np.int64], n: int, seed: int) -> NDArray[np.int64]:
 
 
 def _quantiles() -> list[AuditCase]:
-    mechanism = personal_quantile(_REPLACED, quantile=Fraction(1, 2), lower=0, upper=4)
+    mechanism = personalized_quantile(_REPLACED, quantile=Fraction(1, 2), lower=0, upper=4)
     return [
         _case(
             "personal quantile",

@@ -23,10 +23,10 @@ from discreet.core._rational import Number
 from discreet.core._validate import count, positive
 from discreet.core.errors import InvalidArgument, NotCertified, OutOfDomain
 from discreet.core.relation import NeighboringRelation
-from discreet.ledger.account import Account, Receipt, charged
+from discreet.ledger.account import Account, Receipt, reserve_if_charged
 from discreet.mechanisms.additive import AdditiveMechanism
 from discreet.mechanisms.quantiles import SortedColumn
-from discreet.noise.random_source import RandomSource, source_of
+from discreet.noise.random_source import RandomSource, resolve_rng
 from discreet.query.budget import BudgetChange, QueryBudget, budget
 
 Ints = NDArray[np.int64]
@@ -256,7 +256,7 @@ def private_fit(  # noqa: PLR0913 - each is a public choice with a name
     Needs: bounds and spread from elsewhere than the panel. As a description it needs people who
         are alike; a person's own level may differ, it is removed from their row.
     """
-    source = source_of(rng)
+    source = resolve_rng(rng)
     shape = shape_of(panel)
     plan = plan_fit(
         people=shape[0],
@@ -268,7 +268,7 @@ def private_fit(  # noqa: PLR0913 - each is a public choice with a name
         order=order,
         spread=spread,
     )
-    with charged(account, plan.guarantee, label=label, rng=source) as held:
+    with reserve_if_charged(account, plan.guarantee, label=label, rng=source) as held:
         totals, products = plan.noisy(checked_panel(panel), source)
         found = plan.solve(totals, products)
     return PrivateFit(

@@ -22,7 +22,7 @@ from discreet.core.errors import InvalidArgument, NotCertified
 from discreet.core.relation import NeighboringRelation
 from discreet.mechanisms.additive import AdditiveMechanism
 from discreet.mechanisms.quantiles import SortedColumn
-from discreet.noise.random_source import RandomSource, source_of
+from discreet.noise.random_source import RandomSource, resolve_rng
 from discreet.query.budget import BudgetChange, budget
 
 Ints = NDArray[np.int64]
@@ -95,7 +95,7 @@ def private_full_fit(
     Needs: public bounds. The unit is a value, not a person: accounts count persons, so none is
         charged here. See `private_fit` for whole rows.
     """
-    source = source_of(rng)
+    source = resolve_rng(rng)
     paid = budget(epsilon=epsilon, delta=delta, rho=rho)
     n, t = shape_of(panel)
     p = order_of(order, times=t)

@@ -19,10 +19,10 @@ from discreet.core._rational import Number
 from discreet.core._validate import finite
 from discreet.core.errors import InvalidArgument, NotCertified, OutOfDomain
 from discreet.core.relation import NeighboringRelation
-from discreet.ledger.account import Account, Receipt, charged
+from discreet.ledger.account import Account, Receipt, reserve_if_charged
 from discreet.mechanisms.additive import AdditiveMechanism, gaussian
 from discreet.mechanisms.quantiles import SortedColumn
-from discreet.noise.random_source import RandomSource, source_of
+from discreet.noise.random_source import RandomSource, resolve_rng
 
 # ── Publish ──────────────────────────────────────────────────────────────────────────────────────
 # Means of a panel with noise that was designed for it: correlated, and exact on integers.
@@ -124,7 +124,7 @@ def publish(
     Needs: bounds that are public, and as wide as ``releases`` says; noise that was chosen without
         the panel, or by a private fit of it.
     """
-    source = source_of(rng)
+    source = resolve_rng(rng)
     if not releases.public:
         raise NotCertified(
             "The noise in releases was chosen by a model fitted to private values: it tells of "
@@ -138,7 +138,7 @@ def publish(
     if abs(releases.width - (high - low)) > 1e-9 * releases.width:
         raise InvalidArgument(f"bounds must be {releases.width:g} wide, as releases says.")
     noise = _noise(whitening)
-    with charged(account, noise.guarantee, label=label, rng=source) as held:
+    with reserve_if_charged(account, noise.guarantee, label=label, rng=source) as held:
         totals = _totals(checked_panel(panel)[:, list(releases.times)], whitening.column)
         noisy = noise.release(whitening.rows @ totals, rng=source).astype(np.float64)
     return PublishedSeries(

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from discreet.audit.series.model import Floats, covariance, numbers
-from discreet.core._validate import count, listed, positive
+from discreet.core._validate import count, as_tuple, positive
 from discreet.core.errors import InvalidArgument
 
 Known: TypeAlias = Literal["time", "none", "all"]
@@ -89,7 +89,7 @@ def releases(
     the order of ``times``; what is returned is sorted by time. Other linear releases than the mean
     are described by their ``weights``.
     """
-    given = [_index("times", time) for time in listed("times", times)]
+    given = [_index("times", time) for time in as_tuple("times", times)]
     at = _times("times", given)
     people = count("people", people)
     if (std is None) == (covariance is None):
@@ -118,7 +118,7 @@ def _noise(size: int, std: ArrayLike | None, full: ArrayLike | None) -> Floats:
 
 
 def _times(name: str, times: Iterable[int]) -> tuple[int, ...]:
-    found = tuple(sorted(_index(name, t) for t in listed(name, times)))
+    found = tuple(sorted(_index(name, t) for t in as_tuple(name, times)))
     if not found or len(set(found)) < len(found):
         raise InvalidArgument(f"{name} must be at least one time, and none twice.")
     return found

@@ -33,7 +33,7 @@ from discreet.data.source import (
     Type,
     arrow_dataset,
     private_connection,
-    sealed,
+    run_sealed,
 )
 
 _FEW_ROWS = 4_000_000
@@ -49,7 +49,7 @@ class DuckDBEngine:
     def collect(self, program: Program, *, key: int) -> Sequence[Row]:
         types = dict(self.source.columns)
         if program.unit is not None and types[program.unit] == "integer":
-            answer = sealed("the query", lambda: self._in_memory(program, types, key))
+            answer = run_sealed("the query", lambda: self._in_memory(program, types, key))
             if answer is not None:
                 return answer
         return self._run(program, compile_query(program, types=types, key=key))
@@ -88,7 +88,7 @@ class DuckDBEngine:
         return tally(program, rows, key)
 
     def _run(self, program: Program, query: str) -> Sequence[Sequence[Any]]:
-        return sealed("the query", lambda: self._answer(program, query))
+        return run_sealed("the query", lambda: self._answer(program, query))
 
     def _answer(self, program: Program, query: str) -> Sequence[Sequence[Any]]:
         match self.source:

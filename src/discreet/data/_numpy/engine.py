@@ -33,7 +33,7 @@ from discreet.data._numpy.encode import Ints, Series, by_value, encode, texts
 from discreet.data._text_parsing import UNIT
 from discreet.data.program import Program, Row, fields
 from discreet.data.schema import INT64, TextColumn
-from discreet.data.source import FrameSource, Type, sealed
+from discreet.data.source import FrameSource, Type, run_sealed
 
 _GROUP = "\0group"  # no column has this name
 
@@ -45,16 +45,16 @@ class NarwhalsEngine:
     source: FrameSource
 
     def collect(self, program: Program, *, key: int) -> Sequence[Row]:
-        return sealed("the computation", lambda: self._collect(program, key))
+        return run_sealed("the computation", lambda: self._collect(program, key))
 
     def keys(self, program: Program, *, key: int) -> Sequence[Sequence[Any]]:
-        return sealed("the computation", lambda: self._keys(program, key))
+        return run_sealed("the computation", lambda: self._keys(program, key))
 
     def rows(self, program: Program, *, key: int) -> Sequence[Sequence[Any]]:
-        return sealed("the computation", lambda: self._rows(program, key))
+        return run_sealed("the computation", lambda: self._rows(program, key))
 
     def spread(self, program: Program) -> tuple[Sequence[Row], Sequence[Row]]:
-        return sealed("the computation", lambda: self._spread(program))
+        return run_sealed("the computation", lambda: self._spread(program))
 
     def _collect(self, program: Program, key: int) -> Sequence[Row]:
         data, codes = self._read(program)

@@ -27,7 +27,7 @@ from discreet.data._spark.contribution_limits import chosen_keys, limited
 from discreet.data._spark.encode import floor, numbered, steps, whole
 from discreet.data.program import MOST_ROWS, Program, Row, SumSpec, fields, layered
 from discreet.data.schema import INT64
-from discreet.data.source import SparkSource, Type, sealed
+from discreet.data.source import SparkSource, Type, run_sealed
 
 # ── Spark engine ─────────────────────────────────────────────────────────────────────────────────
 # Spark: the whole program as one lazy frame of column expressions, run where the rows are.
@@ -77,7 +77,7 @@ def _answer(build: Callable[[], DataFrame]) -> list[tuple[Any, ...]]:
         with _silent():
             return [tuple(row) for row in build().collect()]
 
-    return sealed("the Spark job", run)
+    return run_sealed("the Spark job", run)
 
 
 @contextmanager
@@ -355,7 +355,7 @@ def added(
                 return None
             raise
 
-    states = sealed("the Spark job", run)
+    states = run_sealed("the Spark job", run)
     if states is None:
         raise Unsupported(
             "The workers of Spark cannot import discreet: install it in the Python that they run, "

@@ -13,7 +13,7 @@ import numpy as np
 from discreet.core.errors import InvalidArgument, OutOfDomain, Unsupported
 from discreet.data._float_columns import Doubles, Ints, Piece, of_batch
 from discreet.data._spark.engine import STATE, Worker, added
-from discreet.data.source import FileSource, SparkSource, Type, sealed
+from discreet.data.source import FileSource, SparkSource, Type, run_sealed
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -123,7 +123,7 @@ _CSV: Mapping[str, Any] = {
 
 def open_frame(frame: DataFrame) -> SparkSource:
     """A Spark frame; nothing is run."""
-    fields = sealed("reading the schema", lambda: frame.schema.fields)
+    fields = run_sealed("reading the schema", lambda: frame.schema.fields)
     types = {field.name: _TYPES.get(type(field.dataType).__name__, "other") for field in fields}
     if len(types) != len(fields):
         raise InvalidArgument("the columns of a Spark frame must have different names.")
@@ -146,7 +146,7 @@ def read_files(files: FileSource, *, master: str | None) -> SparkSource:
 
 
 def _opened(read: Callable[[], DataFrame]) -> SparkSource:
-    return open_frame(sealed("reading the header", read))
+    return open_frame(run_sealed("reading the header", read))
 
 
 def _session(master: str | None) -> SparkSession:
@@ -173,7 +173,7 @@ def _session(master: str | None) -> SparkSession:
     if master is not None and master.startswith("local"):
         for name in ("spark.driver.bindAddress", "spark.driver.host"):
             builder = builder.config(name, "127.0.0.1")  # else it listens to the network
-    session = sealed("starting Spark", builder.getOrCreate)
+    session = run_sealed("starting Spark", builder.getOrCreate)
     session.sparkContext.setLogLevel("OFF")  # when a row fails, its log quotes it
     return session
 

@@ -1,7 +1,7 @@
-"""Reports in a column of a frame, a relation, a file or a stream of Arrow batches.
+"""Read reports from a column of a frame, a relation, a file or a stream of Arrow batches.
 
-A report is binary, or text in base64 (with its padding) or in hexadecimal digits; where both have
-the same length, base64 ends in "=". Whatever else stands in the column is refused and counted.
+A report is binary, or text in base64 (with its padding) or in hexadecimal digits. Where both texts
+have the same length, base64 ends in "=". Other values of the column are not reports.
 """
 
 from __future__ import annotations
@@ -27,10 +27,9 @@ from discreet.data.source import (
     SparkSource,
     open_source,
     private_connection,
-    sealed,
+    run_sealed,
 )
-from discreet.local.collection.aggregator import Aggregator
-from discreet.local.randomizer import LocalRandomizer, Reports
+from discreet.local.randomizer import Reports
 
 Piece: TypeAlias = Any
 """Some values of a column: a list, or an array of pyarrow, which this module does not import."""
@@ -40,44 +39,30 @@ ROWS = 1 << 17
 _URL_SAFE = str.maketrans("-_", "+/")
 
 
-def aggregate(frame: object, randomizer: LocalRandomizer, *, column: str = "report") -> Aggregator:
-    """Count the reports of a frame, a relation, a path or a stream.
+def open_reports(frame: object, column: str) -> Source:
+    """Open a frame, a relation, a path or a stream that has a column of reports.
 
-    Of a Spark frame each partition is counted where it is; nothing but sums comes back.
+    An object that only has Arrow's stream protocol is read by DuckDB.
     """
-    source = _opened(frame)
+    known = nw.from_native(frame, pass_through=True)
+    speaks = hasattr(frame, "__arrow_c_stream__")
+    if speaks and not isinstance(known, nw.DataFrame | nw.LazyFrame):
+        frame = run_sealed("opening the stream", lambda: private_connection().from_arrow(frame))
+    source = open_source(frame)
     if column not in source.columns:
         raise InvalidArgument(f"column {column!r} is not in the frame: check its name.")
-    if isinstance(source, SparkSource):
-        from discreet.local.collection import _spark_reports as spark_reports  # noqa: PLC0415 - PySpark is optional
-
-        return spark_reports.aggregate(source.frame, randomizer, column=column)
-    return sealed("reading the reports", lambda: _counted(source, randomizer, column))
+    return source
 
 
 def arrow_stream(stream: BinaryIO) -> Any:
-    """The reader of Arrow batches that come through a pipe; `aggregate` takes it."""
+    """The reader of Arrow batches that come through a pipe; `open_reports` takes it."""
     try:
         ipc = importlib.import_module("pyarrow.ipc")
     except ImportError:
         ipc = None
     if ipc is None:
         raise Unsupported("A stream of Arrow batches needs pyarrow: pip install pyarrow.")
-    return sealed("opening the stream", lambda: ipc.open_stream(stream))
-
-
-def _counted(source: Source, randomizer: LocalRandomizer, column: str) -> Aggregator:
-    counted = Aggregator(randomizer)
-    for piece in pieces(source, column):
-        add(counted, piece)
-    return counted
-
-
-def add(counted: Aggregator, piece: Piece) -> None:
-    """Count some values of a column."""
-    reports = rows(piece, width=counted.randomizer.width)
-    counted.add(reports)
-    counted.refused += len(piece) - len(reports)
+    return run_sealed("opening the stream", lambda: ipc.open_stream(stream))
 
 
 def pieces(source: Source, column: str) -> Iterator[Piece]:
@@ -110,15 +95,6 @@ def rows(piece: Piece, *, width: int) -> Reports:
         piece = piece.to_pylist()
     good = [report for value in piece if (report := _bytes(value, width)) is not None]
     return np.frombuffer(b"".join(good), dtype=np.uint8).reshape(len(good), width)
-
-
-def _opened(frame: object) -> Source:
-    """A source; what only speaks Arrow's stream protocol is read by DuckDB."""
-    known = nw.from_native(frame, pass_through=True)
-    speaks = hasattr(frame, "__arrow_c_stream__")
-    if speaks and not isinstance(known, nw.DataFrame | nw.LazyFrame):
-        frame = sealed("opening the stream", lambda: private_connection().from_arrow(frame))
-    return open_source(frame)
 
 
 def _of_relation(relation: Any, column: str) -> Iterator[Piece]:

@@ -1,10 +1,11 @@
-"""The server's side of a collection: a sum of reports that can be split, merged and resumed."""
+"""The aggregator: a sum of reports that can be split, merged, stored and resumed."""
 
 from __future__ import annotations
 
 import json
 import struct
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from functools import partial
 from hashlib import sha256
 from typing import Any
 
@@ -12,6 +13,8 @@ import numpy as np
 
 from discreet.core import _validate as check
 from discreet.core.errors import InvalidArgument
+from discreet.data.source import SparkSource, run_sealed
+from discreet.local.collection._report_frames import Piece, open_reports, pieces, rows
 from discreet.local.randomizer import LocalRandomizer, Reports
 from discreet.local.registry import randomizer_from_json
 
@@ -48,11 +51,11 @@ class Aggregator:
         Takes rows of bytes (an array of two dimensions), many reports one after the other in one
         bytes object, or a list of single reports.
         """
-        rows = self._rows(reports)
-        if rows.shape[1] != self.randomizer.width:
-            self.refused += len(rows)
+        lines = self._rows(reports)
+        if lines.shape[1] != self.randomizer.width:
+            self.refused += len(lines)
             return self
-        tally = self.randomizer.tally(rows)
+        tally = self.randomizer.tally(lines)
         self.counts += tally.counts
         self.reports += tally.accepted
         self.refused += tally.refused
@@ -67,9 +70,10 @@ class Aggregator:
         Takes what `discreet.table` takes: DuckDB, Polars, pandas, pyarrow, paths. Of a Spark frame
         every partition is summed by the worker that holds it.
         """
-        from discreet.local.collection import _report_frames as frames  # noqa: PLC0415 - it builds on this module
-
-        return frames.aggregate(frame, randomizer, column=column)
+        source = open_reports(frame, column)
+        if isinstance(source, SparkSource):
+            return _sum_spark(source, randomizer, column)
+        return run_sealed("reading the reports", lambda: _count(pieces(source, column), randomizer))
 
     def _rows(self, reports: Reports | bytes | Sequence[bytes]) -> Reports:
         width = self.randomizer.width
@@ -167,3 +171,46 @@ class Aggregator:
     def __repr__(self) -> str:
         kind = self.randomizer.kind
         return f"Aggregator({kind}, reports={self.reports:,}, refused={self.refused:,})"
+
+
+def _count(values: Iterable[Piece], randomizer: LocalRandomizer) -> Aggregator:
+    """The sum of the values of a column."""
+    total = Aggregator(randomizer)
+    for piece in values:
+        reports = rows(piece, width=randomizer.width)
+        total.add(reports)
+        total.refused += len(piece) - len(reports)
+    return total
+
+
+def _merge(states: Iterable[bytes], randomizer: LocalRandomizer) -> Aggregator:
+    total = Aggregator(randomizer)
+    for state in states:
+        total.merge(Aggregator.from_bytes(state, randomizer))
+    return total
+
+
+def _sum_spark(source: SparkSource, randomizer: LocalRandomizer, column: str) -> Aggregator:
+    """Each partition is counted where it is; nothing but sums comes back."""
+    from discreet.local.collection import _spark_reports  # noqa: PLC0415 - PySpark is optional
+
+    states = _spark_reports.sum_partitions(
+        source.frame,
+        column,
+        count=partial(_count_state, randomizer=randomizer),
+        merge=partial(_merge_states, randomizer=randomizer),
+    )
+    return _merge(states, randomizer)
+
+
+def _count_state(values: Iterable[Piece], randomizer: LocalRandomizer) -> bytes | None:
+    return _state(_count(values, randomizer))
+
+
+def _merge_states(states: Iterable[bytes], randomizer: LocalRandomizer) -> bytes | None:
+    return _state(_merge(states, randomizer))
+
+
+def _state(total: Aggregator) -> bytes | None:
+    """To be sent, unless nothing was seen."""
+    return total.to_bytes() if total.reports or total.refused else None

@@ -20,7 +20,7 @@ from typing import BinaryIO, Self, TypeAlias, cast
 
 from discreet.core import _validate as check
 from discreet.core.errors import InvalidArgument, PrivacyError
-from discreet.local.collection import _report_frames as frames
+from discreet.local.collection._report_frames import arrow_stream
 from discreet.local.collection.aggregator import Aggregator
 from discreet.local.collection.report_file import (
     CHUNK,
@@ -95,7 +95,7 @@ class AggregatorState:
         Inputs are files of reports, files with a column of reports (by their suffix), open pipes.
         A file of reports may have grown since; one with a column must not have changed.
         """
-        listed = check.listed("inputs", inputs)
+        listed = check.as_tuple("inputs", inputs)
         clock = _Clock(self, every)
         done = []
         try:
@@ -250,9 +250,9 @@ def _pipe(
     ahead = io.BufferedReader(cast("io.RawIOBase", stream))
     try:
         if ahead.peek(len(_ARROW)).startswith(_ARROW):
-            found = frames.arrow_stream(ahead)
+            found = arrow_stream(ahead)
             state.aggregate.merge(
-                frames.aggregate(found, state.collection.randomizer, column=column)
+                Aggregator.from_frame(found, state.collection.randomizer, column=column)
             )
         else:
             _stream(state, ahead, clock, progress)
@@ -295,7 +295,7 @@ def _column(state: AggregatorState, path: Path, stream: BinaryIO, column: str) -
         raise InvalidArgument(
             f"{path} was counted when it held something else: put new reports into a new file."
         )
-    found = frames.aggregate(path, state.collection.randomizer, column=column)
+    found = Aggregator.from_frame(path, state.collection.randomizer, column=column)
     state.aggregate.merge(found)
     state.move(name, counted=found.reports + found.refused, digest=digest)
 

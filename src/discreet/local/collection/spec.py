@@ -35,7 +35,7 @@ class CollectionSpec:
                 "randomizer must be one, such as discreet.local.oue(categories=4, epsilon=1), got "
                 f"{type(self.randomizer).__name__}."
             )
-        if not check.listed("labels", self.labels):
+        if not check.as_tuple("labels", self.labels):
             return
         many = getattr(self.randomizer, "categories", None)
         if many is None:

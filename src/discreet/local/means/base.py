@@ -24,7 +24,7 @@ from discreet.core.errors import InvalidArgument, OutOfDomain
 from discreet.local._window_channel import bytes_of, histogram, rows
 from discreet.local.randomizer import LocalRandomizer, Reports, Tally
 from discreet.noise.distribution import Floats, Ints
-from discreet.noise.random_source import RandomSource, source_of
+from discreet.noise.random_source import RandomSource, resolve_rng
 
 _CHUNK = 1 << 17
 _DOUBLE = 53
@@ -128,7 +128,7 @@ class BoundedMeanRandomizer(LocalRandomizer):
         return places(value, self.lower, self.upper)
 
     def randomize(self, value: ArrayLike, *, rng: RandomSource | None = None) -> Reports:
-        source = source_of(rng)
+        source = resolve_rng(rng)
         every = self.places(value)
         out = np.empty((len(every), self.width), dtype=np.uint8)
         for start in range(0, len(every), _CHUNK):

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 
 from discreet.core import canonical_json as canonical
 from discreet.core._rational import Number
-from discreet.core._validate import count, listed, mapped, positive
+from discreet.core._validate import count, as_tuple, as_mapping, positive
 from discreet.core.errors import InvalidArgument, OutOfDomain
 from discreet.local._window_channel import rows, symbols_of
 from discreet.local.means.balanced_piecewise import balanced_piecewise
@@ -23,8 +23,8 @@ from discreet.local.randomizer import VERSION, LocalRandomizer, Reports, Tally
 from discreet.local.registry import rebuild
 from discreet.mechanisms.mechanism import Certificate
 from discreet.noise.distribution import Floats, Ints
-from discreet.noise.random_source import RandomSource, source_of
-from discreet.noise.uniform import below
+from discreet.noise.random_source import RandomSource, resolve_rng
+from discreet.noise.uniform import uniform_integers
 
 # ── Best ─────────────────────────────────────────────────────────────────────────────────────────
 # The randomizer for a mean that has the least error.
@@ -95,7 +95,7 @@ class MultidimensionalMean(LocalRandomizer):
         self, value: Mapping[str, ArrayLike] | ArrayLike, *, rng: RandomSource | None = None
     ) -> Reports:
         """The report of each client, from its numbers by column (or columns in order of names)."""
-        source = source_of(rng)
+        source = resolve_rng(rng)
         every = self._places(value)
         out = np.empty((len(every), self.width), dtype=np.uint8)
         for start in range(0, len(every), _CHUNK):
@@ -197,7 +197,7 @@ def multidimensional_mean(
     Source: Wang et al. 2019.
     Needs: 1 to 255 columns; lower < upper; numbers outside count as the nearer bound.
     """
-    if not 1 <= len(mapped("columns", columns)) <= MOST_COLUMNS:
+    if not 1 <= len(as_mapping("columns", columns)) <= MOST_COLUMNS:
         raise InvalidArgument(f"columns must name 1 to {MOST_COLUMNS} columns with their bounds.")
     eps = positive("epsilon", epsilon)
     ends = tuple((name, *_ends(name, columns[name])) for name in sorted(columns))
@@ -235,7 +235,7 @@ def _of(
 
 
 def _ends(name: str, pair: Sequence[Number]) -> tuple[Fraction, Fraction]:
-    if len(listed("columns", pair)) != 2:
+    if len(as_tuple("columns", pair)) != 2:
         raise InvalidArgument(f"columns must give {name!r} a pair: its lower and upper bound.")
     return bounds(*pair)
 
@@ -250,6 +250,6 @@ def _chosen(size: int, columns: int, sampled: int, rng: RandomSource) -> Ints:
     order = np.tile(np.arange(columns, dtype=np.int64), (size, 1))
     every = np.arange(size)
     for place in range(sampled):
-        other = place + below(columns - place, size, rng)
+        other = place + uniform_integers(columns - place, size, rng)
         order[every, place], order[every, other] = order[every, other], order[every, place]
     return order[:, :sampled]

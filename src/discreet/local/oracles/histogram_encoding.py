@@ -18,7 +18,7 @@ from discreet.local.randomizer import Reports, Tally, codes
 from discreet.mechanisms.mechanism import Certificate, CertificateCheck
 from discreet.noise.distribution import Floats, Ints
 from discreet.noise.laplace import DiscreteLaplace
-from discreet.noise.random_source import RandomSource, source_of
+from discreet.noise.random_source import RandomSource, resolve_rng
 
 # Entries of reports made or added up at once.
 _CHUNK = 1 << 19
@@ -70,7 +70,7 @@ class SummationHistogramEncoding(FrequencyOracle):
 
     def randomize(self, value: ArrayLike, *, rng: RandomSource | None = None) -> Reports:
         """The report of each client; noise on every entry is drawn alike and exactly."""
-        source = source_of(rng)
+        source = resolve_rng(rng)
         own = codes(value, self.categories)
         out = np.empty((len(own), self.categories), dtype="<i2")
         step = max(1, _CHUNK // self.categories)

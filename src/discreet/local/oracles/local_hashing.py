@@ -35,8 +35,8 @@ from discreet.core.errors import InvalidArgument
 from discreet.local.oracles.subset_selection import BlockOracle
 from discreet.local.randomizer import Reports, Tally, codes, pack, padded, unpack, walsh_hadamard
 from discreet.noise.distribution import Floats, Ints
-from discreet.noise.random_source import RandomSource, source_of
-from discreet.noise.uniform import below, bernoulli_real
+from discreet.noise.random_source import RandomSource, resolve_rng
+from discreet.noise.uniform import uniform_integers, bernoulli_real
 
 # The counts of a server are 8 * 2^m bytes, and a report is added in g steps.
 _MOST_DIGITS = 24
@@ -95,7 +95,7 @@ class LocalHashing(BlockOracle):
     def randomize(self, value: ArrayLike, *, rng: RandomSource | None = None) -> Reports:
         """The report of each client, exactly of the stated law."""
         own = codes(value, self.categories)
-        source = source_of(rng)
+        source = resolve_rng(rng)
         reports = np.empty((len(own), self.width), dtype=np.uint8)
         for start in range(0, len(own), _CHUNK):
             part = slice(start, start + _CHUNK)
@@ -117,15 +117,15 @@ class LocalHashing(BlockOracle):
         sets = _sets(self.hash_digits, self.kept)
         lies = bernoulli_real(self._lie, size, rng)
         # Both are drawn for all, so that the time does not tell how many lied.
-        true = sets.holding[below(len(sets.holding), size, rng)]
-        return np.where(lies, sets.lacking[below(len(sets.lacking), size, rng)], true)
+        true = sets.holding[uniform_integers(len(sets.holding), size, rng)]
+        return np.where(lies, sets.lacking[uniform_integers(len(sets.lacking), size, rng)], true)
 
     def _forms(self, size: int, rng: RandomSource) -> Ints:
         """Independent forms for each client, uniform: dependent ones are all drawn again."""
         forms = np.empty((self.hash_digits, size), dtype=np.int64)
         todo = np.arange(size)
         while todo.size:
-            drawn = below(self.points, self.hash_digits * todo.size, rng)
+            drawn = uniform_integers(self.points, self.hash_digits * todo.size, rng)
             forms[:, todo] = drawn.reshape(self.hash_digits, -1)
             todo = todo[~_independent(forms[:, todo])]
         return forms

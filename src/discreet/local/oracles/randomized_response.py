@@ -18,8 +18,8 @@ from discreet.local.randomizer import Reports, Tally, codes, coin_check
 from discreet.mechanisms._inputs import Released, read
 from discreet.mechanisms.mechanism import Certificate
 from discreet.noise.distribution import Floats, Ints
-from discreet.noise.random_source import RandomSource, source_of
-from discreet.noise.uniform import below, bernoulli_real
+from discreet.noise.random_source import RandomSource, resolve_rng
+from discreet.noise.uniform import uniform_integers, bernoulli_real
 
 # Codes are added up in this many at a time: a bounded amount of memory for any number of reports.
 _CHUNK = 1 << 18
@@ -71,10 +71,10 @@ class RandomizedResponse(FrequencyOracle):
         return np.ascontiguousarray(rows[:, : self.width])
 
     def _answers(self, own: Ints, rng: RandomSource | None) -> Ints:
-        source = source_of(rng)
+        source = resolve_rng(rng)
         lies = bernoulli_real(self._lie, own.size, source)
         # Drawn for all, so that the time does not tell how many lied.
-        shifts = 1 + below(self.categories - 1, own.size, source)
+        shifts = 1 + uniform_integers(self.categories - 1, own.size, source)
         return np.where(lies, (own + shifts) % self.categories, own)
 
     def tally(self, reports: Reports) -> Tally:

@@ -30,8 +30,8 @@ from discreet.local.randomizer import Reports, Tally, codes, coin_check, pack, p
 from discreet.mechanisms.mechanism import Certificate
 from discreet.noise._packed_bernoulli import packed_bernoulli
 from discreet.noise.distribution import Floats, Ints
-from discreet.noise.random_source import RandomSource, source_of
-from discreet.noise.uniform import below, bernoulli_real
+from discreet.noise.random_source import RandomSource, resolve_rng
+from discreet.noise.uniform import uniform_integers, bernoulli_real
 
 # ── Design ───────────────────────────────────────────────────────────────────────────────────────
 # Oracles whose reports are sets of one size, so spread that all triples of points are alike.
@@ -201,7 +201,7 @@ class SubsetSelection(BlockOracle):
     def randomize(self, value: ArrayLike, *, rng: RandomSource | None = None) -> Reports:
         """The report of each client, exactly of the stated law."""
         own = codes(value, self.categories)
-        source = source_of(rng)
+        source = resolve_rng(rng)
         reports = np.empty((len(own), self.width), dtype=np.uint8)
         for start in range(0, len(own), self._step):
             part = slice(start, start + self._step)
@@ -213,7 +213,7 @@ class SubsetSelection(BlockOracle):
     def _list(self, own: Ints, held: NDArray[np.bool_], rng: RandomSource) -> Reports:
         members = _distinct(len(own), self.chosen, self.categories, rng)
         clients = np.arange(len(own))
-        extra = below(self.chosen, len(own), rng)
+        extra = uniform_integers(self.chosen, len(own), rng)
         members[clients, extra] = np.where(held, 0, members[clients, extra])
         # Number 0 and the own category change places.
         mine = own[:, None].astype(np.int32)
@@ -298,7 +298,7 @@ def _distinct(rows: int, chosen: int, categories: int, rng: RandomSource) -> NDA
     Proof: what is equal to another is drawn again until nothing is. Renaming the numbers renames
     the outcome and changes no probability, so all sets are alike.
     """
-    drawn = 1 + below(categories - 1, rows * chosen, rng)
+    drawn = 1 + uniform_integers(categories - 1, rows * chosen, rng)
     members = drawn.astype(np.int32).reshape(rows, chosen)
     members.sort(axis=1)
     todo = np.arange(rows)
@@ -308,7 +308,7 @@ def _distinct(rows: int, chosen: int, categories: int, rng: RandomSource) -> NDA
         again[:, 1:] = part[:, 1:] == part[:, :-1]
         repeated = again.any(axis=1)
         todo, part, again = todo[repeated], part[repeated], again[repeated]
-        part[again] = 1 + below(categories - 1, int(again.sum()), rng)
+        part[again] = 1 + uniform_integers(categories - 1, int(again.sum()), rng)
         part.sort(axis=1)
         members[todo] = part
     return members
@@ -353,7 +353,7 @@ def _digits(size: int, categories: int, rng: RandomSource) -> NDArray[Any]:
     if digits <= 16 and rng.width == 64:
         words = rng.words(ceil_div(size, 4)).view(np.uint16)[:size]
         return words & np.uint16((1 << digits) - 1)
-    return below(1 << digits, size, rng)
+    return uniform_integers(1 << digits, size, rng)
 
 
 def _outsiders(maps: Reports, categories: int, rng: RandomSource) -> Ints:
@@ -361,7 +361,7 @@ def _outsiders(maps: Reports, categories: int, rng: RandomSource) -> Ints:
     found = np.empty(len(maps), dtype=np.int64)
     todo = np.arange(len(maps))
     while todo.size:
-        drawn = 1 + below(categories - 1, todo.size, rng)
+        drawn = 1 + uniform_integers(categories - 1, todo.size, rng)
         found[todo] = drawn
         todo = todo[maps[todo, drawn >> 3] & _mask(drawn) != 0]
     return found

@@ -27,7 +27,7 @@ from discreet.local.randomizer import Reports, Tally, codes
 from discreet.mechanisms.mechanism import Certificate, CertificateCheck
 from discreet.noise._packed_bernoulli import dyadic, packed_bernoulli
 from discreet.noise.distribution import Floats, Ints
-from discreet.noise.random_source import RandomSource, source_of
+from discreet.noise.random_source import RandomSource, resolve_rng
 from discreet.noise.uniform import bernoulli
 
 Made = TypeVar("Made", bound="UnaryEncoding")
@@ -90,7 +90,7 @@ class UnaryEncoding(FrequencyOracle):
 
         Every client throws the same number of coins whatever its category.
         """
-        source = source_of(rng)
+        source = resolve_rng(rng)
         own = codes(value, self.categories)
         p, q = (Fraction(coin, ONE) for coin in self.coins)
         rows = packed_bernoulli(q, rows=len(own), columns=self.categories, rng=source)

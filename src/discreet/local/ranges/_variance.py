@@ -15,7 +15,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from discreet.core._validate import count, listed, one_of
+from discreet.core._validate import count, as_tuple, one_of
 from discreet.core.errors import InvalidArgument
 from discreet.local.oracles.base import FrequencyOracle
 from discreet.local.oracles.local_hashing import hadamard_response, olh
@@ -55,7 +55,7 @@ def best_oracle(
 ) -> FrequencyOracle:
     """The oracle of least contrast variance, which is all that a level adds to a range. F49."""
     names = (oracle,) if isinstance(oracle, str) else tuple(FACTORIES) if oracle is None else oracle
-    for name in listed("oracle", names) or (None,):
+    for name in as_tuple("oracle", names) or (None,):
         one_of("oracle", name, FACTORIES)
     if max_report_bits is not None:
         count("max_report_bits", max_report_bits)

@@ -28,8 +28,8 @@ from discreet.local.ranges.hierarchical import LevelReports
 from discreet.local.ranges.release import LevelEstimate, LocalRanges
 from discreet.mechanisms.mechanism import Certificate
 from discreet.noise.distribution import Floats, Ints, floats
-from discreet.noise.random_source import RandomSource, source_of
-from discreet.noise.uniform import below, bernoulli_real
+from discreet.noise.random_source import RandomSource, resolve_rng
+from discreet.noise.uniform import uniform_integers, bernoulli_real
 from discreet.ranges.domain import Domain, declared, read
 from discreet.ranges.strategies.base import rounded_shares
 from discreet.ranges.table_query import Asked, workload_of
@@ -78,8 +78,8 @@ class HaarResponse(LocalRandomizer):
 
     def randomize(self, value: ArrayLike, *, rng: RandomSource | None = None) -> Reports:
         halves = codes(value, 2 * self.pairs)
-        source = source_of(rng)
-        rows = below(self.pairs, len(halves), source)
+        source = resolve_rng(rng)
+        rows = uniform_integers(self.pairs, len(halves), source)
         lies = bernoulli_real(self._lie, len(halves), source)
         signs = np.bitwise_count(rows & (halves >> 1)) + halves + lies & 1
         messages = (2 * rows + signs).astype("<u8").view(np.uint8).reshape(-1, 8)

@@ -30,8 +30,8 @@ from discreet.local.ranges.release import LevelEstimate, LocalRanges
 from discreet.local.registry import rebuild
 from discreet.mechanisms.mechanism import Certificate
 from discreet.noise.distribution import Ints
-from discreet.noise.random_source import RandomSource, source_of
-from discreet.noise.uniform import below
+from discreet.noise.random_source import RandomSource, resolve_rng
+from discreet.noise.uniform import uniform_integers
 from discreet.ranges.domain import BinnedDomain, Domain, declared, read
 
 # ── Layered ──────────────────────────────────────────────────────────────────────────────────────
@@ -100,7 +100,7 @@ class LevelReports(LocalRandomizer):
     def randomize(self, value: ArrayLike, *, rng: RandomSource | None = None) -> Reports:
         """The report of each client. ``value`` holds labels of the domain."""
         cells = place(self.domain, value)
-        source = source_of(rng)
+        source = resolve_rng(rng)
         rows = np.zeros((len(cells), self.width), dtype=np.uint8)
         for start in range(0, len(cells), _CHUNK):
             here = cells[start : start + _CHUNK]
@@ -150,7 +150,7 @@ class LevelReports(LocalRandomizer):
         """Levels, each with exactly the probability of its share."""
         unit = math.lcm(*(share.denominator for share in self.shares))
         ends = np.cumsum([int(share * unit) for share in self.shares])
-        return np.searchsorted(ends, below(unit, number, rng), side="right").astype(np.int64)
+        return np.searchsorted(ends, uniform_integers(unit, number, rng), side="right").astype(np.int64)
 
     def _check_levels(self) -> None:
         if not 1 <= len(self.shares) == len(self.parts) <= MOST_LEVELS:

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from discreet.core._rational import Number
-from discreet.core._validate import count, mapped, positive
+from discreet.core._validate import count, as_mapping, positive
 from discreet.core.errors import InvalidArgument, OutOfDomain
 from discreet.local.oracles.base import FrequencyOracle
 from discreet.local.randomizer import LocalRandomizer, Reports, Tally
@@ -27,8 +27,8 @@ from discreet.local.ranges._variance import best_oracle
 from discreet.local.ranges.hierarchical import place
 from discreet.mechanisms.mechanism import Certificate
 from discreet.noise.distribution import Ints
-from discreet.noise.random_source import RandomSource, source_of
-from discreet.noise.uniform import below
+from discreet.noise.random_source import RandomSource, resolve_rng
+from discreet.noise.uniform import uniform_integers
 from discreet.ranges import domain as domains
 from discreet.ranges.domain import Domain, declared
 
@@ -98,11 +98,11 @@ class HybridGrid(LocalRandomizer):
     def randomize(self, value: ArrayLike, *, rng: RandomSource | None = None) -> Reports:
         """The report of each client. ``value`` maps each attribute to the clients' labels."""
         cells = self._cells(value)
-        source = source_of(rng)
+        source = resolve_rng(rng)
         rows = np.zeros((len(cells[self.domains[0][0]]), self.width), dtype=np.uint8)
         for start in range(0, len(rows), _CHUNK):
             part = rows[start : start + _CHUNK]
-            drawn = below(len(self.groups), len(part), source)
+            drawn = uniform_integers(len(self.groups), len(part), source)
             part[:, 0] = drawn
             for number, group in enumerate(self.groups):
                 mine = np.flatnonzero(drawn == number)
@@ -210,7 +210,7 @@ def hybrid_grid(
     Source: Yang, Wang, Li, Zhang, Chen 2020 (HDG). F55.
     Needs: two to sixteen attributes of two cells or more; the coarse grid divides the fine one.
     """
-    if not 2 <= len(mapped("attributes", attributes)) <= 16:
+    if not 2 <= len(as_mapping("attributes", attributes)) <= 16:
         raise InvalidArgument(f"attributes must name 2 to 16 domains, got {len(attributes)}.")
     if any(declared(domain).size < 2 for domain in attributes.values()):
         raise InvalidArgument("attributes must have at least two cells each.")

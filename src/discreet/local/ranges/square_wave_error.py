@@ -16,7 +16,7 @@ from discreet.core._validate import count
 from discreet.core.errors import InvalidArgument
 from discreet.local.distribution import SquareWave
 from discreet.noise.distribution import Floats, Ints
-from discreet.noise.random_source import RandomSource, source_of
+from discreet.noise.random_source import RandomSource, resolve_rng
 
 _MOST_CELLS = 4096
 
@@ -79,7 +79,7 @@ def simulate_square_wave_error(
     if guess.shape != (wave.cells,) or not (guess >= 0).all() or not 0 < guess.sum() < np.inf:
         raise InvalidArgument(f"shares must be {wave.cells} numbers, none negative, not all zero.")
     guess = guess / guess.sum()
-    generator = np.random.Generator(np.random.Philox(source_of(rng).words(2)))
+    generator = np.random.Generator(np.random.Philox(resolve_rng(rng).words(2)))
     errors = np.empty(repeated)
     for run in range(repeated):
         clients = generator.multinomial(n, guess)

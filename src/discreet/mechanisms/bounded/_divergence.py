@@ -193,7 +193,7 @@ def _smallest(keeps: Callable[[float], bool], start: Fraction) -> Fraction:
 
 # Up to so many outputs all pairs of laws are compared point by point.
 _LARGEST_TABLE = 400
-_NODES_bounded_check = 24
+_FEW_NODES = 24
 
 
 def worst_divergence(outputs: BoundedOutputs, scale: Fraction, epsilon: float) -> tuple[float, str]:
@@ -230,7 +230,7 @@ def _some_pairs(outputs: BoundedOutputs, scale: Fraction, epsilon: float) -> flo
     """Centers near both edges and where the search found the worst, shifts whole and halved."""
     last = outputs.span - outputs.shift
     suspect = outputs.worst(float(scale), epsilon)[1]
-    spread = np.rint(np.geomspace(1, last + 1, _NODES_bounded_check)).astype(np.int64) - 1
+    spread = np.rint(np.geomspace(1, last + 1, _FEW_NODES)).astype(np.int64) - 1
     centers = np.unique(np.clip(np.append(np.append(spread, last - spread), suspect), 0, last))
     worst = 0.0
     for q in centers.tolist():

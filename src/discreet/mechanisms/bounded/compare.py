@@ -10,10 +10,10 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from discreet.core._rational import Number
-from discreet.core._validate import finite, listed, one_of
+from discreet.core._validate import finite, as_tuple, one_of
 from discreet.core.errors import InvalidArgument
 from discreet.core.relation import NeighboringRelation
-from discreet.mechanisms._inputs import Lattice, declared
+from discreet.mechanisms._inputs import Domain, exact_sensitivity
 from discreet.mechanisms.additive import AdditiveMechanism
 from discreet.mechanisms.bounded._error import ErrorDistribution, clamped_error, folded_error
 from discreet.mechanisms.bounded.mechanism import (
@@ -23,7 +23,7 @@ from discreet.mechanisms.bounded.mechanism import (
     clamp_output,
     reflect_output,
 )
-from discreet.mechanisms.scalar._base import LOSSES, WORDS, Loss, ScalarNoise
+from discreet.mechanisms.scalar._base import LOSSES, LOSS_NAMES, Loss, ScalarNoise
 from discreet.mechanisms.scalar.best_noise import best_additive_noise
 from discreet.noise.laplace import DiscreteLaplace, RoundedLaplace
 
@@ -69,7 +69,7 @@ class BoundedComparison:
 
     def explain(self) -> str:
         """The ways with their losses."""
-        lines = [f"Smallest {WORDS[self.loss]}: {self.options[0].name}."]
+        lines = [f"Smallest {LOSS_NAMES[self.loss]}: {self.options[0].name}."]
         lines += [f"  {one.name:26} {one.loss:12.6g}" for one in self.options]
         lines.append(f"  {'no data at all':26} {self.constant:12.6g}")
         if not self.worthwhile:
@@ -88,7 +88,7 @@ def compare_bounded_noise(  # noqa: PLR0913 - each has a default and a name
     delta: Number = 0,
     loss: Loss = "mse",
     prior: Prior = "uniform",
-    domain: Lattice | None = None,
+    domain: Domain | None = None,
     relation: NeighboringRelation = NeighboringRelation.ADD_REMOVE,
 ) -> BoundedComparison:
     """Clamped, folded or bounded noise: the way of least expected loss.
@@ -114,7 +114,7 @@ def compare_bounded_noise(  # noqa: PLR0913 - each has a default and a name
         relation=relation,
     )
     additive = best_additive_noise(
-        sensitivity=min(declared(sensitivity), finite("upper", upper) - finite("lower", lower)),
+        sensitivity=min(exact_sensitivity(sensitivity), finite("upper", upper) - finite("lower", lower)),
         epsilon=epsilon,
         delta=delta,
         loss=loss,
@@ -184,7 +184,7 @@ def _truths(prior: Prior, mechanism: BoundedLaplaceMechanism) -> list[float]:
         ends = np.linspace(low, high, _NODES)
         found: list[float] = (ends if prior == "worst" else (ends[:-1] + ends[1:]) / 2).tolist()
         return found
-    values = [float(finite("prior", value)) for value in listed("prior", prior)]
+    values = [float(finite("prior", value)) for value in as_tuple("prior", prior)]
     if not values:
         raise InvalidArgument("prior must have at least one likely value.")
     if min(values) < low or max(values) > high:

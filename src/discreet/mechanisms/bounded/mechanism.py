@@ -15,15 +15,15 @@ from discreet.core._rational import Number
 from discreet.core._validate import exponent_below, positive, probability
 from discreet.core.errors import InvalidArgument, OutOfDomain, Unsupported
 from discreet.core.relation import NeighboringRelation
-from discreet.mechanisms._inputs import LARGEST_INPUT, Lattice, Released, declared, lattice, read
+from discreet.mechanisms._inputs import LARGEST_INPUT, Domain, Released, exact_sensitivity, check_domain, read
 from discreet.mechanisms.additive import AdditiveMechanism
 from discreet.mechanisms.bounded._divergence import BoundedOutputs, spendable, worst_divergence
 from discreet.mechanisms.bounded._error import ErrorDistribution, bounded_error
-from discreet.mechanisms.mechanism import Certificate, CertificateCheck, Mechanism, promised
+from discreet.mechanisms.mechanism import Certificate, CertificateCheck, Mechanism, target_guarantee
 from discreet.mechanisms.quantiles import SortedColumn
 from discreet.mechanisms.scalar._base import ScalarNoise
 from discreet.noise.bounded_laplace import sample_between
-from discreet.noise.random_source import RandomSource, source_of
+from discreet.noise.random_source import RandomSource, resolve_rng
 
 # Bits of the grid: steps of the span or of the bounds, and of the scale of the noise, at most.
 _SPAN_BITS = 39
@@ -49,7 +49,7 @@ class BoundedLaplaceMechanism(Mechanism):
     @property
     def guarantee(self) -> Guarantee:
         """What one release costs."""
-        return promised(*self.target, relation=self.relation)
+        return target_guarantee(*self.target, relation=self.relation)
 
     @property
     def width(self) -> float:
@@ -89,7 +89,7 @@ class BoundedLaplaceMechanism(Mechanism):
         """A noisy number between the bounds; a whole one on whole bounds."""
         steps = self.steps(value)
         low = np.array([-steps], dtype=np.int64)
-        drawn = sample_between(low, low + self.column.span, self.scale, source_of(rng))
+        drawn = sample_between(low, low + self.column.span, self.scale, resolve_rng(rng))
         noisy = self.column.number(steps + int(drawn[0]))
         if self.column.exponent == 0:
             return int(noisy)
@@ -205,7 +205,7 @@ def bounded_laplace(
     sensitivity: Number,
     epsilon: Number,
     delta: Number = 0,
-    domain: Lattice | None = None,
+    domain: Domain | None = None,
     relation: NeighboringRelation = NeighboringRelation.ADD_REMOVE,
 ) -> BoundedLaplaceMechanism:
     """Laplace noise that stays between two bounds, with the scale that this needs.
@@ -226,7 +226,7 @@ def bounded_laplace(
     eps, dlt = positive("epsilon", epsilon), probability("delta", delta, one=False)
     if eps > _LARGEST_EPSILON:
         raise InvalidArgument(f"epsilon must be at most {_LARGEST_EPSILON}, got {epsilon}.")
-    moved = min(declared(sensitivity), high - low)
+    moved = min(exact_sensitivity(sensitivity), high - low)
     column = _column((low, high), moved, eps, domain)
     shift = min(math.ceil(moved / Fraction(2) ** column.exponent), column.span)
     outputs = BoundedOutputs(span=column.span, shift=shift)
@@ -242,10 +242,10 @@ def bounded_laplace(
 
 
 def _column(
-    bounds: tuple[Fraction, Fraction], moved: Fraction, epsilon: Fraction, domain: Lattice | None
+    bounds: tuple[Fraction, Fraction], moved: Fraction, epsilon: Fraction, domain: Domain | None
 ) -> SortedColumn:
     """Whole numbers if all is whole, else the finest grid that the sampler can hold."""
-    lattice(domain)
+    check_domain(domain)
     low, high = bounds
     if domain != "reals" and all(number.denominator == 1 for number in (low, high, moved)):
         return SortedColumn.of(low, high, 1)

@@ -121,7 +121,7 @@ class TrimmedMean:
         found are left out: w = log(span / bound) / beta widths after the sort, O(w^2) steps at
         worst, whatever the number of rows.
         """
-        padded = bounded(values, span)
+        padded = pad_with_bounds(values, span)
         best = least * self.kept
         for changes in range(self.public_rows + 2 - self.kept):
             weight = math.exp(-beta * changes)
@@ -135,7 +135,7 @@ class TrimmedMean:
 
     def distance(self, values: Ints, span: int, *, bound: Fraction) -> int:
         """How many values must change before the local sensitivity can pass ``bound``."""
-        padded = bounded(values, span)
+        padded = pad_with_bounds(values, span)
         low, high = 0, self.public_rows + 2 - self.kept  # reach does not decrease in the changes
         while low < high:
             middle = (low + high) // 2
@@ -193,7 +193,7 @@ class SmoothVariance:
         return best
 
 
-def bounded(values: Ints, span: int) -> Ints:
+def pad_with_bounds(values: Ints, span: int) -> Ints:
     """Sorted values with the bounds before and after them."""
     return np.concatenate(([0], values, [span]))
 

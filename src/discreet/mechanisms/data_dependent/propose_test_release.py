@@ -20,11 +20,11 @@ from discreet.core.errors import InvalidArgument
 from discreet.core.relation import NeighboringRelation
 from discreet.mechanisms.data_dependent._smooth_noise import laplace_draw
 from discreet.mechanisms.data_dependent._smooth_statistics import TrimmedMean
-from discreet.mechanisms.data_dependent.smooth_sensitivity import Name, trimmed
+from discreet.mechanisms.data_dependent.smooth_sensitivity import Name, trimmed_statistic
 from discreet.mechanisms.mechanism import Certificate, CertificateCheck, Mechanism
 from discreet.mechanisms.quantiles import SortedColumn
 from discreet.noise.laplace import DiscreteLaplace
-from discreet.noise.random_source import RandomSource, source_of
+from discreet.noise.random_source import RandomSource, resolve_rng
 
 _PRECISION = 128
 # A tail is known to 2**-128: no threshold would be shown to keep less than this.
@@ -88,7 +88,7 @@ class ProposeTestRelease(Mechanism):
 
     def release(self, values: ArrayLike, *, rng: RandomSource | None = None) -> float | None:
         """The noisy statistic between the bounds, or None if the test failed."""
-        source = source_of(rng)
+        source = resolve_rng(rng)
         codes = self.column.sorted(values, rows=self.statistic.public_rows)
         # Rounding the statistic down takes up a step of the proposed bound.
         room = self.bound - (not self.statistic.whole)
@@ -164,7 +164,7 @@ def propose_test_release(  # noqa: PLR0913 - each has a default and a name
     """
     if relation is not NeighboringRelation.REPLACE_ONE:
         raise InvalidArgument("propose_test_release is for a public number of rows: REPLACE_ONE.")
-    chosen, name = trimmed(statistic, count("public_rows", public_rows), quantile, trim)
+    chosen, name = trimmed_statistic(statistic, count("public_rows", public_rows), quantile, trim)
     column = SortedColumn.of(lower, upper, granularity)
     eps = positive("epsilon", epsilon)
     dlt = probability("delta", delta, zero=False, one=False)

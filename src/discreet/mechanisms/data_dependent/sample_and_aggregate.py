@@ -20,13 +20,13 @@ from discreet.accounting.guarantee import Guarantee
 from discreet.core._rational import Number
 from discreet.core._validate import bounds, count, exponent_below, finite, one_of, positive
 from discreet.core.errors import InvalidArgument, OutOfDomain
-from discreet.core.relation import NeighboringRelation, trusted
+from discreet.core.relation import NeighboringRelation, central_relation
 from discreet.mechanisms.additive import AdditiveMechanism, laplace
 from discreet.mechanisms.mechanism import Certificate, Mechanism
 from discreet.mechanisms.quantiles import PrivateQuantile, SortedColumn, private_quantile
 from discreet.noise.distribution import Ints
-from discreet.noise.random_source import RandomSource, source_of
-from discreet.noise.uniform import below
+from discreet.noise.random_source import RandomSource, resolve_rng
+from discreet.noise.uniform import uniform_integers
 
 Estimator: TypeAlias = Callable[[NDArray[Any]], float]
 """From the rows of a group to a number. It must depend on its argument alone."""
@@ -78,7 +78,7 @@ class SampleAndAggregate(Mechanism):
             groups = np.empty(units, dtype=np.int64)
             groups[np.argsort(rng.words(units), kind="stable")] = np.arange(units) % self.groups
             return groups
-        return below(self.groups, units, rng)
+        return uniform_integers(self.groups, units, rng)
 
     def estimates(self, rows: ArrayLike, groups: Ints) -> Ints:
         """The estimate of every group, in steps from the lower bound: private."""
@@ -108,7 +108,7 @@ class SampleAndAggregate(Mechanism):
 
         ``owners`` says whose a row is, where a person may have several.
         """
-        source = source_of(rng)
+        source = resolve_rng(rng)
         data = np.asarray(rows)
         if data.ndim == 0:
             raise OutOfDomain("rows must be an array with one entry, or one line, for each row.")
@@ -164,7 +164,7 @@ def sample_and_aggregate(
     Needs: an estimator that depends on its argument alone: no state, no randomness that is shared
         between groups. Group sizes must not be published under ADD_REMOVE.
     """
-    trusted(relation)
+    central_relation(relation)
     low, high = bounds(lower, upper)
     many, eps = count("groups", groups), positive("epsilon", epsilon)
     exponent = max(

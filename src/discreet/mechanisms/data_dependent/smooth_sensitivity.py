@@ -37,10 +37,10 @@ from discreet.mechanisms.data_dependent._smooth_statistics import (
     SmoothVariance,
     TrimmedMean,
 )
-from discreet.mechanisms.mechanism import Certificate, CertificateCheck, Mechanism, promised
+from discreet.mechanisms.mechanism import Certificate, CertificateCheck, Mechanism, target_guarantee
 from discreet.mechanisms.quantiles import SortedColumn
 from discreet.noise.distribution import Floats, Ints
-from discreet.noise.random_source import RandomSource, source_of
+from discreet.noise.random_source import RandomSource, resolve_rng
 
 # ── Smooth check ─────────────────────────────────────────────────────────────────────────────────
 # Divergences of pairs of laws of different scale and center, by integrating their densities.
@@ -151,7 +151,7 @@ class SmoothSensitivity(Mechanism):
     def guarantee(self) -> Guarantee:
         """What one release costs: one of the rows is replaced, their number is public."""
         family = self.family
-        return promised(family.epsilon, family.delta, relation=NeighboringRelation.REPLACE_ONE)
+        return target_guarantee(family.epsilon, family.delta, relation=NeighboringRelation.REPLACE_ONE)
 
     @property
     def smoothness(self) -> float:
@@ -216,7 +216,7 @@ class SmoothSensitivity(Mechanism):
         codes = self.column.sorted(values, rows=self.statistic.public_rows)
         scale = self.bound(codes) * self.family.multiplier
         exact = math.floor(self.statistic.value(codes))
-        noisy = exact + self.family.draw(scale, source_of(rng))
+        noisy = exact + self.family.draw(scale, resolve_rng(rng))
         low, high = self.statistic.domain(self.column.span)
         steps = min(max(noisy, low), high)
         return self.column.number(steps) if self.statistic.power == 1 else steps * self._unit
@@ -300,7 +300,7 @@ def smooth_sensitivity(  # noqa: PLR0913 - each has a default and a name
     return made
 
 
-def trimmed(
+def trimmed_statistic(
     statistic: Name, public_rows: int, quantile: Number | None, trim: int | None
 ) -> tuple[TrimmedMean, str]:
     """The trimmed mean that a median, a quantile or a mean is, and what to call it."""
@@ -335,7 +335,7 @@ def _statistic(
     statistic: Name | SmoothStatistic, public_rows: int, quantile: Number | None, trim: int | None
 ) -> tuple[SmoothStatistic, str]:
     if isinstance(statistic, str) and statistic != "variance":
-        return trimmed(statistic, public_rows, quantile, trim)
+        return trimmed_statistic(statistic, public_rows, quantile, trim)
     if quantile is not None or trim is not None:
         raise InvalidArgument("quantile is for 'quantile', trim for 'trimmed_mean'.")
     if isinstance(statistic, str):

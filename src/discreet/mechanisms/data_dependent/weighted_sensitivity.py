@@ -16,17 +16,17 @@ from numpy.typing import ArrayLike
 from discreet.accounting.guarantee import Guarantee
 from discreet.core import events
 from discreet.core._rational import Number
-from discreet.core._validate import count, listed, positive, probability
+from discreet.core._validate import count, as_tuple, positive, probability
 from discreet.core.errors import InvalidArgument
 from discreet.core.relation import NeighboringRelation
 from discreet.mechanisms.data_dependent._smooth_noise import laplace_draw, laplace_log_density
-from discreet.mechanisms.data_dependent._smooth_statistics import TrimmedMean, bounded
-from discreet.mechanisms.data_dependent.smooth_sensitivity import Name, divergence, trimmed
+from discreet.mechanisms.data_dependent._smooth_statistics import TrimmedMean, pad_with_bounds
+from discreet.mechanisms.data_dependent.smooth_sensitivity import Name, divergence, trimmed_statistic
 from discreet.mechanisms.mechanism import Certificate, CertificateCheck, Mechanism
 from discreet.mechanisms.quantiles import SortedColumn
 from discreet.noise.distribution import Ints
-from discreet.noise.random_source import RandomSource, source_of
-from discreet.noise.uniform import below
+from discreet.noise.random_source import RandomSource, resolve_rng
+from discreet.noise.uniform import uniform_integers
 
 Weights: TypeAlias = tuple[Fraction, ...]
 
@@ -108,7 +108,7 @@ class WeightedSensitivity(Mechanism):
 
     def _local(self, codes: Ints) -> Fraction:
         """The local sensitivity of the rounded statistic, in steps."""
-        reach = self.statistic.reach(bounded(codes, self.column.span), 0)
+        reach = self.statistic.reach(pad_with_bounds(codes, self.column.span), 0)
         return Fraction(reach, self.statistic.kept) + (not self.statistic.whole)
 
     def _scale(self, local: Fraction, ceiling: Fraction) -> Fraction:
@@ -116,9 +116,9 @@ class WeightedSensitivity(Mechanism):
 
     def release(self, values: ArrayLike, *, rng: RandomSource | None = None) -> float:
         """The noisy statistic, between the bounds."""
-        source = source_of(rng)
+        source = resolve_rng(rng)
         codes = self.column.sorted(values, rows=self.statistic.public_rows)
-        which = int(below(len(self.ceilings), 1, source)[0]) if len(self.ceilings) > 1 else 0
+        which = int(uniform_integers(len(self.ceilings), 1, source)[0]) if len(self.ceilings) > 1 else 0
         scale = self._scale(self._local(codes), self.ceilings[which])
         noisy = math.floor(self.statistic.value(codes)) + laplace_draw(scale, source)
         return self.column.number(min(max(noisy, 0), self.column.span))
@@ -180,12 +180,12 @@ def weighted_sensitivity(  # noqa: PLR0913 - each has a default and a name
     if relation is not NeighboringRelation.REPLACE_ONE:
         raise InvalidArgument("Weighted sensitivity is for a public number of rows: REPLACE_ONE.")
     public = count("public_rows", public_rows)
-    chosen, name = trimmed(statistic, public, quantile, trim)
+    chosen, name = trimmed_statistic(statistic, public, quantile, trim)
     eps = positive("epsilon", epsilon)
     dlt = probability("delta", delta, zero=False, one=False)
     if dlt < _SMALLEST_DELTA:
         raise InvalidArgument(f"delta must be at least 2**-1000, got {delta}.")
-    given = (Fraction(1),) if blur is None else listed("blur", blur)
+    given = (Fraction(1),) if blur is None else as_tuple("blur", blur)
     ceilings = tuple(positive("blur", one) for one in given)
     if not ceilings or min(ceilings) < 1:
         raise InvalidArgument(

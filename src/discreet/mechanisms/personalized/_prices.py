@@ -72,7 +72,7 @@ class PricedLevels:
         return found
 
 
-def clipped(values: ArrayLike, *, lower: int, upper: int) -> Ints:
+def clip_values(values: ArrayLike, *, lower: int, upper: int) -> Ints:
     """Private whole numbers, one for each person, brought between the bounds."""
     held = np.asarray(values)
     if held.ndim != 1 or not np.issubdtype(held.dtype, np.integer):
@@ -82,7 +82,7 @@ def clipped(values: ArrayLike, *, lower: int, upper: int) -> Ints:
     return np.clip(wide.astype(np.int64), lower, upper)
 
 
-def ranked(held: Ints, quantile: Fraction) -> int:
+def quantile_rank(held: Ints, quantile: Fraction) -> int:
     """Which of the values, counted from 1, is a quantile."""
     if not held.size:
         raise OutOfDomain("values must be whole numbers, one for each person, at least one.")

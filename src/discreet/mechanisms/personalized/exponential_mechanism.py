@@ -19,9 +19,9 @@ from discreet.accounting.personalized import PersonalizedGuarantee
 from discreet.core._rational import Number
 from discreet.core._validate import count, probability
 from discreet.core.errors import InvalidArgument, OutOfDomain
-from discreet.mechanisms.personalized._prices import PricedLevels, clipped, ranked
+from discreet.mechanisms.personalized._prices import PricedLevels, clip_values, quantile_rank
 from discreet.noise.distribution import Floats, Ints
-from discreet.noise.random_source import RandomSource, source_of
+from discreet.noise.random_source import RandomSource, resolve_rng
 from discreet.noise.uniform import exponential_choice
 
 
@@ -50,7 +50,7 @@ class PersonalizedCount:
     ) -> int:
         """A private count of those who have the property."""
         distances = self.distances(having, privacy_levels)
-        return _choose(distances, self.menu, source_of(rng))
+        return _choose(distances, self.menu, resolve_rng(rng))
 
     def distances(self, having: ArrayLike, privacy_levels: ArrayLike) -> Ints:
         """The price of each answer 0 .. n in units; private."""
@@ -68,10 +68,10 @@ class PersonalizedCount:
 
     def probabilities(self, having: ArrayLike, privacy_levels: ArrayLike) -> Floats:
         """The exact law, in double precision: private, for audits and planning."""
-        return _law(self.distances(having, privacy_levels), self.menu)
+        return _pmf(self.distances(having, privacy_levels), self.menu)
 
 
-def personal_count(limits: Mapping[str, Guarantee]) -> PersonalizedCount:
+def personalized_count(limits: Mapping[str, Guarantee]) -> PersonalizedCount:
     """A count in which each person is protected with the epsilon of the own level.
 
     >>> from discreet.accounting.guarantee import pure
@@ -107,12 +107,12 @@ class PersonalizedQuantile:
     ) -> int:
         """A private quantile. Values beyond the bounds are clipped to them."""
         distances = self.distances(values, privacy_levels)
-        return self.lower + _choose(distances, self.menu, source_of(rng))
+        return self.lower + _choose(distances, self.menu, resolve_rng(rng))
 
     def distances(self, values: ArrayLike, privacy_levels: ArrayLike) -> Ints:
         """The price of each answer lower .. upper in units; private."""
-        held = clipped(values, lower=self.lower, upper=self.upper)
-        rank = ranked(held, self.quantile)
+        held = clip_values(values, lower=self.lower, upper=self.upper)
+        rank = quantile_rank(held, self.quantile)
         codes = self.menu.codes(privacy_levels, len(held))
         below, above = [], []
         for code in range(len(self.menu.names)):
@@ -128,10 +128,10 @@ class PersonalizedQuantile:
 
     def probabilities(self, values: ArrayLike, privacy_levels: ArrayLike) -> Floats:
         """The exact law, in double precision: private, for audits and planning."""
-        return _law(self.distances(values, privacy_levels), self.menu)
+        return _pmf(self.distances(values, privacy_levels), self.menu)
 
 
-def personal_quantile(
+def personalized_quantile(
     limits: Mapping[str, Guarantee], *, quantile: Number = 0.5, lower: int, upper: int
 ) -> PersonalizedQuantile:
     """A quantile in which each person is protected with the epsilon of the own level.
@@ -158,7 +158,7 @@ def _choose(distances: Ints, menu: PricedLevels, rng: RandomSource) -> int:
     return exponential_choice(-distances, menu.unit / 2, rng)
 
 
-def _law(distances: Ints, menu: PricedLevels) -> Floats:
+def _pmf(distances: Ints, menu: PricedLevels) -> Floats:
     weights = np.exp(-float(menu.unit / 2) * distances)  # the truth costs nothing: no underflow
     shares: Floats = weights / weights.sum()
     return shares

@@ -15,7 +15,7 @@ from discreet.accounting.personalized import PersonalizedGuarantee, personalized
 from discreet.core import events
 from discreet.core.errors import InvalidArgument, RelationMismatch, Unsupported
 from discreet.core.relation import NeighboringRelation
-from discreet.noise.random_source import RandomSource, source_of
+from discreet.noise.random_source import RandomSource, resolve_rng
 from discreet.noise.uniform import bernoulli
 
 RATE_BITS = 32
@@ -48,7 +48,7 @@ class PersonalizedSampling:
         self, privacy_levels: ArrayLike, *, rng: RandomSource | None = None
     ) -> NDArray[np.bool_]:
         """Who takes part, given everyone's level. Secret, and so is their number."""
-        source = source_of(rng)
+        source = resolve_rng(rng)
         chosen = np.asarray(privacy_levels).astype(str)
         taking = np.zeros(chosen.shape, dtype=np.bool_)
         found = 0

@@ -19,9 +19,9 @@ from discreet.core._rational import Number
 from discreet.core._validate import count, probability
 from discreet.core.errors import InvalidArgument
 from discreet.core.relation import NeighboringRelation
-from discreet.mechanisms.personalized._prices import PricedLevels, clipped, ranked
+from discreet.mechanisms.personalized._prices import PricedLevels, clip_values, quantile_rank
 from discreet.noise.laplace import DiscreteLaplace
-from discreet.noise.random_source import RandomSource, source_of
+from discreet.noise.random_source import RandomSource, resolve_rng
 
 # Bounds lie at most so far from zero.
 _FAR = 1 << 40
@@ -55,7 +55,7 @@ class _Stretched:
         return DiscreteLaplace(self._scale).std / max(self.menu.prices)
 
     def _noisy(self, exact: int, rng: RandomSource | None) -> Fraction:
-        noise = DiscreteLaplace(self._scale).sample(1, source_of(rng))
+        noise = DiscreteLaplace(self._scale).sample(1, resolve_rng(rng))
         return Fraction(exact + int(noise[0]), max(self.menu.prices))
 
     @property
@@ -91,7 +91,7 @@ class StretchedSum(_Stretched):
         self, values: ArrayLike, privacy_levels: ArrayLike, *, rng: RandomSource | None = None
     ) -> float:
         """The noisy weighted sum. Values beyond the bounds are clipped to them."""
-        held = clipped(values, lower=self.lower, upper=self.upper)
+        held = clip_values(values, lower=self.lower, upper=self.upper)
         codes = self.menu.codes(privacy_levels, len(held))
         most = max(abs(self.lower), abs(self.upper)) * max(self.menu.prices)
         if len(held) * most >= 1 << 61:
@@ -129,8 +129,8 @@ class StretchedQuantile(_Stretched):
 
     def exact(self, values: ArrayLike, privacy_levels: ArrayLike) -> int:
         """Without noise, from the anchor, in units of 1/P: private."""
-        held = clipped(values, lower=self.lower, upper=self.upper)
-        rank = ranked(held, self.quantile)
+        held = clip_values(values, lower=self.lower, upper=self.upper)
+        rank = quantile_rank(held, self.quantile)
         codes = self.menu.codes(privacy_levels, len(held))
         pulled = np.array(self.menu.prices)[codes] * (held - self.anchor)
         return int(np.partition(pulled, rank - 1)[rank - 1])

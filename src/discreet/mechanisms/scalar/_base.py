@@ -15,14 +15,14 @@ from discreet.core.errors import OutOfDomain
 from discreet.core.relation import NeighboringRelation
 from discreet.mechanisms import _exact_divergence as divergence
 from discreet.mechanisms._exact_divergence import half_width
-from discreet.mechanisms._inputs import Released, ScoreScale, clamped_sum
-from discreet.mechanisms.mechanism import Certificate, CertificateCheck, Mechanism, promised
+from discreet.mechanisms._inputs import Released, ScoreScale, add_clamped
+from discreet.mechanisms.mechanism import Certificate, CertificateCheck, Mechanism, target_guarantee
 from discreet.noise.bounded_laplace import BoundedDiscreteLaplace
 from discreet.noise.distribution import Distribution
 from discreet.noise.gaussian import RoundedGaussian
 from discreet.noise.laplace import DiscreteLaplace, RoundedLaplace
 from discreet.noise.piecewise_constant import PiecewiseConstant, Staircase
-from discreet.noise.random_source import RandomSource, source_of
+from discreet.noise.random_source import RandomSource, resolve_rng
 
 # ── Loss ─────────────────────────────────────────────────────────────────────────────────────────
 # What an error costs: the expected loss of a law of noise, in steps of its grid.
@@ -68,7 +68,7 @@ LOSSES: dict[Loss, Callable[[Noise], float]] = {
     "mae": mean_absolute,
     "p95": large_error,
 }
-WORDS: dict[Loss, str] = {
+LOSS_NAMES: dict[Loss, str] = {
     "mse": "root of the mean squared error",
     "mae": "mean absolute error",
     "p95": "error that 95 of 100 releases stay below",
@@ -96,7 +96,7 @@ class ScalarNoise(Mechanism):
     @property
     def guarantee(self) -> Guarantee:
         """What one release costs."""
-        return promised(*self.target, relation=self.relation)
+        return target_guarantee(*self.target, relation=self.relation)
 
     @property
     def std(self) -> float:
@@ -113,7 +113,7 @@ class ScalarNoise(Mechanism):
         if np.ndim(value) != 0:
             raise OutOfDomain("value must be one number: this noise is made for a scalar.")
         steps = self.scale.read(np.reshape(np.asarray(value), 1), name="value")
-        noisy = clamped_sum(steps, self.noise.sample(1, source_of(rng)))
+        noisy = add_clamped(steps, self.noise.sample(1, resolve_rng(rng)))
         return noisy.item() if self.scale.exponent == 0 else noisy.item() * self.scale.step
 
     @abstractmethod

@@ -12,17 +12,17 @@ from discreet.core._rational import Number
 from discreet.core._validate import one_of, positive, probability
 from discreet.core.errors import InvalidArgument, Unsupported
 from discreet.core.relation import NeighboringRelation
-from discreet.mechanisms._inputs import Lattice, Released, declared, lattice, whole
+from discreet.mechanisms._inputs import Domain, Released, exact_sensitivity, check_domain, whole
 from discreet.mechanisms.additive import AdditiveMechanism, gaussian, laplace
 from discreet.mechanisms.mechanism import Certificate, Mechanism
-from discreet.mechanisms.scalar._base import LOSSES, WORDS, Loss, ScalarNoise
+from discreet.mechanisms.scalar._base import LOSSES, LOSS_NAMES, Loss, ScalarNoise
 from discreet.mechanisms.scalar.grafted import grafted
 from discreet.mechanisms.scalar.staircase import staircase
 from discreet.mechanisms.scalar.truncated_laplace import truncated_laplace
 from discreet.noise.random_source import RandomSource
 
 # A law that is better by less than this is not worth being less usual.
-_WORTH = 1e-6
+_TIE = 1e-6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,7 +77,7 @@ class BestAdditiveNoise(Mechanism):
 
     def explain(self) -> str:
         """All noises that keep the promise, with their expected loss, and why others do not."""
-        lines = [f"Smallest {WORDS[self.loss]}: {self.candidates[0].name}."]
+        lines = [f"Smallest {LOSS_NAMES[self.loss]}: {self.candidates[0].name}."]
         best = self.candidates[0].loss
         for one in self.candidates:
             more = f"{one.loss / best - 1:+.2%}" if best else ""
@@ -95,7 +95,7 @@ def best_additive_noise(
     epsilon: Number,
     delta: Number = 0,
     loss: Loss = "mse",
-    domain: Lattice | None = None,
+    domain: Domain | None = None,
     relation: NeighboringRelation = NeighboringRelation.ADD_REMOVE,
 ) -> BestAdditiveNoise:
     """The certified noise of least expected loss for one number.
@@ -111,9 +111,9 @@ def best_additive_noise(
         is in part an event that tells neighbors apart: keep it far below one over the people.
     """
     one_of("loss", loss, LOSSES)
-    lattice(domain)
+    check_domain(domain)
     eps, dlt = positive("epsilon", epsilon), probability("delta", delta, one=False)
-    where: Lattice = "reals" if whole(declared(sensitivity)) is None else (domain or "integers")
+    where: Domain = "reals" if whole(exact_sensitivity(sensitivity)) is None else (domain or "integers")
     task = _Task(
         sensitivity=sensitivity, epsilon=eps, delta=dlt, loss=loss, domain=where, relation=relation
     )
@@ -129,7 +129,7 @@ def best_additive_noise(
         raise Unsupported(f"No noise keeps this promise; {refused[0][0]}: {refused[0][1]}")
     best = min(one.loss for one in made)
     # Laws that are alike to a millionth count as equal: then the order of the catalog decides.
-    first = next(one for one in made if one.loss <= best * (1 + _WORTH))
+    first = next(one for one in made if one.loss <= best * (1 + _TIE))
     rest = sorted((one for one in made if one is not first), key=lambda one: one.loss)
     return BestAdditiveNoise(candidates=(first, *rest), loss=loss, refused=tuple(refused))
 
@@ -142,7 +142,7 @@ class _Task:
     epsilon: Fraction
     delta: Fraction
     loss: Loss
-    domain: Lattice
+    domain: Domain
     relation: NeighboringRelation
 
     def laplace(self) -> AdditiveMechanism:

@@ -13,7 +13,7 @@ from discreet.core._rational import Number, ceil_div
 from discreet.core._validate import positive, probability
 from discreet.core.errors import Unsupported
 from discreet.core.relation import NeighboringRelation
-from discreet.mechanisms._inputs import Lattice, ScoreScale
+from discreet.mechanisms._inputs import Domain, ScoreScale
 from discreet.mechanisms.scalar._base import LOSSES, Loss, ScalarNoise
 from discreet.noise.distribution import Floats
 from discreet.noise.piecewise_constant import TOTAL, PiecewiseConstant
@@ -74,7 +74,7 @@ def grafted(
     epsilon: Number,
     delta: Number,
     loss: Loss = "mse",
-    domain: Lattice | None = None,
+    domain: Domain | None = None,
     relation: NeighboringRelation = NeighboringRelation.ADD_REMOVE,
 ) -> GraftedNoise:
     """Noise whose density is Laplace near zero and Gaussian beyond: between the two, and better.
@@ -96,7 +96,7 @@ def grafted(
 
     def cost(factor: float) -> float:
         shape = fitted(factor * float(eps))
-        return math.inf if shape is None else measure(_law(shape, cells, width))
+        return math.inf if shape is None else measure(_distribution(shape, cells, width))
 
     best = min((1.0, 0.9, 1.1, 0.75, 1.3, 0.5, 2.0), key=cost)
     least = cost(best)
@@ -147,7 +147,7 @@ def _fit(slope: float, cells: int, epsilon: float, delta: float) -> _Shape | Non
     return _Shape(slope, high)
 
 
-def _law(shape: _Shape, cells: int, width: int) -> PiecewiseConstant:
+def _distribution(shape: _Shape, cells: int, width: int) -> PiecewiseConstant:
     """The shape in whole numbers; what rounding leaves goes to the center."""
     half = shape.weights(cells)
     share = half / (2 * half.sum() - half[0])
@@ -165,7 +165,7 @@ def _certified(
     growth = 0.0
     while growth < 0.1:
         grown = _Shape(shape.slope * (1 - growth / 10), shape.core * (1 + growth))
-        law = _law(grown, cells, width)
+        law = _distribution(grown, cells, width)
         if law.delta(shift, target[0]) <= target[1]:
             return law
         growth = 2 * growth or 1e-9

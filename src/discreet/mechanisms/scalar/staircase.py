@@ -11,7 +11,7 @@ import numpy as np
 from discreet.core._rational import Number
 from discreet.core._validate import positive
 from discreet.core.relation import NeighboringRelation
-from discreet.mechanisms._inputs import Lattice, ScoreScale
+from discreet.mechanisms._inputs import Domain, ScoreScale
 from discreet.mechanisms.scalar._base import LOSSES, Loss, ScalarNoise
 from discreet.noise.piecewise_constant import Staircase
 
@@ -44,7 +44,7 @@ def staircase(
     sensitivity: Number,
     epsilon: Number,
     loss: Loss = "mse",
-    domain: Lattice | None = None,
+    domain: Domain | None = None,
     relation: NeighboringRelation = NeighboringRelation.ADD_REMOVE,
 ) -> StaircaseMechanism:
     """Staircase noise on one number: a constant near zero, then flights that fall by e^epsilon.

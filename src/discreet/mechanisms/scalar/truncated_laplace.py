@@ -13,7 +13,7 @@ from discreet.core._validate import positive, probability
 from discreet.core.errors import InvalidArgument
 from discreet.core.relation import NeighboringRelation
 from discreet.mechanisms import _exact_divergence as divergence
-from discreet.mechanisms._inputs import Lattice, ScoreScale
+from discreet.mechanisms._inputs import Domain, ScoreScale
 from discreet.mechanisms.scalar._base import ScalarNoise
 from discreet.noise.bounded_laplace import BoundedDiscreteLaplace
 
@@ -55,7 +55,7 @@ def truncated_laplace(
     sensitivity: Number,
     epsilon: Number,
     delta: Number,
-    domain: Lattice | None = None,
+    domain: Domain | None = None,
     relation: NeighboringRelation = NeighboringRelation.ADD_REMOVE,
 ) -> TruncatedLaplaceMechanism:
     """Laplace noise that never exceeds a bound: for counts that must not be off by much.

@@ -14,9 +14,9 @@ from discreet.models.blackbox.metrics import (
 from discreet.models.blackbox.windows import WindowPlan, Windows
 
 __all__ = [
+    "BlackBoxMechanism",
     "BlackBoxRelease",
     "CellMetric",
-    "BlackBoxMechanism",
     "Metric",
     "PrivateExamples",
     "Records",
@@ -25,8 +25,8 @@ __all__ = [
     "WindowGroups",
     "WindowPlan",
     "Windows",
-    "release_examples",
     "make_private",
+    "release_examples",
 ]
 
 

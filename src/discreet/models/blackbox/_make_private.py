@@ -10,22 +10,22 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from discreet.core._rational import Number
-from discreet.core._validate import count, mapped, positive, probability
+from discreet.core._validate import count, as_mapping, positive, probability
 from discreet.core.errors import InvalidArgument, RelationMismatch
 from discreet.core.relation import NeighboringRelation
 from discreet.ledger.account import Account
 from discreet.mechanisms.mechanism import Mechanism
 from discreet.models._model_inputs import LARGEST, Bounds, Floats
-from discreet.models.blackbox.choose import Score, SelectionTask, choose, envelopes, trees_of
+from discreet.models.blackbox.choose import Score, SelectionTask, choose, tree_methods, trees_of
 from discreet.models.blackbox.examples import NoisyValuePosterior
 from discreet.models.blackbox.mechanism import (
     BlackBox,
     BlackBoxMechanism,
     ExpectedError,
     InputShape,
-    ask_alternative,
+    release_alternative,
     cube,
-    law_of,
+    distribution_of,
     make_noise,
 )
 from discreet.models.blackbox.metrics import Adjacency, AdjacencyLevel, Metric
@@ -40,7 +40,7 @@ _MOST = 200
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rated:
+class RatedMechanism:
     """A mechanism with its mean absolute error on public inputs."""
 
     name: str
@@ -48,7 +48,7 @@ class Rated:
     error: float
 
 
-def check(name: str, mechanism: Mechanism, task: SelectionTask) -> None:
+def check_alternative(name: str, mechanism: Mechanism, task: SelectionTask) -> None:
     """Refuse what is under another relation, or guarantees less than is asked for."""
     if task.adjacency.group > 1:
         raise InvalidArgument("alternatives protect one record: leave them out for a group.")
@@ -64,17 +64,17 @@ def check(name: str, mechanism: Mechanism, task: SelectionTask) -> None:
         raise InvalidArgument(f"The alternative {name!r} guarantees less than what is asked for.")
 
 
-def rate(
+def rate_alternative(
     name: str, mechanism: Mechanism, task: SelectionTask, *, shape: InputShape, origin: float
-) -> Rated:
+) -> RatedMechanism:
     """Release public inputs a few times, with a random source for this alone."""
     few, rng = task.sample(_MOST), seeded_rng(0)
     errors = [
-        abs(ask_alternative(mechanism, shape.given(rows), rng) - origin - said)
+        abs(release_alternative(mechanism, shape.as_argument(rows), rng) - origin - said)
         for rows, said in zip(few.inputs, few.said, strict=True)
         for _ in range(RUNS)
     ]
-    return Rated(name=name, mechanism=mechanism, error=float(np.mean(errors)))
+    return RatedMechanism(name=name, mechanism=mechanism, error=float(np.mean(errors)))
 
 
 # ── The mechanism ────────────────────────────────────────────────────────────────────────────────
@@ -141,12 +141,12 @@ def make_private(  # noqa: PLR0913 - each has a default and a name
         delta=dlt,
         post_process=post_process,
     )
-    others = mapped("alternatives", alternatives or {})
+    others = as_mapping("alternatives", alternatives or {})
     for name, one in others.items():
-        check(name, one, task)
+        check_alternative(name, one, task)
     trees = trees_of(function)
-    scores = choose(task, extra=envelopes(task, trees, origin=origin))
-    rated = [rate(name, one, task, shape=shape, origin=origin) for name, one in others.items()]
+    scores = choose(task, extra=tree_methods(task, trees, origin=origin))
+    rated = [rate_alternative(name, one, task, shape=shape, origin=origin) for name, one in others.items()]
     made = _mechanism(task.sample(count("anchors", anchors)), box, scores)
     better = min(rated, key=lambda one: one.error, default=None)
     if better is not None and better.error < scores[0].error:
@@ -166,7 +166,7 @@ def _mechanism(task: SelectionTask, box: BlackBox, scores: list[Score]) -> Black
     posterior = None
     if noise is not None and best.estimates:
         posterior = NoisyValuePosterior(
-            clipped=best.pairs[0], said=best.pairs[1], law=law_of(noise)
+            clipped=best.pairs[0], said=best.pairs[1], distribution=distribution_of(noise)
         )
     constant = next(one.error for one in scores if one.candidate.width == 0)
     return BlackBoxMechanism(
@@ -204,7 +204,7 @@ def _public(
     """Public inputs, clean, with what the function says; those it does not answer are left out."""
     clean = np.stack([box.shape.clean(rows) for rows in inputs])
     if public_outputs is None:
-        said = box.ask_public(clean)
+        said = box.evaluate_public(clean)
     else:
         try:
             said = np.asarray(public_outputs, dtype=np.float64).reshape(-1)

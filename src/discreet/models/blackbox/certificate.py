@@ -17,7 +17,7 @@ from discreet.core._validate import count, non_negative, positive
 from discreet.core.errors import InvalidArgument, NotCertified
 from discreet.mechanisms._exact_divergence import exact_delta
 from discreet.models.blackbox.metrics import Floats, Metric, UnitCount, WindowGroups
-from discreet.models.blackbox.output_ranges import OutputRanges, clipped
+from discreet.models.blackbox.output_ranges import OutputRanges, clip_to_range
 
 Adjacency: TypeAlias = Literal["replace", "step"]
 Pair: TypeAlias = tuple[Any, Any]
@@ -205,8 +205,8 @@ def certify_drawn(
     low_other, high_other = ranges.ranges(other)
     gaps = np.max([high - low, high - low_other, high_other - low], axis=0)
     for lifted, lowered in itertools.product(_ADVERSARIES, repeat=2):
-        up = clipped(np.full(len(one), lifted), low, high, step=ranges.step)
-        down = clipped(np.full(len(one), lowered), low_other, high_other, step=ranges.step)
+        up = clip_to_range(np.full(len(one), lifted), low, high, step=ranges.step)
+        down = clip_to_range(np.full(len(one), lowered), low_other, high_other, step=ranges.step)
         gaps = np.maximum(gaps, np.abs(up - down))
     at = int(gaps.argmax())
     empties = np.flatnonzero((low > high) | (low_other > high_other))

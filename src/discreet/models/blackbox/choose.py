@@ -23,7 +23,7 @@ from discreet.models._model_inputs import Floats
 from discreet.models.blackbox.examples import NoisyValuePosterior, constant_error, noise_nodes
 from discreet.models.blackbox.interval_fit import IntervalClip
 from discreet.models.blackbox.lipschitz_fit import TubeClip, fit_centers
-from discreet.models.blackbox.mechanism import law_of, make_noise
+from discreet.models.blackbox.mechanism import distribution_of, make_noise
 from discreet.models.blackbox.metrics import ONE, Adjacency, Metric, UnitCount
 from discreet.models.blackbox.output_ranges import (
     ConstantRange,
@@ -65,7 +65,7 @@ class RangeMethod(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Constant:
+class ConstantMethod:
     """The median of public outputs, whatever the input is: no noise and no cost (S = 0)."""
 
     step: Fraction
@@ -80,7 +80,7 @@ class Constant:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ConstantWindow:
+class ConstantWindowMethod:
     """One window for all inputs: plain clipping, with noise for its length."""
 
     width: int
@@ -101,7 +101,7 @@ def _distances(metric: Metric, held: bytes, shape: tuple[int, ...]) -> Floats:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Learned:
+class LipschitzMethod:
     """Centers on public anchors, and ranges around their extension.
 
     Where a neighbor changes a record, a range is what all other records allow (A35); for finer
@@ -143,7 +143,7 @@ class Learned:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Fitted:
+class IntervalFitMethod:
     """Ranges fitted directly at the anchors, cell by cell (A33)."""
 
     metric: Metric
@@ -168,7 +168,7 @@ class Fitted:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Trees:
+class TreeEnvelopeMethod:
     """Ranges around a tree, or around the mean of trees, from their leaves alone (A38)."""
 
     trees: tuple[Any, ...]
@@ -231,7 +231,7 @@ MOST_COLUMNS = 24
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Summed:
+class AdditiveMethod:
     """Contributions of the records, added up (A35), or curves of counts (A37)."""
 
     metric: Metric
@@ -275,15 +275,15 @@ class Summed:
         )
 
 
-def sums(
+def additive_methods(
     metric: Metric, sensitivities: list[tuple[int, Fraction]], *, columns: int
-) -> list[Summed]:
+) -> list[AdditiveMethod]:
     """Sums in all these widths, as steep as the width; by position only where that is quick."""
     kinds = [False] if not metric.record_like else [True, False][: 1 + (columns <= MOST_COLUMNS)]
     if not metric.record_like and columns > MOST_COLUMNS:
         return []
     return [
-        Summed(metric=metric, slope=width, width=width, step=step, shared=shared)
+        AdditiveMethod(metric=metric, slope=width, width=width, step=step, shared=shared)
         for shared in kinds
         for width, step in sensitivities
     ]
@@ -301,7 +301,7 @@ WIDTHS = (0.125, 0.25, 0.5, 1.0)
 CELLS = (3, 6)
 FOLDS = 5
 FINALISTS = 6
-WORTH = 0.99
+MAX_ERROR_RATIO = 0.99
 """What costs budget must be better than a public constant, by more than chance."""
 _FIRST_LOOK = 240
 _SECOND_LOOK = 400
@@ -366,7 +366,7 @@ def choose(task: SelectionTask, *, extra: Iterable[RangeMethod] = ()) -> list[Sc
     _climb(known, judged)
     ranked = _best(known.values(), len(known))
     free = next(one for one in ranked if one.candidate.width == 0)
-    if ranked[0].error > WORTH * free.error:
+    if ranked[0].error > MAX_ERROR_RATIO * free.error:
         return [free, *(one for one in ranked if one is not free)]
     return ranked
 
@@ -390,9 +390,9 @@ def _around(one: RangeMethod) -> list[RangeMethod]:
     if one.width == 0:
         return []
     widths = [_normal(round(one.width * factor), one.step) for factor in (0.75, 4 / 3)]
-    if isinstance(one, ConstantWindow | Fitted):
+    if isinstance(one, ConstantWindowMethod | IntervalFitMethod):
         return [replace(one, width=width, step=step) for width, step in widths]
-    if not isinstance(one, Learned | Summed | Trees):
+    if not isinstance(one, LipschitzMethod | AdditiveMethod | TreeEnvelopeMethod):
         return []
     share = one.slope / one.width
     found: list[RangeMethod] = [
@@ -454,12 +454,12 @@ def _judge(task: SelectionTask, candidate: RangeMethod, places: Ints, said: Floa
             pairs=(places, said),
             estimates=False,
         )
-    law = law_of(noise)
+    law = distribution_of(noise)
     spread = mean_absolute(law) * step
     noisy = places[:, None] + noise_nodes(law)
     raw, refined = float(np.abs(noisy * step - said[:, None]).mean()), math.inf
     if task.post_process:
-        refined = NoisyValuePosterior(clipped=places, said=said, law=law).expected_error()
+        refined = NoisyValuePosterior(clipped=places, said=said, distribution=law).expected_error()
     return Score(
         candidate=candidate,
         error=min(raw, refined),
@@ -472,19 +472,19 @@ def _judge(task: SelectionTask, candidate: RangeMethod, places: Ints, said: Floa
 
 def baselines(task: SelectionTask) -> list[RangeMethod]:
     """A public constant, and one window for all inputs, in all widths."""
-    found: list[RangeMethod] = [Constant(step=_sensitivities(task)[-1][1])]
-    return found + [ConstantWindow(width=w, step=s) for w, s in _sensitivities(task)]
+    found: list[RangeMethod] = [ConstantMethod(step=_sensitivities(task)[-1][1])]
+    return found + [ConstantWindowMethod(width=w, step=s) for w, s in _sensitivities(task)]
 
 
 def starters(task: SelectionTask) -> list[RangeMethod]:
     """Where the search begins: baselines, and learned ranges in steps of a factor of two."""
     found = baselines(task)
     widths = _sensitivities(task, count=task.adjacency.level == "count")
-    found += sums(_metrics(task)[0][0], widths, columns=task.inputs[0].size)
+    found += additive_methods(_metrics(task)[0][0], widths, columns=task.inputs[0].size)
     for metric, words in _metrics(task):
         for width, step in widths:
             found += [
-                Learned(
+                LipschitzMethod(
                     metric=metric,
                     slope=math.floor(share * width),
                     width=width,
@@ -495,26 +495,26 @@ def starters(task: SelectionTask) -> list[RangeMethod]:
             ]
     for metric, words in _cells(task):
         found += [
-            Fitted(metric=metric, width=width, step=step, describes=words)
+            IntervalFitMethod(metric=metric, width=width, step=step, describes=words)
             for width, step in _sensitivities(task)
         ]
     return found
 
 
-def envelopes(task: SelectionTask, trees: tuple[Any, ...], *, origin: float) -> list[RangeMethod]:
+def tree_methods(task: SelectionTask, trees: tuple[Any, ...], *, origin: float) -> list[RangeMethod]:
     """Ranges around trees, in steps of a factor of two, where one whole record may change."""
     if not trees or task.adjacency.level != "record" or task.adjacency.group > 1:
         return []
     shape = task.inputs.shape[1], task.inputs.shape[2]
     return [
-        Trees(trees=trees, origin=origin, shape=shape, slope=width, width=width, step=step)
+        TreeEnvelopeMethod(trees=trees, origin=origin, shape=shape, slope=width, width=width, step=step)
         for width, step in _sensitivities(task)
     ]
 
 
 def _cells(task: SelectionTask) -> list[tuple[Metric, str]]:
     """Cells between quantiles of public inputs, for each attribute."""
-    if task.adjacency.given is not None or task.adjacency.level == "count":
+    if task.adjacency.metric is not None or task.adjacency.level == "count":
         return []
     if task.adjacency.group > 1:
         return []
@@ -540,8 +540,8 @@ def _sensitivities(task: SelectionTask, *, count: bool = False) -> list[tuple[in
 
 def _metrics(task: SelectionTask) -> list[tuple[Metric, str]]:
     """Distances to try: widths as shares of the spread, alike or by what a linear fit weighs."""
-    if task.adjacency.given is not None:
-        return [(task.adjacency.given, "the given distance")]
+    if task.adjacency.metric is not None:
+        return [(task.adjacency.metric, "the given distance")]
     if task.adjacency.level == "count":
         return [(UnitCount(), "counted events")]
     spread = np.ptp(task.inputs, axis=(0, 1))

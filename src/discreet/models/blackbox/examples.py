@@ -17,15 +17,15 @@ from numpy.typing import ArrayLike, NDArray
 
 from discreet.accounting.guarantee import Guarantee
 from discreet.core._rational import Number
-from discreet.core._validate import finite, listed, positive
+from discreet.core._validate import finite, as_tuple, positive
 from discreet.core.errors import InvalidArgument, OutOfDomain
 from discreet.core.relation import NeighboringRelation
-from discreet.ledger.account import Account, Receipt, charged
+from discreet.ledger.account import Account, Receipt, reserve_if_charged
 from discreet.mechanisms.additive import laplace
 from discreet.models.blackbox.metrics import Floats, Ints, Metric, tuples
-from discreet.models.blackbox.output_ranges import anchored
+from discreet.models.blackbox.output_ranges import check_anchors
 from discreet.noise.distribution import Distribution
-from discreet.noise.random_source import RandomSource, source_of
+from discreet.noise.random_source import RandomSource, resolve_rng
 
 # ── Private examples ─────────────────────────────────────────────────────────────────────────────
 
@@ -73,13 +73,14 @@ def release_examples(  # noqa: PLR0913 - as `make_private`
 
     >>> import discreet
     >>> made = release_examples(
-    ...     [[0.1], [0.9], [0.2]], [1, 9, 2], anchors=[[0], [1]], metric=discreet.blackbox.Records(),
-    ...     bounds=(0, 10), epsilon=1, rng=discreet.seeded_rng(1))
+    ...     [[0.1], [0.9], [0.2]], [1, 9, 2], anchors=[[0], [1]],
+    ...     metric=discreet.blackbox.Records(), bounds=(0, 10), epsilon=1,
+    ...     rng=discreet.seeded_rng(1))
     >>> made.guarantee.epsilon()
     1.0
     """
-    places = anchored(metric, anchors, len(tuples("anchors", anchors)))
-    ends = tuple(float(finite("bounds", one)) for one in listed("bounds", bounds))
+    places = check_anchors(metric, anchors, len(tuples("anchors", anchors)))
+    ends = tuple(float(finite("bounds", one)) for one in as_tuple("bounds", bounds))
     if len(ends) != 2 or not 0 < ends[1] - ends[0] < math.inf:
         raise InvalidArgument("bounds must be a lower and an upper number, not too far apart.")
     low, high = ends
@@ -88,9 +89,9 @@ def release_examples(  # noqa: PLR0913 - as `make_private`
     counting = laplace(sensitivity=1, epsilon=half, relation=NeighboringRelation.ADD_REMOVE)
     adding = laplace(sensitivity=reach, epsilon=half, relation=NeighboringRelation.ADD_REMOVE)
     guarantee = counting.guarantee + adding.guarantee
-    source = source_of(rng)
+    source = resolve_rng(rng)
     # What a process has set for numbers too small or too large would tell of them.
-    with charged(account, guarantee, label=label, rng=source) as held, np.errstate(all="ignore"):
+    with reserve_if_charged(account, guarantee, label=label, rng=source) as held, np.errstate(all="ignore"):
         given = tuples("inputs", inputs)
         said = _steps(outputs, low=low, high=high)
         fits = given.shape[1:] == places.shape[1:] or len(given) == 0
@@ -163,7 +164,7 @@ class NoisyValuePosterior:
 
     clipped: Ints
     said: Floats
-    law: Distribution
+    distribution: Distribution
 
     def __post_init__(self) -> None:
         if len(self.clipped) != len(self.said) or not len(self.said):
@@ -182,7 +183,7 @@ class NoisyValuePosterior:
 
     def expected_error(self) -> float:
         """Mean absolute error over the public pairs, each estimated from others."""
-        nodes = noise_nodes(self.law)
+        nodes = noise_nodes(self.distribution)
         places = np.unique(
             np.linspace(self.clipped.min() + nodes[0], self.clipped.max() + nodes[-1], _PLACES)
             .round()
@@ -191,7 +192,7 @@ class NoisyValuePosterior:
         total = 0.0
         for own, rest in _parts(len(self.said)):
             others = NoisyValuePosterior(
-                clipped=self.clipped[rest], said=self.said[rest], law=self.law
+                clipped=self.clipped[rest], said=self.said[rest], distribution=self.distribution
             )
             found = others.estimate(places)
             noisy = self.clipped[own, None] + nodes
@@ -200,7 +201,7 @@ class NoisyValuePosterior:
         return total / len(self.said)
 
     def _weights(self, noisy: Ints) -> Floats:
-        logs = self.law.log_pmf(noisy[:, None] - self.clipped)
+        logs = self.distribution.log_pmf(noisy[:, None] - self.clipped)
         most = logs.max(axis=1, keepdims=True)
         # Noise of bounded reach explains nothing far away: there all are alike.
         heard = np.isfinite(most)
@@ -232,6 +233,6 @@ def _median(weights: Floats, said: Floats) -> Floats:
 
 
 @lru_cache(maxsize=64)
-def noise_nodes(law: Distribution) -> Ints:
+def noise_nodes(distribution: Distribution) -> Ints:
     """Quantiles of the noise in the middle of equal shares."""
-    return np.array([law.quantile((i + 0.5) / NODES) for i in range(NODES)], dtype=np.int64)
+    return np.array([distribution.quantile((i + 0.5) / NODES) for i in range(NODES)], dtype=np.int64)

@@ -11,14 +11,14 @@ from numpy.typing import ArrayLike
 from discreet.core._rational import Number
 from discreet.core._validate import count, non_negative, positive
 from discreet.core.errors import InvalidArgument, NotCertified
-from discreet.models.blackbox.lipschitz_fit import Indices, assignment, checked
+from discreet.models.blackbox.lipschitz_fit import Indices, assignment, check_samples
 from discreet.models.blackbox.metrics import FINE, Floats, Ints, Metric
 from discreet.models.blackbox.output_ranges import (
     MetricRanges,
-    anchored,
+    check_anchors,
     chunks,
     common,
-    fixed,
+    make_read_only,
     power_of_two,
     same_shape,
     whole_steps,
@@ -101,7 +101,7 @@ def best_width(y: ArrayLike, distances: ArrayLike, *, epsilon: Number) -> Interv
 
 def _pairs(y: ArrayLike, distances: ArrayLike) -> tuple[Floats, Floats]:
     """What must be apart by at most so many widths: the distances, and one within an area."""
-    values, apart = checked(y, distances)
+    values, apart = check_samples(y, distances)
     return values, np.maximum(apart, 1)
 
 
@@ -152,7 +152,8 @@ class IntervalClip(MetricRanges):
         depends on the line only. The range is the intersection over all lines. Rounding floors
         both ends alike. A33, A34.
     Source: Aoutouf 2021, corrected.
-    Needs: a metric of cells (``Records`` or ``CellMetric``), which has finitely many areas on a line.
+    Needs: a metric of cells (``Records`` or ``CellMetric``), which has finitely many areas on a
+        line.
     """
 
     def __init__(
@@ -166,13 +167,13 @@ class IntervalClip(MetricRanges):
         step: Number = 1,
     ) -> None:
         self.low, self.high = whole_steps("low", low), whole_steps("high", high)
-        self.anchors = anchored(metric, anchors, len(self.low))
+        self.anchors = check_anchors(metric, anchors, len(self.low))
         self.width = count("width", width, minimum=0)
         self.step: Fraction = power_of_two(step)
         self.metric = metric
         if not metric.discrete:
             raise InvalidArgument("metric must be one of cells: Records or Cells.")
-        self._coordinates = fixed(metric.coordinates(self.anchors))
+        self._coordinates = make_read_only(metric.coordinates(self.anchors))
         farthest = self.anchors[0].size + 1
         if max(abs(end) for end in self.hull) + farthest * self.width > _LARGEST:
             raise InvalidArgument("low, high and width have too many steps: use a larger step.")

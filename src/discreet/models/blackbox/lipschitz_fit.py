@@ -24,11 +24,11 @@ from discreet.models.blackbox.metrics import FINE, ONE, Floats, Ints, Metric
 from discreet.models.blackbox.output_ranges import (
     LARGEST_FINE,
     MetricRanges,
-    anchored,
+    check_anchors,
     chunks,
     common,
-    fits,
-    fixed,
+    check_size,
+    make_read_only,
     power_of_two,
     same_shape,
     slope_and_width,
@@ -102,15 +102,15 @@ class Extension:
         self, *, anchors: ArrayLike, centers: ArrayLike, slope: int, metric: Metric
     ) -> None:
         self.centers = whole_steps("centers", centers)
-        self.anchors = anchored(metric, anchors, len(self.centers))
+        self.anchors = check_anchors(metric, anchors, len(self.centers))
         self.slope, _ = slope_and_width(slope, slope)
         self.metric = metric
         if math.prod(self.anchors.shape[1:]) > _MOST_ENTRIES:
             raise InvalidArgument(f"anchors may have at most {_MOST_ENTRIES} entries each.")
-        self._coordinates = fixed(metric.coordinates(self.anchors))
+        self._coordinates = make_read_only(metric.coordinates(self.anchors))
         # Distances beyond this cannot matter and are cut off, which keeps them a metric.
         self._farthest = (LARGEST_FINE >> 2) // max(1, self.slope)
-        fits(self.centers, 1, self.slope, farthest=ONE)
+        check_size(self.centers, 1, self.slope, farthest=ONE)
 
     def ends(self, inputs: ArrayLike) -> tuple[Ints, Ints]:
         """The largest and the smallest extension, in fine units of 2**-20 steps."""
@@ -166,7 +166,7 @@ class TubeClip(MetricRanges):
         self.metric = metric
         self.surrogate = Extension(anchors=anchors, centers=centers, slope=slope, metric=metric)
         self.step: Fraction = power_of_two(step)
-        fits(self.surrogate.centers, 1, self.width, farthest=ONE)
+        check_size(self.surrogate.centers, 1, self.width, farthest=ONE)
 
     @property
     def proportional(self) -> bool:
@@ -227,7 +227,7 @@ def fit_centers(
     >>> fit_centers([0, 10], [[0, 1], [1, 0]], 4).centers
     array([3., 7.])
     """
-    values, apart = checked(y, distances)
+    values, apart = check_samples(y, distances)
     rate = float(non_negative("slope", slope))
     radius = float(non_negative("tube", tube))
     if radius and loss != "tube":
@@ -243,7 +243,7 @@ def fit_centers(
     raise InvalidArgument(f"loss must be absolute, squared, largest or tube, got {loss!r}.")
 
 
-def checked(y: ArrayLike, distances: ArrayLike) -> tuple[Floats, Floats]:
+def check_samples(y: ArrayLike, distances: ArrayLike) -> tuple[Floats, Floats]:
     """Finite values, and a distance for each pair."""
     values = np.asarray(y, dtype=np.float64)
     apart = np.asarray(distances, dtype=np.float64)
@@ -294,10 +294,10 @@ def _absolute(y: Floats, rise: Floats, tube: float) -> CenterFit:
         return fit
     # Distances without the triangle inequality: replace them by those along shortest paths, which
     # allow the same centers.
-    return _assigned(y, closed(rise), tube)
+    return _assigned(y, shortest_rises(rise), tube)
 
 
-def closed(rise: Floats) -> Floats:
+def shortest_rises(rise: Floats) -> Floats:
     """The same constraints on differences, as tight as they are together."""
     if not rise.any():
         return rise

@@ -22,7 +22,7 @@ from discreet.core._rational import Number
 from discreet.core._validate import positive, probability
 from discreet.core.errors import InvalidArgument, NotCertified, OutOfDomain, Unsupported
 from discreet.core.relation import NeighboringRelation
-from discreet.ledger.account import Account, Receipt, charged
+from discreet.ledger.account import Account, Receipt, reserve_if_charged
 from discreet.mechanisms.additive import AdditiveMechanism
 from discreet.mechanisms.mechanism import Certificate, CertificateCheck, Mechanism
 from discreet.mechanisms.scalar._base import ScalarNoise
@@ -31,9 +31,9 @@ from discreet.models._model_inputs import Bounds, Floats, bounds_of
 from discreet.models.blackbox.certificate import certify_drawn
 from discreet.models.blackbox.examples import NoisyValuePosterior
 from discreet.models.blackbox.metrics import Adjacency
-from discreet.models.blackbox.output_ranges import OutputRanges, clipped
+from discreet.models.blackbox.output_ranges import OutputRanges, clip_to_range
 from discreet.noise.distribution import Distribution
-from discreet.noise.random_source import RandomSource, source_of
+from discreet.noise.random_source import RandomSource, resolve_rng
 
 # ── The function ─────────────────────────────────────────────────────────────────────────────────
 # It is called once, and whatever it does, a number or nothing comes back: that a function fails,
@@ -105,7 +105,7 @@ class InputShape:
         rows = np.where(np.isfinite(rows), rows, self.stand_in)
         return np.clip(rows, self.lower, self.upper)
 
-    def given(self, rows: Floats) -> Floats:
+    def as_argument(self, rows: Floats) -> Floats:
         """A copy in the shape that the function takes."""
         return rows.reshape(self.expected).copy()
 
@@ -158,14 +158,14 @@ class BlackBox:
             )
         return cls(function=function, shape=shape, regressor=False, seconds=late)
 
-    def ask(self, rows: Floats) -> float:
+    def evaluate(self, rows: Floats) -> float:
         """What the function says about one clean input; NaN where it says no number."""
-        given = self.shape.given(rows)
+        given = self.shape.as_argument(rows)
         if self.regressor:
             given = given.reshape(1, -1)
-        return self._ask(given) if self.seconds is None else self._in_time(given, self.seconds)
+        return self._evaluate(given) if self.seconds is None else self._in_time(given, self.seconds)
 
-    def _ask(self, given: Floats) -> float:
+    def _evaluate(self, given: Floats) -> float:
         try:
             with warnings.catch_warnings(), np.errstate(all="ignore"):
                 warnings.simplefilter("ignore")
@@ -180,13 +180,13 @@ class BlackBox:
         """Wait for the same time, whatever a function does that lets other threads run."""
         end = time.monotonic() + seconds
         said: list[float] = []
-        asked = threading.Thread(target=lambda: said.append(self._ask(given)), daemon=True)
+        asked = threading.Thread(target=lambda: said.append(self._evaluate(given)), daemon=True)
         asked.start()
         while (left := end - time.monotonic()) > 0:
             time.sleep(left)
         return said[0] if said else MISSING
 
-    def ask_public(self, table: Floats) -> Floats:
+    def evaluate_public(self, table: Floats) -> Floats:
         """What the function says about public inputs."""
         if self.regressor:
             try:
@@ -195,10 +195,10 @@ class BlackBox:
                 found = np.empty(0)
             if found.size == len(table):
                 return found.reshape(len(table))
-        return np.array([self._ask(self._given(rows)) for rows in table])
+        return np.array([self._evaluate(self._argument(rows)) for rows in table])
 
-    def _given(self, rows: Floats) -> Floats:
-        given = self.shape.given(rows)
+    def _argument(self, rows: Floats) -> Floats:
+        given = self.shape.as_argument(rows)
         return given.reshape(1, -1) if self.regressor else given
 
 
@@ -238,7 +238,7 @@ class ScalarMechanism(Protocol):
         """The number."""
 
 
-def ask_alternative(mechanism: Mechanism, given: Floats, rng: RandomSource) -> float:
+def release_alternative(mechanism: Mechanism, given: Floats, rng: RandomSource) -> float:
     """What another mechanism releases about an input: one number about the whole of it.
 
     Noise for each entry, of a sensitivity that is not that of a record, does not pass as one.
@@ -249,7 +249,7 @@ def ask_alternative(mechanism: Mechanism, given: Floats, rng: RandomSource) -> f
     return float(said)
 
 
-def law_of(noise: Noise) -> Distribution:
+def distribution_of(noise: Noise) -> Distribution:
     """The law of integer noise."""
     if isinstance(noise, ScalarNoise):
         return noise.noise
@@ -386,8 +386,8 @@ class BlackBoxMechanism(Mechanism):
         the middle of its range.
         """
         entries = self.box.shape.read(private)
-        source = source_of(rng)
-        with charged(self.account, self.guarantee, label=self.label, rng=source) as held:
+        source = resolve_rng(rng)
+        with reserve_if_charged(self.account, self.guarantee, label=self.label, rng=source) as held:
             rows = self.box.shape.clean(entries)
             # What a process has set for numbers too small or too large would tell of them.
             with np.errstate(all="ignore"):
@@ -405,8 +405,8 @@ class BlackBoxMechanism(Mechanism):
         low, high = self.model.ranges(rows[None])
         steps = int(low[0])
         if self.noise is not None:
-            said = self.box.ask(rows) - self.origin  # about a copy: the ranges are made
-            steps = int(clipped([said], low, high, step=self.step)[0])
+            said = self.box.evaluate(rows) - self.origin  # about a copy: the ranges are made
+            steps = int(clip_to_range([said], low, high, step=self.step)[0])
             steps = int(np.asarray(self.noise.release(steps, rng=rng)).item())
         noisy = float(steps * self.step) + self.origin
         if self.posterior is None:
@@ -416,7 +416,7 @@ class BlackBoxMechanism(Mechanism):
     def _replaced(self, rows: Floats, rng: RandomSource) -> tuple[float, float] | None:
         if self.alternative is None:
             return None
-        value = ask_alternative(self.alternative, self.box.shape.given(rows), rng)
+        value = release_alternative(self.alternative, self.box.shape.as_argument(rows), rng)
         return value, value
 
     def charged_to(self, account: Account | None, *, label: str | None = None) -> BlackBoxMechanism:

@@ -374,7 +374,9 @@ class WindowGroups(Metric):
         super().__post_init__()
         count("length", self.length)
         if not isinstance(self.parts_of, _Positions) or self.parts_of.level != "record":
-            raise InvalidArgument("parts_of must be Records, CellMetric or Truncated at record level.")
+            raise InvalidArgument(
+                "parts_of must be Records, CellMetric or Truncated at record level."
+            )
         object.__setattr__(self, "missing", self.parts_of.missing)
 
     @property
@@ -434,7 +436,7 @@ class Adjacency:
 
     level: AdjacencyLevel = "record"
     group: int = 1
-    given: Metric | None = None
+    metric: Metric | None = None
 
     @classmethod
     def of(cls, metric: AdjacencyLevel | Metric, *, group: int = 1) -> Adjacency:
@@ -456,15 +458,15 @@ class Adjacency:
     @classmethod
     def _from(cls, metric: Metric) -> Adjacency:
         if isinstance(metric, UnitCount):
-            return cls(level="count", given=metric)
+            return cls(level="count", metric=metric)
         if isinstance(metric, WindowGroups):
-            return cls(level="record", group=metric.length, given=metric)
+            return cls(level="record", group=metric.length, metric=metric)
         if not isinstance(metric, Records | Truncated):
             raise InvalidArgument(
-                f"metric must be Records, CellMetric, Truncated, UnitCount or WindowGroups, or "
-                f"derived from one: who is a neighbor under {type(metric).__name__} is not known here."
+                "metric must be Records, CellMetric, Truncated, UnitCount, WindowGroups or derived "
+                f"from one: who is a neighbor under {type(metric).__name__} is not known here."
             )
-        return cls(level=metric.level, given=metric)
+        return cls(level=metric.level, metric=metric)
 
     @property
     def words(self) -> str:

@@ -56,12 +56,12 @@ class OutputRanges(ABC):
         >>> from discreet.models.blackbox.output_ranges import LeaveOneOutRange
         >>> from discreet.models.blackbox.metrics import Records
         >>> clip = LeaveOneOutRange(
-    ...     anchors=[[0], [1]], centers=[0, 8], slope=4, width=4, metric=Records()
-    ... )
+        ...     anchors=[[0], [1]], centers=[0, 8], slope=4, width=4, metric=Records()
+        ... )
         >>> clip.clip([100.0, float("nan")], [[0], [0]])
         array([6, 4])
         """
-        return clipped(values, *self.ranges(inputs), step=self.step)
+        return clip_to_range(values, *self.ranges(inputs), step=self.step)
 
 
 class MetricRanges(OutputRanges):
@@ -84,7 +84,7 @@ def common(doubled: Ints, *, spread: int, unit: int = ONE) -> tuple[Ints, Ints]:
     return low, high
 
 
-def clipped(values: ArrayLike, low: Ints, high: Ints, *, step: Fraction) -> Ints:
+def clip_to_range(values: ArrayLike, low: Ints, high: Ints, *, step: Fraction) -> Ints:
     """Values in whole steps, between the ends; what is not finite goes to the middle (A17)."""
     try:
         floats: Floats = np.asarray(values, dtype=np.float64)
@@ -122,16 +122,16 @@ def whole_steps(name: str, values: Any) -> Ints:
         raise InvalidArgument(f"{name} must be a sequence of whole numbers of steps, at least one.")
     if int(array.max()) > _BEYOND or int(array.min()) < -_BEYOND:
         raise InvalidArgument(f"{name} must lie within 2**62 steps.")
-    return fixed(array.astype(np.int64))
+    return make_read_only(array.astype(np.int64))
 
 
-def fixed(array: Ints) -> Ints:
+def make_read_only(array: Ints) -> Ints:
     """The same array, which nobody can write to any more: ranges are proved once."""
     array.setflags(write=False)
     return array
 
 
-def anchored(metric: Metric, anchors: ArrayLike, many: int) -> Floats:
+def check_anchors(metric: Metric, anchors: ArrayLike, many: int) -> Floats:
     """Public inputs, finite, one for each center."""
     if not isinstance(metric, Metric):
         raise InvalidArgument(f"metric must be a Metric, got {type(metric).__name__}.")
@@ -150,7 +150,7 @@ def slope_and_width(slope: int, width: int) -> tuple[int, int]:
     return slope, width
 
 
-def fits(centers: Ints, slope: int, width: int, *, farthest: int) -> None:
+def check_size(centers: Ints, slope: int, width: int, *, farthest: int) -> None:
     """Refuse numbers whose sums would not fit into 64 bits."""
     largest = max(abs(int(centers.max())), abs(int(centers.min())))
     if 2 * ((largest + width) << FINE) + 2 * slope * farthest > LARGEST_FINE:
@@ -267,7 +267,7 @@ class LeaveOneOutRange(MetricRanges):
         step: Number = 1,
     ) -> None:
         self.centers = whole_steps("centers", centers)
-        self.anchors = anchored(metric, anchors, len(self.centers))
+        self.anchors = check_anchors(metric, anchors, len(self.centers))
         self._accept(metric, metric.coordinates(self.anchors), self.anchors[:_TRIED])
         self._steps(slope, width, step)
 
@@ -279,7 +279,7 @@ class LeaveOneOutRange(MetricRanges):
             )
         self.metric = metric
         self.shape: tuple[int, ...] = examples.shape[1:]
-        self._coordinates = fixed(coordinates)
+        self._coordinates = make_read_only(coordinates)
         parts = metric.between(metric.coordinates(examples), coordinates)
         if parts.min() < 0 or parts.max() > ONE:
             raise InvalidArgument("metric must have parts between 0 and 1, in units of 2**-20.")
@@ -288,7 +288,7 @@ class LeaveOneOutRange(MetricRanges):
     def _steps(self, slope: int, width: int, step: Number) -> None:
         self.slope, self.width = slope_and_width(slope, width)
         self.step: Fraction = power_of_two(step)
-        fits(self.centers, self.slope, self.width, farthest=self.positions * ONE)
+        check_size(self.centers, self.slope, self.width, farthest=self.positions * ONE)
 
     @property
     def hull(self) -> tuple[int, int]:

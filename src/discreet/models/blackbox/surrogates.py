@@ -31,7 +31,7 @@ from discreet.models.blackbox.output_ranges import (
     OutputRanges,
     common,
     exponent_of,
-    fixed,
+    make_read_only,
     power_of_two,
     same_shape,
     slope_and_width,
@@ -190,7 +190,7 @@ def _curves(
             raise InvalidArgument("knots must be finite and increasing.")
         if height.dtype.kind not in "iu" or np.abs(height).max() > _HIGHEST:
             raise InvalidArgument("heights must be whole numbers of at most 2**50.")
-    return places, tuple(fixed(height.astype(np.int64)) for height in values)
+    return places, tuple(make_read_only(height.astype(np.int64)) for height in values)
 
 
 def _on_lines(x: Floats, knots: Floats, heights: Ints) -> Ints:
@@ -357,7 +357,7 @@ def _whole(name: str, values: ArrayLike) -> Ints:
         raise InvalidArgument(f"{name} must be sequences of whole numbers.")
     if array.size and max(abs(int(array.max())), abs(int(array.min()))) > LARGEST_FINE:
         raise InvalidArgument(f"{name} are too large: use a larger step.")
-    return fixed(array.astype(np.int64))
+    return make_read_only(array.astype(np.int64))
 
 
 # ── Trees and forests ────────────────────────────────────────────────────────────────────────────

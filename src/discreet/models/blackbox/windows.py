@@ -18,7 +18,7 @@ from discreet.core.errors import InvalidArgument, NotCertified
 from discreet.ledger.account import Account, Reservation
 from discreet.models._model_inputs import Floats
 from discreet.models.blackbox.mechanism import BlackBoxMechanism, BlackBoxRelease
-from discreet.noise.random_source import RandomSource, source_of
+from discreet.noise.random_source import RandomSource, resolve_rng
 
 _PARTS = {"attribute": "attribute", "count": "event"}
 
@@ -138,7 +138,7 @@ class Windows:
 
     def feed(self, reading: object, *, rng: RandomSource | None = None) -> BlackBoxRelease | None:
         """Take one reading; answer if a window ends here. Every window is answered once."""
-        source = source_of(rng)
+        source = resolve_rng(rng)
         if self._closed:
             raise InvalidArgument("This stream is closed.")
         if self.reservation is not None and not source.private:
@@ -150,7 +150,7 @@ class Windows:
             self.fed += 1
             if self.fed < self.plan.length or (self.fed - self.plan.length) % self.plan.stride:
                 return None
-            window = shape.given(np.stack(self._last))
+            window = shape.as_argument(np.stack(self._last))
         return self.plan.mechanism.charged_to(None).answer(window, rng=source)
 
     def close(self) -> None:

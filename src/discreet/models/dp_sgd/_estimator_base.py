@@ -20,7 +20,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from discreet.core._validate import count, non_negative, positive
 from discreet.core.errors import InvalidArgument, OutOfDomain
 from discreet.core.relation import NeighboringRelation
-from discreet.ledger.account import Account, charged
+from discreet.ledger.account import Account, reserve_if_charged
 from discreet.mechanisms.additive import gaussian
 from discreet.mechanisms.mechanism import Certificate, CertificateCheck
 from discreet.models._charging import ChargingEstimator
@@ -46,7 +46,7 @@ Classes: TypeAlias = Sequence[Any] | NDArray[Any] | str | None
 """The labels that can occur, or ``"public"``: those found in y are no secret."""
 
 
-def declared(classes: Classes, *, found: NDArray[Any] | None = None) -> NDArray[Any]:
+def declared_classes(classes: Classes, *, found: NDArray[Any] | None = None) -> NDArray[Any]:
     """The labels that can occur; ``found`` are those of an earlier look at public labels."""
     if isinstance(classes, str) or classes is None:
         if classes == "public" and found is not None:
@@ -70,7 +70,7 @@ def declared(classes: Classes, *, found: NDArray[Any] | None = None) -> NDArray[
 def classes_of(classes: Classes, y: NDArray[Any]) -> NDArray[Any]:
     """The labels that can occur; y is looked at only where they are public."""
     if not isinstance(classes, str) or classes != "public":
-        return declared(classes)
+        return declared_classes(classes)
     if y.dtype.kind == "f" and not np.isfinite(y).all():
         raise OutOfDomain("y contains NaN or infinity: drop or replace missing labels.")
     if type_of_target(y) not in ("binary", "multiclass"):
@@ -81,7 +81,7 @@ def classes_of(classes: Classes, y: NDArray[Any]) -> NDArray[Any]:
     return found
 
 
-def places(y: NDArray[Any], classes: NDArray[Any]) -> Floats:
+def class_places(y: NDArray[Any], classes: NDArray[Any]) -> Floats:
     """The place of each label among the classes."""
     found = np.full(len(y), -1.0)
     for place, label in enumerate(classes):
@@ -164,8 +164,8 @@ class GradientDescentEstimator(MappedEstimator):
     """Linear models by private gradient descent. Use one of the estimators made of it.
 
     ``epsilon`` with ``delta`` (or ``rho``, or ``mu``) is what a fit may cost. ``bounds`` are the
-    declared bounds of the features: one pair for all, one for each, or by column name. ``public_rows`` is
-    the number of rows, roughly, if it is public knowledge; otherwise a fit under
+    declared bounds of the features: one pair for all, one for each, or by column name.
+    ``public_rows`` is the number of rows, roughly, if it is public knowledge; otherwise a fit under
     ``ADD_REMOVE`` counts them with noise, for one per cent of the budget. Nobody may have
     more than ``max_rows_per_unit`` rows. ``rng`` is for tests and simulations.
     """
@@ -196,13 +196,13 @@ class GradientDescentEstimator(MappedEstimator):
 
         Theorem: the fitted parameters cost ``guarantee_``; everything else that is set is public.
         Proof: `train.descend`, and the noisy count if ``rows`` is not known (composition).
-        Needs: at most ``max_rows_per_unit`` rows of each unit of privacy, which is not checked here;
-            declared bounds; targets as declared.
+        Needs: at most ``max_rows_per_unit`` rows of each unit of privacy, which is not checked
+            here; declared bounds; targets as declared.
         """
         table, targets, mapped = self._start(X, y)
         plan = self.plan(features=table.shape[1], public_rows=self._public_rows(len(table)))
         source = self._source
-        with charged(self.account, plan.guarantee, label=self.label, rng=source) as held:
+        with reserve_if_charged(self.account, plan.guarantee, label=self.label, rng=source) as held:
             rows = self._rows(plan, len(table), source)
             read = mapped.steps(doubles("X", table))
             theta = descend(read, self._whole_targets(targets), run=plan.run(rows), rng=source)
@@ -236,7 +236,7 @@ class GradientDescentEstimator(MappedEstimator):
         return make_plan(
             objective,
             budget=budget,
-            wishes=wishes,
+            options=wishes,
             dimension=objective.dimension(width),
             clip=self._clip(columns),
             smoothness=objective.smoothness(self._row_norm(columns)),

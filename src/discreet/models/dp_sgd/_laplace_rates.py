@@ -113,7 +113,7 @@ class ScheduleSums:
     noise: float
 
 
-def sums(rates: ArrayLike, *, scales: ArrayLike) -> ScheduleSums:
+def schedule_sums(rates: ArrayLike, *, scales: ArrayLike) -> ScheduleSums:
     """``1/sum eta``, ``sum eta^2 / sum eta`` and ``sum (eta gamma)^2 / sum eta``.
 
     ``scales[t - 1]`` is the noise of step t, which uses ``rates[t - 1]``: the published sum pairs
@@ -132,12 +132,10 @@ def sums(rates: ArrayLike, *, scales: ArrayLike) -> ScheduleSums:
 
 def measured_exponents(schedule: PowerSchedule, *, steps: int, factor: int = 10) -> Exponents:
     """The slopes of the three sums between ``steps`` and ``factor`` times as many (E9)."""
-    pass  # noqa: PLC0415 - it needs this module
-
     few, many = count("steps", steps), count("steps", steps) * count("factor", factor, minimum=2)
     rates = schedule.rates(many)
     scales = noise_scales(rates, growths=schedule.growths(many), diameter=1.0, epsilon=1.0)
-    first, last = sums(rates[:few], scales=scales[:few]), sums(rates, scales=scales)
+    first, last = schedule_sums(rates[:few], scales=scales[:few]), schedule_sums(rates, scales=scales)
     base = math.log(factor)
     return Exponents(
         distance=math.log(last.distance / first.distance) / base,

@@ -35,7 +35,7 @@ from discreet.models.dp_sgd.train import (
     representable,
     widened,
 )
-from discreet.noise.random_source import RandomSource, source_of
+from discreet.noise.random_source import RandomSource, resolve_rng
 
 # ── Sensitivity of models trained without noise ──────────────────────────────────────────────────
 
@@ -210,7 +210,7 @@ class OutputPerturbation(Mechanism):
             rows=self.rows if self.relation is NeighboringRelation.REPLACE_ONE else None,
         )
         theta = _solved(self, rows, targets)
-        released: Floats = self.noise.release(theta, rng=source_of(rng))
+        released: Floats = self.noise.release(theta, rng=resolve_rng(rng))
         return released
 
     @property
@@ -239,8 +239,8 @@ def output_perturbation(  # noqa: PLR0913 - four ways to say how much, each name
     """Noise on the minimizer of ``sum of losses / rows + l2/2 ||theta||^2``.
 
     Pure ``epsilon`` takes Laplace noise, ``epsilon`` with ``delta``, ``rho`` or ``mu`` Gaussian.
-    Rows longer than ``row_norm`` are shrunk to it. ``public_rows`` is a public number: under replace-one
-    the number of records, under add/remove roughly that.
+    Rows longer than ``row_norm`` are shrunk to it. ``public_rows`` is a public number: under
+    replace-one the number of records, under add/remove roughly that.
 
     Theorem: as asked, under ``relation``, for all data.
     Proof: `minimizer_sensitivity`; what the solver leaves and what rounding adds (`gradient_error`)
@@ -253,7 +253,7 @@ def output_perturbation(  # noqa: PLR0913 - four ways to say how much, each name
     divisor = count("public_rows", public_rows)
     piece_error(width)  # refuses too many features before a row is read
     length = widened(float(positive("row_norm", row_norm)), width)
-    g, m = bounded(objective, length)
+    g, m = gradient_constants(objective, length)
     share = 1.0 if relation is NeighboringRelation.REPLACE_ONE else largest_share(divisor, width)
     # Points ahead of the present one are at most three times as far away (`_accelerated`).
     error = gradient_error(objective, row_norm=length, radius=3 * _REACH * g / m, share=share)
@@ -291,7 +291,7 @@ def longest_gradient(objective: Loss, row_norm: float, *, norm: Norm = "l2") -> 
     return g
 
 
-def bounded(objective: Loss, row_norm: float) -> tuple[float, float]:
+def gradient_constants(objective: Loss, row_norm: float) -> tuple[float, float]:
     """The Lipschitz constant of a record without the penalty and the strong convexity."""
     g, m = longest_gradient(objective, row_norm), objective.strong_convexity()
     if not m > 0:
@@ -387,22 +387,20 @@ def _solved(plan: OutputPerturbation, x: Floats, y: Floats) -> Floats:
     # How it was found does not matter: what is claimed rests on this one gradient.
     if float(np.linalg.norm(theta)) <= radius and _length(slope(theta)) <= plan.tolerance:
         return theta
-    return _accelerated(plan, projected(theta, radius), slope, share=len(x) / plan.rows)
+    return _accelerated(plan, project_to_ball(theta, radius), slope, share=len(x) / plan.rows)
 
 
 def _length(vector: Floats) -> float:
     return float(np.linalg.norm(vector))
 
 
-def projected(theta: NDArray[np.float64], radius: float) -> Floats:
+def project_to_ball(theta: NDArray[np.float64], radius: float) -> Floats:
     """The nearest point of the ball."""
     length = _length(theta)
     return theta if length <= radius else theta * (radius / length)
 
 
-def _accelerated(
-    plan: OutputPerturbation, start: Floats, slope: Any, *, share: float
-) -> Floats:
+def _accelerated(plan: OutputPerturbation, start: Floats, slope: Any, *, share: float) -> Floats:
     """Nesterov's projected descent: slower, but sure to arrive.
 
     Proof: the projected step T is Lipschitz with 1 - m/L, so that ``L ||z - T z|| <= tolerance``
@@ -416,7 +414,7 @@ def _accelerated(
     here = ahead = start
     for _ in range(1000 + math.ceil(200 / root)):
         ahead = representable(ahead, plan.features)
-        there = projected(ahead - slope(ahead) / top, plan.radius)
+        there = project_to_ball(ahead - slope(ahead) / top, plan.radius)
         if top * _length(ahead - there) <= plan.tolerance:
             return there
         here, ahead = there, there + momentum * (there - here)

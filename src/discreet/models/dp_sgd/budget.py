@@ -87,13 +87,13 @@ class TrainingBudget:
         )
 
     @property
-    def worth(self) -> float:
+    def gaussian_mu(self) -> float:
         """About the mu of a Gaussian mechanism with this guarantee, for one row added."""
         if self.epsilon is not None and self.delta is not None:
             mu = 1 / gaussian_sigma(float(self.epsilon), delta=float(self.delta))
         else:
             mu = float(self.mu) if self.mu is not None else math.sqrt(2 * float(self.rho or 0))
-        return mu / moves(self.relation, self.max_rows_per_unit)
+        return mu / changed_rows(self.relation, self.max_rows_per_unit)
 
     @property
     def amplifies(self) -> bool:
@@ -103,15 +103,15 @@ class TrainingBudget:
     @property
     def counting(self) -> Fraction:
         """Standard deviation of a noisy count that takes a small part of the budget."""
-        return Fraction(math.ceil(64 / (self.worth * math.sqrt(_COUNT_SHARE))), 64)
+        return Fraction(math.ceil(64 / (self.gaussian_mu * math.sqrt(_COUNT_SHARE))), 64)
 
 
-def moves(relation: NeighboringRelation, max_rows_per_unit: int) -> int:
+def changed_rows(relation: NeighboringRelation, max_rows_per_unit: int) -> int:
     """How many rows one step of the relation adds or removes: a replacement does both."""
     return max_rows_per_unit * (2 if relation is NeighboringRelation.REPLACE_ONE else 1)
 
 
-def cost(
+def training_cost(
     *,
     relation: NeighboringRelation,
     rate: Fraction,
@@ -135,7 +135,7 @@ def cost(
     parts = [events.repeat(sampled, count("steps", steps))]
     if counting is not None:
         parts.append(events.GaussianEvent(counting))
-    group = moves(relation, count("max_rows_per_unit", max_rows_per_unit))
+    group = changed_rows(relation, count("max_rows_per_unit", max_rows_per_unit))
     whole = events.compose(parts)
     return Guarantee(events.GroupEvent(group, whole) if group > 1 else whole, relation)
 
@@ -151,7 +151,7 @@ def noise_for(
     """
 
     def spent(noise: Fraction) -> Guarantee:
-        return cost(
+        return training_cost(
             relation=budget.relation,
             rate=rate,
             steps=steps,
@@ -160,7 +160,7 @@ def noise_for(
             max_rows_per_unit=budget.max_rows_per_unit,
         )
 
-    share = budget.worth / (float(rate) * math.sqrt(steps))
+    share = budget.gaussian_mu / (float(rate) * math.sqrt(steps))
     start = 1 / math.sqrt(math.log1p(share**2)) if rate < 1 else 1 / share
     if budget.epsilon is None or budget.delta is None:
         if rate < 1:
@@ -237,7 +237,7 @@ class TrainingPlan:
     """A run before a record is read: its noise, its guarantee, and how it will choose its pace."""
 
     objective: Loss
-    wishes: TrainingOptions
+    options: TrainingOptions
     relation: NeighboringRelation
     max_rows_per_unit: int
     rate: Fraction
@@ -253,7 +253,7 @@ class TrainingPlan:
     @property
     def guarantee(self) -> Guarantee:
         """What the run costs."""
-        return cost(
+        return training_cost(
             relation=self.relation,
             rate=self.rate,
             steps=self.steps,
@@ -269,10 +269,10 @@ class TrainingPlan:
 
     def length(self, rows: float) -> float:
         """Learning rate (momentum included) times steps, for that many records."""
-        if self.wishes.learning_rate is not None:
-            pace = self.wishes.learning_rate / (1 - self.wishes.momentum)
+        if self.options.learning_rate is not None:
+            pace = self.options.learning_rate / (1 - self.options.momentum)
             return pace * self.steps
-        most = _stable(self.smoothness, self.wishes.momentum) * self.steps
+        most = _stable(self.smoothness, self.options.momentum) * self.steps
         return min(most, self.radius / (self._noise(rows) * math.sqrt(self.dimension)))
 
     def predicted_excess(self, rows: float) -> float:
@@ -290,9 +290,9 @@ class TrainingPlan:
             noise=self.noise,
             clip=self.clip,
             rows=rows,
-            learning_rate=self.length(rows) * (1 - self.wishes.momentum) / self.steps,
-            momentum=self.wishes.momentum,
-            average=self.wishes.average,
+            learning_rate=self.length(rows) * (1 - self.options.momentum) / self.steps,
+            momentum=self.options.momentum,
+            average=self.options.average,
         )
 
     def _noise(self, rows: float) -> float:
@@ -303,37 +303,38 @@ def make_plan(
     objective: Loss,
     *,
     budget: TrainingBudget,
-    wishes: TrainingOptions,
+    options: TrainingOptions,
     dimension: int,
     clip: float,
     smoothness: float,
     radius: float,
     public_rows: int | None,
 ) -> TrainingPlan:
-    """A plan that keeps the budget. ``public_rows``: the public number of records, None if it is not.
+    """A plan that keeps the budget; ``public_rows`` is None if their number is not public.
 
-    Only public numbers enter. Without ``public_rows`` a noisy count is part of the run, and nothing but
-    the learning rate will depend on it, so that the guarantee is the same whatever it shows.
+    Only public numbers enter. Without ``public_rows`` a noisy count is part of the run, and
+    nothing but the learning rate will depend on it, so that the guarantee is the same whatever it
+    shows.
     """
     grid = SlopeGrid(clip=clip)
     whole_slopes(objective, grid)  # what cannot be trained is refused before anything is paid
     counting = budget.counting if public_rows is None else None
-    steps = wishes.steps or _steps(
+    steps = options.steps or _steps(
         budget,
-        momentum=wishes.momentum,
+        momentum=options.momentum,
         clip=clip,
         smoothness=smoothness,
         radius=radius,
         dimension=dimension,
         rows=public_rows,
     )
-    rate = _rate(budget, wishes.rate, steps)
+    rate = _rate(budget, options.rate, steps)
     noise = noise_for(budget, rate=rate, steps=steps, counting=counting)
     if noise * grid.sensitivity > _MOST_NOISE:
         raise Unsupported("The budget is so small that its noise does not fit 64 bits.")
     return TrainingPlan(
         objective=objective,
-        wishes=wishes,
+        options=options,
         relation=budget.relation,
         max_rows_per_unit=budget.max_rows_per_unit,
         rate=rate,
@@ -360,7 +361,7 @@ def _steps(
     """As many as the best length needs at the fastest stable pace, within limits."""
     if rows is None:
         return _USUAL_STEPS
-    noise = clip / (budget.worth * max(rows, 1))
+    noise = clip / (budget.gaussian_mu * max(rows, 1))
     length = radius / (noise * math.sqrt(dimension))
     wanted = math.ceil(length / _stable(smoothness, momentum))
     return min(max(wanted, _FEWEST_STEPS), _MOST_STEPS)
@@ -376,7 +377,7 @@ def _rate(budget: TrainingBudget, wished: float | Fraction | None, steps: int) -
     if wished is not None:
         wanted = probability("rate", wished, zero=False)
     elif budget.amplifies:
-        wanted = Fraction(min(1.0, _ENOUGH_NOISE * budget.worth / math.sqrt(steps)))
+        wanted = Fraction(min(1.0, _ENOUGH_NOISE * budget.gaussian_mu / math.sqrt(steps)))
     else:
         wanted = Fraction(1)
     steps_of_rate = math.floor(wanted * (1 << RATE_BITS))

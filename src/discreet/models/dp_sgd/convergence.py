@@ -19,7 +19,7 @@ from scipy import optimize
 
 from discreet.core._validate import count, non_negative, positive
 from discreet.core.errors import InvalidArgument, Unsupported
-from discreet.models.dp_sgd._laplace_rates import Floats, positives, sums
+from discreet.models.dp_sgd._laplace_rates import Floats, positives, schedule_sums
 from discreet.models.dp_sgd.losses import Loss, Squared
 
 # ── Runs without privacy ─────────────────────────────────────────────────────────────────────────
@@ -176,7 +176,7 @@ class ConvergenceProblem:
         return 1 / (4 * self.smoothness)
 
 
-def problem(
+def convergence_problem(
     objective: Loss, x: Floats, y: Floats, *, start: Floats | None = None
 ) -> ConvergenceProblem:
     """The constants of an objective on these records. Not private."""
@@ -208,7 +208,7 @@ class ConvergenceBound:
         return self.distance + self.variance + self.noise
 
 
-def bound(
+def convergence_bound(
     facts: ConvergenceProblem,
     *,
     rates: ArrayLike,
@@ -233,7 +233,7 @@ def bound(
         )
     if noise not in SECOND_MOMENT:
         raise Unsupported(f"noise must be 'laplace' or 'gaussian', got {noise!r}.")
-    parts = sums(eta, scales=np.zeros_like(eta) if scales is None else scales)
+    parts = schedule_sums(eta, scales=np.zeros_like(eta) if scales is None else scales)
     return ConvergenceBound(
         distance=facts.distance**2 * parts.distance,
         variance=2 * facts.variance * parts.variance,

@@ -22,9 +22,9 @@ from discreet.models.dp_sgd._estimator_base import (
     Classes,
     GradientDescentEstimator,
     classes_of,
-    declared,
+    declared_classes,
     likeliest,
-    places,
+    class_places,
     probabilities,
 )
 from discreet.models.dp_sgd.budget import TrainingPlan
@@ -79,7 +79,7 @@ class PrivateLogisticRegression(ClassifierMixin, GradientDescentEstimator):
         return Softmax(classes=number, l2=penalty, intercept=intercept)
 
     def _labels(self) -> NDArray[Any]:
-        return declared(self.classes, found=getattr(self, "classes_", None))
+        return declared_classes(self.classes, found=getattr(self, "classes_", None))
 
     def _target_array(self, y: object) -> NDArray[Any]:
         if y is None:
@@ -89,7 +89,7 @@ class PrivateLogisticRegression(ClassifierMixin, GradientDescentEstimator):
         return given
 
     def _whole_targets(self, y: NDArray[Any]) -> Floats:
-        return places(y, self.classes_)
+        return class_places(y, self.classes_)
 
     def _usual(self, columns: int) -> float:
         return usual_norm(columns, intercept=bool(self.fit_intercept))
@@ -180,9 +180,10 @@ class _Regressor(RegressorMixin, GradientDescentEstimator):
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class PrivateHuberRegressor(_Regressor):
-    """Robust regression: residuals beyond ``huber_threshold`` (in units of y) pull with a constant force.
+    """Robust regression by Huber's loss.
 
-    By default ``huber_threshold`` is an eighth of the width of ``target_bounds``.
+    Residuals beyond ``huber_threshold`` (in units of y) pull with a constant force. By default
+    ``huber_threshold`` is an eighth of the width of ``target_bounds``.
     """
 
     huber_threshold: float | None = None

@@ -35,7 +35,7 @@ from discreet.models.dp_sgd.train import (
     whole_slopes,
 )
 from discreet.noise.distribution import Ints
-from discreet.noise.random_source import RandomSource, source_of
+from discreet.noise.random_source import RandomSource, resolve_rng
 from discreet.noise.uniform import subset
 
 # Slopes in steps of 2**-17, rows in steps of 2**-13 of their length: products of a chunk of rows
@@ -114,7 +114,7 @@ class LaplaceGradientDescent(Mechanism):
             norm="l1",
             bits=FEATURE_BITS,
         )
-        source = source_of(rng)
+        source = resolve_rng(rng)
         theta = np.zeros(self.objective.dimension(self.features))
         total = np.zeros_like(theta)
         for rate, step in zip(self.rates, self.steps, strict=True):
@@ -166,9 +166,9 @@ def laplace_descent(  # noqa: PLR0913 - each has a name
     """Gradient descent under pure epsilon, with the best Laplace noise for its rates.
 
     ``row_norm`` is in L1; longer rows are shrunk. ``batch`` records are drawn for each step, in
-    secret and afresh, by default all (under replace-one only). ``public_rows`` is a public number: under
-    replace-one that of the records, under add/remove roughly that. The schedule's ``growth`` plays
-    no part.
+    secret and afresh, by default all (under replace-one only). ``public_rows`` is a public number:
+    under replace-one that of the records, under add/remove roughly that. The schedule's ``growth``
+    plays no part.
 
     Theorem: epsilon-DP under ``relation`` for all iterates and for whatever is computed from them.
     Proof: given the iterates before it, a step is discrete Laplace noise on whole numbers that a

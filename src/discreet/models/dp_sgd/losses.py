@@ -185,7 +185,7 @@ class Softmax(Loss):
 
 @dataclass(frozen=True, kw_only=True)
 class Huber(Loss):
-    """``r^2/2`` for residuals up to ``huber_threshold``, linear beyond: least squares, residuals clipped."""
+    """``r^2/2`` up to ``huber_threshold``, linear beyond: least squares with clipped residuals."""
 
     huber_threshold: float = 1.0
 

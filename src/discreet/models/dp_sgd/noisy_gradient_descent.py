@@ -22,9 +22,9 @@ from discreet.core.relation import NeighboringRelation
 from discreet.mechanisms.additive import AdditiveMechanism, gaussian
 from discreet.mechanisms.mechanism import Certificate, CertificateCheck, Mechanism
 from discreet.models.dp_sgd._output_perturbation import (
-    bounded,
+    gradient_constants,
     contraction,
-    projected,
+    project_to_ball,
     read_records,
 )
 from discreet.models.dp_sgd.losses import Floats, Loss
@@ -36,7 +36,7 @@ from discreet.models.dp_sgd.train import (
     representable,
     widened,
 )
-from discreet.noise.random_source import RandomSource, source_of
+from discreet.noise.random_source import RandomSource, resolve_rng
 
 # ── Cost of the last iterate ─────────────────────────────────────────────────────────────────────
 
@@ -174,10 +174,10 @@ class NoisyGradientDescent(Mechanism):
         rows, targets = read_records(
             self.objective, x, y, features=self.features, row_norm=self.row_norm, rows=self.rows
         )
-        source = source_of(rng)
+        source = resolve_rng(rng)
         theta = np.zeros(self.objective.dimension(self.features))
         for _ in range(self.steps):
-            theta = representable(projected(theta, self.radius), self.features)
+            theta = representable(project_to_ball(theta, self.radius), self.features)
             slope = data_gradient(self.objective, theta, rows, targets) / self.rows
             slope += self.objective.penalty_gradient(theta)
             theta = self.noise.release(theta - self.rate * slope, rng=source)
@@ -205,12 +205,12 @@ def noisy_descent(  # noqa: PLR0913 - each has a name
         step. Rounding to the grid, projection and errors of doubles (`gradient_error`) are in s.
         See theory/sgd-convergence.
     Source: Bok, Su, Altschuler 2024. C44.
-    Needs: a loss with bounded gradient and l2 above zero; ``public_rows``, the number of records, public;
-        that no other iterate is ever published.
+    Needs: a loss with bounded gradient and l2 above zero; ``public_rows``, the number of records,
+        public; that no other iterate is ever published.
     """
     width, n = count("features", features), count("public_rows", public_rows)
     length = widened(float(positive("row_norm", row_norm)), width)
-    g, m = bounded(objective, length)
+    g, m = gradient_constants(objective, length)
     top = objective.smoothness(length)
     eta = 1 / top if rate is None else float(positive("rate", rate))
     # What doubles left of the contraction is rounded up, but never to more than composition.

@@ -19,16 +19,16 @@ from discreet.accounting.conversion import gaussian_sigma
 from discreet.core._validate import count, positive
 from discreet.core.errors import InvalidArgument, RelationMismatch
 from discreet.core.relation import NeighboringRelation
-from discreet.ledger.account import Account, charged
+from discreet.ledger.account import Account, reserve_if_charged
 from discreet.mechanisms.mechanism import Certificate
 from discreet.models._model_inputs import Bounds, Floats, doubles, shaped
 from discreet.models.dp_sgd._estimator_base import (
     Classes,
     MappedEstimator,
     classes_of,
-    declared,
+    declared_classes,
     likeliest,
-    places,
+    class_places,
     probabilities,
 )
 from discreet.models.dp_sgd._laplace_rates import PowerSchedule
@@ -85,9 +85,9 @@ class OutputPerturbationLogisticRegression(ClassifierMixin, MappedEstimator):
         table, given, mapped = self._start(X, y)
         mechanism = self.plan(features=table.shape[1], public_rows=self._rows(len(table)))
         source, label = self._source, self.label or f"fit {type(self).__name__}"
-        with charged(self.account, mechanism.guarantee, label=label, rng=source) as held:
+        with reserve_if_charged(self.account, mechanism.guarantee, label=label, rng=source) as held:
             read = mapped.rows(doubles("X", table))
-            theta = mechanism.release(read, places(given, self.classes_), rng=source)
+            theta = mechanism.release(read, class_places(given, self.classes_), rng=source)
         self.theta_, self.feature_map_, self.mechanism_ = theta, mapped, mechanism
         self.guarantee_ = mechanism.guarantee
         self.coef_, self.intercept_ = mapped.in_units(theta)
@@ -207,7 +207,7 @@ class OutputPerturbationLogisticRegression(ClassifierMixin, MappedEstimator):
         return Logistic(l2=l2) if number == 2 else Softmax(classes=number, l2=l2)
 
     def _labels(self) -> NDArray[Any]:
-        return declared(self.classes, found=getattr(self, "classes_", None))
+        return declared_classes(self.classes, found=getattr(self, "classes_", None))
 
     def _target_array(self, y: object) -> NDArray[Any]:
         """Labels as they are given; their values are looked at only where they are public."""

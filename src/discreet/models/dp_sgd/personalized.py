@@ -20,10 +20,10 @@ from discreet.core import events
 from discreet.core._validate import count
 from discreet.core.errors import InvalidArgument, NotCertified, RelationMismatch, Unsupported
 from discreet.core.relation import NeighboringRelation
-from discreet.ledger.account import charged
+from discreet.ledger.account import reserve_if_charged
 from discreet.mechanisms.mechanism import Certificate, CertificateCheck
 from discreet.models._model_inputs import doubles
-from discreet.models.dp_sgd.budget import TrainingBudget, TrainingPlan, cost, noise_for
+from discreet.models.dp_sgd.budget import TrainingBudget, TrainingPlan, training_cost, noise_for
 from discreet.models.dp_sgd.estimators import PrivateLogisticRegression
 from discreet.models.dp_sgd.losses import Floats
 from discreet.models.dp_sgd.train import RATE_BITS, Batch, Steps, TrainingRun, follow
@@ -62,7 +62,7 @@ class PersonalizedGradientDescent:
         """What each level pays."""
         return personalized(
             {
-                name: cost(
+                name: training_cost(
                     relation=NeighboringRelation.ADD_REMOVE,
                     rate=rate,
                     steps=self.run.steps,
@@ -73,7 +73,7 @@ class PersonalizedGradientDescent:
         )
 
 
-def personal_descent(
+def plan_personalized(
     run: TrainingRun,
     limits: Mapping[str, Guarantee],
     people: Mapping[str, float],
@@ -110,7 +110,7 @@ def personal_descent(
     )
 
 
-def descend_personal(
+def descend_personalized(
     steps: Steps,
     targets: Floats,
     privacy_levels: ArrayLike,
@@ -168,7 +168,7 @@ def _rate(limit: Guarantee, run: TrainingRun) -> Fraction:
     epsilon, delta = limit_target(limit)
 
     def kept(rate: Fraction) -> bool:
-        spent = cost(
+        spent = training_cost(
             relation=NeighboringRelation.ADD_REMOVE, rate=rate, steps=run.steps, noise=run.noise
         )
         return spent.delta(float(epsilon)) <= float(delta)
@@ -203,11 +203,11 @@ class PersonalizedLogisticRegression(PrivateLogisticRegression):
     """Logistic regression in which every level of people has its own epsilon and delta.
 
     ``limits`` maps levels to ``approx_dp(epsilon, delta)``, ``people`` to the public number of
-    records of each level, roughly. ``fit`` takes the level of each record. Stricter levels take part in
-    fewer steps (``method="sampling"``) or with shorter gradients (``method="clipping"``). All else
-    is as in `PrivateLogisticRegression`, whose epsilon, delta, rho, mu and public_rows stay unset.
-    ``personal_guarantee_`` has an entry for each level; ``guarantee_`` holds for everybody, and is
-    what an account is charged.
+    records of each level, roughly. ``fit`` takes the level of each record. Stricter levels take
+    part in fewer steps (``method="sampling"``) or with shorter gradients (``method="clipping"``).
+    All else is as in `PrivateLogisticRegression`, whose epsilon, delta, rho, mu and public_rows
+    stay unset. ``personal_guarantee_`` has an entry for each level; ``guarantee_`` holds for
+    everybody, and is what an account is charged.
 
     Theorem, Proof: `PersonalizedGradientDescent`. Needs: one record a person; levels and ``people``
     are public.
@@ -244,10 +244,10 @@ class PersonalizedLogisticRegression(PrivateLogisticRegression):
         if not set(np.unique(chosen).tolist()) <= set(planned.rates):
             raise InvalidArgument(f"privacy_levels must be among {', '.join(planned.rates)}.")
         source, cost = self._source, planned.guarantee.worst
-        with charged(self.account, cost, label=self.label, rng=source) as held:
+        with reserve_if_charged(self.account, cost, label=self.label, rng=source) as held:
             read = mapped.steps(doubles("X", table))
             whole = self._whole_targets(targets)
-            theta = descend_personal(read, whole, chosen, plan=planned, rng=source)
+            theta = descend_personalized(read, whole, chosen, plan=planned, rng=source)
         self.personal_plan_ = planned
         self._keep(theta, mapped, self._open_plan(table.shape[1]), planned.run.rows)
         self.personal_guarantee_ = planned.guarantee
@@ -257,14 +257,14 @@ class PersonalizedLogisticRegression(PrivateLogisticRegression):
 
     def personal_plan(self, *, features: int) -> PersonalizedGradientDescent:
         """Noise, rates, clips and guarantee of each level, before a row is read."""
-        limits, people = self._menu()
+        limits, people = self._personalized_limits()
         run = self._open_plan(features).run(float(sum(people.values())))
-        return personal_descent(run, limits, people, method=self.method)
+        return plan_personalized(run, limits, people, method=self.method)
 
     def certify(self) -> Certificate:
         """Recompute every level's guarantee: the noise of a step from its exact law, then runs."""
         check_is_fitted(self, "theta_")
-        limits, _ = self._menu()
+        limits, _ = self._personalized_limits()
         checks = list(self.personal_plan_.run.mechanism.certify().checks)
         for name, limit in limits.items():
             epsilon, delta = limit_target(limit)
@@ -281,7 +281,7 @@ class PersonalizedLogisticRegression(PrivateLogisticRegression):
             mechanism=type(self).__name__, guarantee=self.guarantee_, checks=tuple(checks)
         ).demand()
 
-    def _menu(self) -> tuple[Mapping[str, Guarantee], Mapping[str, int]]:
+    def _personalized_limits(self) -> tuple[Mapping[str, Guarantee], Mapping[str, int]]:
         if not self.limits or not self.people or set(self.limits) != set(self.people):
             raise InvalidArgument(
                 "limits and people must name the same levels, for example "
@@ -299,7 +299,7 @@ class PersonalizedLogisticRegression(PrivateLogisticRegression):
 
     def _open_plan(self, features: int) -> TrainingPlan:
         """The plan of an ordinary fit, with the limit of the most generous level for all."""
-        limits, people = self._menu()
+        limits, people = self._personalized_limits()
         epsilon, delta = max(limit_target(limit) for limit in limits.values())
         shared = self.get_params(deep=False)
         for name in _OWN:

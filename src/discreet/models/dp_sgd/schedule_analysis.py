@@ -24,7 +24,7 @@ from discreet.models.dp_sgd._laplace_rates import (
     marginal_epsilons,
     noise_scales,
 )
-from discreet.models.dp_sgd.convergence import ConvergenceBound, ConvergenceProblem, Noise, bound
+from discreet.models.dp_sgd.convergence import ConvergenceBound, ConvergenceProblem, Noise, convergence_bound
 
 Budget: TypeAlias = Literal["iterate", "run"]
 
@@ -102,9 +102,9 @@ def analyze_schedule(
     ``budget="iterate"``: the schedule of the thesis, iterate t promised ``epsilon t**growth``;
     ``sensitivity`` is the L1 diameter of all gradients. ``budget="run"``: ``epsilon`` (Laplace
     noise; L1) or ``rho`` (Gaussian; L2) is for all iterates together, spread over the steps in the
-    best way; ``sensitivity`` is at one theta. With ``public_rows`` one secret record of so many is drawn a
-    step, and the run costs less, or needs less noise. ``steps`` is a list of numbers, or the
-    largest, from 1 on.
+    best way; ``sensitivity`` is at one theta. With ``public_rows`` one secret record of so many is
+    drawn a step, and the run costs less, or needs less noise. ``steps`` is a list of numbers, or
+    the largest, from 1 on.
     """
     wanted = _grid(steps)
     plan = _plan(schedule, sensitivity, epsilon=epsilon, rho=rho, budget=budget, rows=public_rows)
@@ -113,7 +113,7 @@ def analyze_schedule(
     def point(number: int) -> SchedulePoint:
         scales, last, run = plan(number)
         rates = schedule.rates(number)
-        terms = bound(facts, rates=rates, scales=scales, noise=noise)
+        terms = convergence_bound(facts, rates=rates, scales=scales, noise=noise)
         return SchedulePoint(steps=number, last_cost=last, run_cost=run, bound=terms)
 
     points = tuple(point(number) for number in wanted)

@@ -168,9 +168,7 @@ _FEWEST_BITS = 15
 _MOST_CELLS = 1 << 33
 
 
-def clipped_rows(
-    x: Floats, row_norm: float, *, norm: Norm = "l2", bits: int = ROW_BITS
-) -> Floats:
+def clipped_rows(x: Floats, row_norm: float, *, norm: Norm = "l2", bits: int = ROW_BITS) -> Floats:
     """Rows shrunk to the declared length, each by itself, on a public grid (toward zero)."""
     if x.size > _MOST_CELLS:
         raise OutOfDomain("X is too large for a fit in memory: at most 2**33 numbers.")
@@ -237,17 +235,13 @@ def _pieces(theta: Floats, features: int) -> tuple[Floats, Floats]:
     return first, second
 
 
-def exact_margins(
-    objective: Loss, theta: Floats, rows: Floats
-) -> Floats:
+def exact_margins(objective: Loss, theta: Floats, rows: Floats) -> Floats:
     """Margins, exact but for one addition: the same for a row wherever it stands."""
     first, second = _pieces(theta, rows.shape[1])
     return objective.margins(first, rows) + objective.margins(second, rows)
 
 
-def data_gradient(
-    objective: Loss, theta: Floats, x: Floats, y: Floats
-) -> Floats:
+def data_gradient(objective: Loss, theta: Floats, x: Floats, y: Floats) -> Floats:
     """The sum of the records' gradients without the penalty, as `gradient_error` assumes.
 
     Needs: rows from `clipped_rows`, parameters that are `representable`.
@@ -383,9 +377,7 @@ def _places(margins: Floats) -> Floats:
     return np.clip(np.rint(margins * 2.0**_TABLE_BITS), -ends, ends)
 
 
-def _logistic(
-    margins: Floats, targets: Floats, caps: Floats, *, unit: float
-) -> Floats:
+def _logistic(margins: Floats, targets: Floats, caps: Floats, *, unit: float) -> Floats:
     places = _places(margins).astype(np.intp)
     places += _REACH << _TABLE_BITS
     slopes = _logistic_table(unit)[places]
@@ -394,9 +386,7 @@ def _logistic(
     return clipped
 
 
-def _softmax(
-    margins: Floats, targets: Floats, caps: Floats, *, unit: float
-) -> Floats:
+def _softmax(margins: Floats, targets: Floats, caps: Floats, *, unit: float) -> Floats:
     below = _places(margins - margins.max(axis=1, keepdims=True)).astype(np.intp)
     weights = _exponential_table()[-below]
     # Whole weights below 2**40: their sum is exact, every quotient correctly rounded.
@@ -473,17 +463,17 @@ class TrainingRun:
         )
 
 
-def descend(
-    steps: Steps, targets: Floats, *, run: TrainingRun, rng: RandomSource
-) -> Floats:
+def descend(steps: Steps, targets: Floats, *, run: TrainingRun, rng: RandomSource) -> Floats:
     """The parameters after a run on mapped rows (see `features`) and their targets.
 
-    Theorem: the parameters cost ``run.steps`` times ``SampledEvent(rate, GaussianEvent(noise))`` under
-        add/remove, whatever the rows.
-    Proof: given the parameters so far, a step is the mechanism of `TrainingRun` on a Poisson sample;
-        the parameters are a function of the noisy sums (adaptive composition, post-processing).
+    Theorem: the parameters cost ``run.steps`` times ``SampledEvent(rate, GaussianEvent(noise))``
+        under add/remove, whatever the rows.
+    Proof: given the parameters so far, a step is the mechanism of `TrainingRun` on a Poisson
+        sample; the parameters are a function of the noisy sums (adaptive composition,
+        post-processing).
     Source: Abadi et al. 2016; C43, C45.
-    Needs: targets that the objective understands, one for each row; a private random source for a release.
+    Needs: targets that the objective understands, one for each row; a private random source for a
+        release.
     """
     batch = Batch(steps=steps, targets=targets, run=run)
     draws = _draws(len(steps), run.objective.dimension(steps.shape[1]), run, rng)

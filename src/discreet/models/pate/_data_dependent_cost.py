@@ -1,7 +1,8 @@
 """What noisy votes cost, as a function of the votes: two-sided, and for the noise that is drawn.
 
-Smaller than what `aggregate` charges, and as private as the votes: a `DataDependentCost`, which no ledger
-takes. `smooth` publishes such a cost with noise of its own, `propose` turns it into a promise.
+Smaller than what `aggregate` charges, and as private as the votes: a `DataDependentCost`, which no
+ledger takes. `smooth` publishes such a cost with noise of its own, `propose` turns it into a
+promise.
 """
 
 from __future__ import annotations
@@ -95,7 +96,7 @@ def answer_cost(
     return np.asarray(np.minimum(np.maximum(here, there) * _UP, loose))
 
 
-def question_cost(
+def query_cost(
     largest: ArrayLike, *, threshold: Number, sigma: float, share: float, orders: ArrayLike
 ) -> Floats:
     """The Rényi cost of the test whether the largest count passes, in both directions (M13).
@@ -180,7 +181,7 @@ def data_dependent_cost(
     counts: ArrayLike,
     answered: ArrayLike,
     *,
-    rule: ConfidentGNMax,
+    aggregator: ConfidentGNMax,
     shares: Mapping[str, int],
     orders: ArrayLike = ORDERS,
 ) -> DataDependentCost:
@@ -189,10 +190,10 @@ def data_dependent_cost(
     ``answered`` says of each row of ``counts`` whether it was; ``shares``: units, as
     ``TeacherAssignment.shares``. Many rows are put together by errors rounded up by less than 1 %.
     """
-    found, told = told_rows(counts, answered)
+    found, told = check_answered(counts, answered)
     a = np.asarray(orders, dtype=np.float64)
     errors, times = _together(
-        log_error(found[told], sigma=rule.sigma_votes), classes=found.shape[1]
+        log_error(found[told], sigma=aggregator.sigma_votes), classes=found.shape[1]
     )
     curves = {}
     for name, units in shares.items():
@@ -200,15 +201,15 @@ def data_dependent_cost(
         votes = answer_cost(
             errors,
             classes=found.shape[1],
-            sigma=float(rule.sigma_votes),
+            sigma=float(aggregator.sigma_votes),
             share=share,
             orders=a,
         )
-        curves[name] = times @ votes + question_costs(len(found), share, rule=rule, orders=a)
+        curves[name] = times @ votes + threshold_costs(len(found), share, aggregator=aggregator, orders=a)
     return DataDependentCost(orders=a, curves=curves)
 
 
-def told_rows(
+def check_answered(
     counts: ArrayLike, answered: ArrayLike
 ) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
     """Counts, and of each row whether it was answered."""
@@ -218,9 +219,9 @@ def told_rows(
     return found, told
 
 
-def question_costs(asked: int, share: float, *, rule: ConfidentGNMax, orders: Floats) -> Floats:
+def threshold_costs(asked: int, share: float, *, aggregator: ConfidentGNMax, orders: Floats) -> Floats:
     """So many questions at their fixed price, to a level with this share."""
-    return asked * share**2 * orders / (2 * float(rule.sigma_threshold) ** 2)
+    return asked * share**2 * orders / (2 * float(aggregator.sigma_threshold) ** 2)
 
 
 def _together(errors: Floats, *, classes: int) -> tuple[Floats, NDArray[np.int64]]:

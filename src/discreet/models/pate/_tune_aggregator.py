@@ -38,19 +38,19 @@ class AggregatorChoice:
     """A rule, and what it would do on the votes that it was chosen with."""
 
     plan: LabelPlan
-    answered: float
+    answered_share: float
     """The share of items that are answered."""
     accuracy: float
     """The share of answers that are right."""
 
 
 def expected_label_quality(
-    counts: ArrayLike, truth: ArrayLike, rule: ConfidentGNMax
+    counts: ArrayLike, truth: ArrayLike, aggregator: ConfidentGNMax
 ) -> tuple[float, float]:
     """The share of items that a rule answers, and the share of answers that are right."""
     found, right = _known(counts, truth)
-    asked = _passing(found, float(rule.threshold), float(rule.sigma_threshold))
-    correct = _winning(found, right, float(rule.sigma_votes))
+    asked = _passing(found, float(aggregator.threshold), float(aggregator.sigma_threshold))
+    correct = _winning(found, right, float(aggregator.sigma_votes))
     return float(asked.mean()), float((asked * correct).sum() / asked.sum())
 
 
@@ -97,7 +97,7 @@ def tune_aggregator(
     plan = plan_labels(
         assignment, rule, limits, classes=found.shape[1], answered_share=answered, items=pool
     )
-    return AggregatorChoice(plan=plan, answered=answered, accuracy=correct)
+    return AggregatorChoice(plan=plan, answered_share=answered, accuracy=correct)
 
 
 def _largest_noise(

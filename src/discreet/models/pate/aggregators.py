@@ -26,7 +26,7 @@ from discreet.models.pate.teacher_assignment import UNITS, TeacherAssignment
 from discreet.noise.distribution import Floats
 from discreet.noise.gaussian import DiscreteGaussian
 from discreet.noise.laplace import DiscreteLaplace
-from discreet.noise.random_source import RandomSource, source_of
+from discreet.noise.random_source import RandomSource, resolve_rng
 
 # ── Confident-GNMax ──────────────────────────────────────────────────────────────────────────────
 
@@ -62,15 +62,15 @@ class ConfidentGNMax:
         positive("sigma_threshold", self.sigma_threshold)
         positive("sigma_votes", self.sigma_votes)
 
-    def question(self, assignment: TeacherAssignment) -> PersonalizedGuarantee:
+    def query_cost(self, assignment: TeacherAssignment) -> PersonalizedGuarantee:
         """What every owner pays for a question, answered or not."""
         return self._cost(assignment, self.sigma_threshold, squares=1, dimension=1)
 
-    def answer(self, assignment: TeacherAssignment, *, classes: int) -> PersonalizedGuarantee:
+    def answer_cost(self, assignment: TeacherAssignment, *, classes: int) -> PersonalizedGuarantee:
         """What every owner pays for an answer, beside the question."""
         return self._cost(assignment, self.sigma_votes, squares=2, dimension=classes)
 
-    def ask(self, counts: ArrayLike, *, rng: RandomSource | None = None) -> NDArray[np.bool_]:
+    def passes_threshold(self, counts: ArrayLike, *, rng: RandomSource | None = None) -> NDArray[np.bool_]:
         """Whether each item is answered; ``counts`` in units, one row for each item."""
         found = as_counts(counts)
         noise = self._noise(self.sigma_threshold, len(found), rng)
@@ -86,7 +86,7 @@ class ConfidentGNMax:
 
     def _noise(self, sigma: Number, size: int, rng: RandomSource | None) -> NDArray[np.int64]:
         variance = (positive("sigma", sigma) * UNITS) ** 2
-        return DiscreteGaussian(square=variance).sample(size, source_of(rng))
+        return DiscreteGaussian(square=variance).sample(size, resolve_rng(rng))
 
     def _cost(
         self, assignment: TeacherAssignment, sigma: Number, *, squares: int, dimension: int
@@ -243,7 +243,7 @@ class LNMax:
     def __post_init__(self) -> None:
         positive("scale", self.scale)
 
-    def answer(self, assignment: TeacherAssignment) -> PersonalizedGuarantee:
+    def answer_cost(self, assignment: TeacherAssignment) -> PersonalizedGuarantee:
         """What every owner pays for an answer."""
         scale = positive("scale", self.scale) * UNITS
         return personalized(
@@ -259,7 +259,7 @@ class LNMax:
         """The winner of each row; of equal noisy counts the first."""
         found = as_counts(counts)
         law = DiscreteLaplace(positive("scale", self.scale) * UNITS)
-        noise = law.sample(found.size, source_of(rng)).reshape(found.shape)
+        noise = law.sample(found.size, resolve_rng(rng)).reshape(found.shape)
         return np.asarray((found + noise).argmax(axis=1), dtype=np.int64)
 
 

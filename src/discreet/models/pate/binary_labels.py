@@ -24,11 +24,11 @@ from discreet.core.errors import BudgetExceeded, InvalidArgument, OutOfDomain
 from discreet.core.relation import NeighboringRelation
 from discreet.models.pate._data_dependent_cost import ORDERS, bit_cost
 from discreet.models.pate.aggregators import ConfidentGNMax, as_counts
-from discreet.models.pate.label_plan import SPARE, stated
+from discreet.models.pate.label_plan import SPARE, exact_target
 from discreet.models.pate.teacher_assignment import UNITS, TeacherAssignment
 from discreet.noise.distribution import Floats
 from discreet.noise.gaussian import RoundedGaussian
-from discreet.noise.random_source import RandomSource, source_of
+from discreet.noise.random_source import RandomSource, resolve_rng
 
 _UP = Fraction(1 + 10**9, 10**9)
 
@@ -37,19 +37,19 @@ _UP = Fraction(1 + 10**9, 10**9)
 class BinaryLabels:
     """A Confident rule for two classes, with continuous noise that is rounded to units."""
 
-    rule: ConfidentGNMax
+    aggregator: ConfidentGNMax
 
-    def ask(self, counts: ArrayLike, *, rng: RandomSource | None = None) -> NDArray[np.bool_]:
+    def passes_threshold(self, counts: ArrayLike, *, rng: RandomSource | None = None) -> NDArray[np.bool_]:
         """Whether each item is answered; ``counts`` in units, one row for each item."""
         found = _two(counts)
-        limit = math.ceil(finite("threshold", self.rule.threshold) * UNITS)
-        noisy = _noisy(found.max(axis=1), positive("sigma", self.rule.sigma_threshold) ** 2, rng)
+        limit = math.ceil(finite("threshold", self.aggregator.threshold) * UNITS)
+        noisy = _noisy(found.max(axis=1), positive("sigma", self.aggregator.sigma_threshold) ** 2, rng)
         return np.asarray(noisy >= limit)
 
     def answers(self, counts: ArrayLike, *, rng: RandomSource | None = None) -> NDArray[np.int64]:
         """The winner of each row: the sign of the noisy difference."""
         found = _two(counts)
-        square = 2 * positive("sigma", self.rule.sigma_votes) ** 2
+        square = 2 * positive("sigma", self.aggregator.sigma_votes) ** 2
         return np.asarray(_noisy(found[:, 0] - found[:, 1], square, rng) < 0, dtype=np.int64)
 
     def costs(self, share: int) -> tuple[Floats, Floats]:
@@ -66,8 +66,8 @@ class BinaryLabels:
             return np.zeros(len(ORDERS)), np.zeros(len(ORDERS))
         votes = share / UNITS
         return (
-            bit_cost(votes / float(self.rule.sigma_threshold), orders=ORDERS),
-            bit_cost(math.sqrt(2) * votes / float(self.rule.sigma_votes), orders=ORDERS),
+            bit_cost(votes / float(self.aggregator.sigma_threshold), orders=ORDERS),
+            bit_cost(math.sqrt(2) * votes / float(self.aggregator.sigma_votes), orders=ORDERS),
         )
 
 
@@ -83,14 +83,14 @@ class BinaryLabelPlan:
     """
 
     assignment: TeacherAssignment = field(repr=False)
-    rule: BinaryLabels
-    questions: int
+    aggregator: BinaryLabels
+    queries: int
     answers: int
     deltas: Mapping[str, Number]
     """Of each level's limit, read as people mean them: 1e-5 is 1/100000, not its nearest double."""
 
     def __post_init__(self) -> None:
-        count("questions", self.questions, minimum=0)
+        count("queries", self.queries, minimum=0)
         count("answers", self.answers)
 
     @property
@@ -103,17 +103,17 @@ class BinaryLabelPlan:
         """What each level pays for the whole run, fixed before the first vote."""
         found = {}
         for name, share in self.assignment.shares.items():
-            ask, tell = self.rule.costs(share)
+            ask, tell = self.aggregator.costs(share)
             delta = probability("deltas", self.deltas[name], zero=False, one=False)
-            epsilon = _epsilon(self.questions * ask + self.answers * tell, delta)
+            epsilon = _epsilon(self.queries * ask + self.answers * tell, delta)
             event = events.ApproxEvent(Fraction(epsilon) * _UP, delta)
             found[name] = Guarantee(event, NeighboringRelation.ADD_REMOVE)
         return personalized(found)
 
 
-def plan_bits(
+def plan_binary_labels(
     assignment: TeacherAssignment,
-    rule: ConfidentGNMax,
+    aggregator: ConfidentGNMax,
     limits: Mapping[str, Guarantee],
     *,
     answered_share: float,
@@ -125,8 +125,8 @@ def plan_bits(
         raise InvalidArgument(f"limits must name the levels {', '.join(assignment.names)}.")
     most = 1 << 24 if items is None else count("items", items)
     each = (SPARE if answered_share < 1 else 1) / answered_share
-    bits = BinaryLabels(rule=rule)
-    goals = {name: stated(limit) for name, limit in limits.items()}
+    bits = BinaryLabels(aggregator=aggregator)
+    goals = {name: exact_target(limit) for name, limit in limits.items()}
     prices = {name: bits.costs(share) for name, share in assignment.shares.items()}
 
     def questions(answers: int) -> int:
@@ -148,7 +148,7 @@ def plan_bits(
         low, high = (middle, high) if kept(middle) else (low, middle)
     deltas = {name: goal[1] for name, goal in goals.items()}
     return BinaryLabelPlan(
-        assignment=assignment, rule=bits, questions=questions(low), answers=low, deltas=deltas
+        assignment=assignment, aggregator=bits, queries=questions(low), answers=low, deltas=deltas
     )
 
 
@@ -171,4 +171,4 @@ def _noisy(
     values: NDArray[np.int64], square: Number, rng: RandomSource | None
 ) -> NDArray[np.int64]:
     law = RoundedGaussian(positive("square", square) * UNITS**2, 0)
-    return law.add(values.astype(np.float64), source_of(rng))
+    return law.add(values.astype(np.float64), resolve_rng(rng))

@@ -22,7 +22,7 @@ from discreet.models.pate.aggregators import UNANSWERED
 from discreet.models.pate.binary_labels import BinaryLabelPlan
 from discreet.models.pate.label_plan import LabelPlan
 from discreet.models.pate.teacher_assignment import TeacherAssignment, count_votes, owner_names
-from discreet.noise.random_source import RandomSource, source_of
+from discreet.noise.random_source import RandomSource, resolve_rng
 
 # ── Teachers ─────────────────────────────────────────────────────────────────────────────────────
 
@@ -52,7 +52,7 @@ class LabelRelease:
     """What each level pays: fixed before the first vote, whatever the votes were."""
 
     @property
-    def asked(self) -> int:
+    def query_count(self) -> int:
         """Items that were asked before the plan was at its end."""
         return len(self.labels)
 
@@ -100,7 +100,7 @@ class PATEClassifier:
         ):
             raise InvalidArgument(f"y must be whole numbers 0..{self.classes - 1}, as declared.")
         if np.shape(owners) != (len(features),):
-            raise InvalidArgument("owners and privacy_levels must name one of each for every record.")
+            raise InvalidArgument("owners and privacy_levels must have an entry for every record.")
         parts = self.assignment.rows(owners, privacy_levels)
         self._teachers = Parallel(n_jobs=self.n_jobs)(
             delayed(_teacher)(self.estimator, features[rows], targets[rows]) for rows in parts
@@ -131,7 +131,7 @@ class PATEClassifier:
         charged for the level that pays the most. Personal budgets count rho: a plan whose costs
         have a delta of their own, such as `BinaryLabelPlan`, takes an account.
         """
-        source = source_of(rng)
+        source = resolve_rng(rng)
         if plan.assignment is not self.assignment or plan.classes != self.classes:
             raise InvalidArgument("plan must be made for this ensemble's assignment and classes.")
         self._taught()
@@ -156,7 +156,7 @@ class PATEClassifier:
             if not isinstance(plan, LabelPlan | BinaryLabelPlan):
                 return plan.publish(said, rng=source)
             counts = count_votes(said, self.assignment, classes=self.classes)
-            return published(counts, plan, rng=source)
+            return publish_labels(counts, plan, rng=source)
 
     def _taught(self) -> list[Any]:
         if self._teachers is None:
@@ -174,23 +174,23 @@ def _check_rho(cost: PersonalizedGuarantee) -> None:
         for _, each in cost.privacy_levels
     ):
         raise Unsupported(
-            "The costs of this plan have a delta, and personal budgets count rho: charge an account "
-            "(account=...), whose limit is an epsilon with a delta, or take a LabelPlan."
+            "The costs of this plan have a delta, and personal budgets count rho: charge an "
+            "account (account=...), whose limit is an epsilon with a delta, or take a LabelPlan."
         )
 
 
-def published(
+def publish_labels(
     counts: NDArray[np.int64], plan: LabelPlan | BinaryLabelPlan, *, rng: RandomSource
 ) -> LabelRelease:
     """Labels from counts of votes, in units, one row for each public item, in order."""
     if counts.ndim != 2 or counts.shape[1] != plan.classes:
         raise InvalidArgument(f"counts must have a column for each of the {plan.classes} classes.")
-    held = counts[: plan.questions]
-    answered = np.flatnonzero(plan.rule.ask(held, rng=rng))[: plan.answers]
+    held = counts[: plan.queries]
+    answered = np.flatnonzero(plan.aggregator.passes_threshold(held, rng=rng))[: plan.answers]
     # After the last answer nothing more is asked.
     asked = int(answered[-1]) + 1 if len(answered) == plan.answers else len(held)
     labels = np.full(asked, UNANSWERED, dtype=np.int64)
-    labels[answered] = plan.rule.answers(held[answered], rng=rng)
+    labels[answered] = plan.aggregator.answers(held[answered], rng=rng)
     return LabelRelease(labels=labels, guarantee=plan.guarantee)
 
 
@@ -230,10 +230,10 @@ def train_student(
     after the end of the run count as unanswered.
     """
     items = np.asarray(X)
-    if len(items) < labels.asked:
-        raise InvalidArgument(f"X must hold the {labels.asked} items that were asked.")
+    if len(items) < labels.query_count:
+        raise InvalidArgument(f"X must hold the {labels.query_count} items that were asked.")
     target = np.full(len(items), UNANSWERED, dtype=np.int64)
-    target[: labels.asked] = labels.labels
+    target[: labels.query_count] = labels.labels
     told = np.flatnonzero(target != UNANSWERED)
     if not len(told):
         raise InvalidArgument("No item has a label; the student has nothing to learn from.")

@@ -39,11 +39,11 @@ def vote_weights(
 
 def target(limit: Guarantee) -> tuple[float, float]:
     """Epsilon and delta of a level's limit, as doubles: for what is not claimed at them."""
-    epsilon, delta = stated(limit)
+    epsilon, delta = exact_target(limit)
     return float(epsilon), float(delta)
 
 
-def stated(limit: Guarantee) -> tuple[Fraction, Fraction]:
+def exact_target(limit: Guarantee) -> tuple[Fraction, Fraction]:
     """Epsilon and delta of a level's limit, as they were stated."""
     match limit.event:
         case events.ApproxEvent(epsilon, delta) if delta > 0:
@@ -73,7 +73,7 @@ def expected_label_ratio(
     return (mean / _root(*target(against), method)) ** 2
 
 
-def vanishing_law(share: float, *, ratio: float, part: float) -> float:
+def vanishing_label_ratio(share: float, *, ratio: float, part: float) -> float:
     """Labels for each label of the stricter limit when its teachers sit out (M21, M41).
 
     ``share``: of the generous level; ``ratio``: of the two rho; ``part``: of the votes that the
@@ -99,13 +99,13 @@ def copies(
     )
 
 
-def scaled(rule: ConfidentGNMax, factor: float | Fraction) -> ConfidentGNMax:
+def scale_aggregator(aggregator: ConfidentGNMax, factor: float | Fraction) -> ConfidentGNMax:
     """The rule for ``factor`` times as much weight in all: the same noise in proportion (M25)."""
     times = positive("factor", factor)
     return ConfidentGNMax(
-        threshold=finite("threshold", rule.threshold) * times,
-        sigma_threshold=positive("sigma_threshold", rule.sigma_threshold) * times,
-        sigma_votes=positive("sigma_votes", rule.sigma_votes) * times,
+        threshold=finite("threshold", aggregator.threshold) * times,
+        sigma_threshold=positive("sigma_threshold", aggregator.sigma_threshold) * times,
+        sigma_votes=positive("sigma_votes", aggregator.sigma_votes) * times,
     )
 
 
@@ -161,7 +161,7 @@ _MOST = 1 << 24
 class LabelPlan:
     """At most so many questions and answers; what they cost each level at most.
 
-    Theorem: a run that ends after ``questions`` questions or ``answers`` answers, whichever comes
+    Theorem: a run that ends after ``queries`` questions or ``answers`` answers, whichever comes
         first, keeps ``guarantee``, and so does its length.
     Proof: the questions and the answers are two interactive mechanisms that are run concurrently;
         together they are no worse than one after the other (Vadhan, Zhang 2023), and each is an
@@ -170,26 +170,26 @@ class LabelPlan:
     """
 
     assignment: TeacherAssignment
-    rule: ConfidentGNMax
+    aggregator: ConfidentGNMax
     classes: int
-    questions: int
+    queries: int
     answers: int
 
     def __post_init__(self) -> None:
-        count("questions", self.questions, minimum=0)
+        count("queries", self.queries, minimum=0)
         count("answers", self.answers)
 
     @property
     def guarantee(self) -> PersonalizedGuarantee:
         """What each level pays for the whole run, fixed before the first vote."""
-        ask = self.rule.question(self.assignment)
-        tell = self.rule.answer(self.assignment, classes=self.classes)
-        return ask * self.questions + tell * self.answers
+        ask = self.aggregator.query_cost(self.assignment)
+        tell = self.aggregator.answer_cost(self.assignment, classes=self.classes)
+        return ask * self.queries + tell * self.answers
 
 
 def plan_labels(
     assignment: TeacherAssignment,
-    rule: ConfidentGNMax,
+    aggregator: ConfidentGNMax,
     limits: Mapping[str, Guarantee],
     *,
     classes: int,
@@ -198,8 +198,8 @@ def plan_labels(
 ) -> LabelPlan:
     """The longest run that keeps every level's limit.
 
-    ``answered_share``: the share of items that are answered, guessed from public data; a wrong guess
-    costs labels, not privacy. ``items``: how many there are to ask, if that is the limit.
+    ``answered_share``: the share of items that are answered, guessed from public data; a wrong
+    guess costs labels, not privacy. ``items``: how many there are to ask, if that is the limit.
     """
     probability("answered_share", answered_share, zero=False)
     menu = personalized(limits)
@@ -213,7 +213,7 @@ def plan_labels(
         questions = math.ceil(answers / answered_share * (SPARE if answered_share < 1 else 1))
         questions = questions if items is None else min(questions, items)
         return LabelPlan(
-            assignment=assignment, rule=rule, classes=number, questions=questions, answers=answers
+            assignment=assignment, aggregator=aggregator, classes=number, queries=questions, answers=answers
         )
 
     def kept(answers: int) -> list[str]:

@@ -22,14 +22,14 @@ from discreet.core._validate import positive, probability
 from discreet.core.errors import BudgetExceeded, InvalidArgument
 from discreet.core.relation import NeighboringRelation
 from discreet.models.pate.aggregators import UNANSWERED, ConfidentGNMax
-from discreet.models.pate.classifier import LabelRelease, published
-from discreet.models.pate.label_plan import SPARE, LabelPlan, plan_labels, scaled, target
+from discreet.models.pate.classifier import LabelRelease, publish_labels
+from discreet.models.pate.label_plan import SPARE, LabelPlan, plan_labels, scale_aggregator, target
 from discreet.models.pate.teacher_assignment import (
     UNITS,
     TeacherAssignment,
     TeacherSchedule,
     count_votes,
-    without,
+    drop_levels,
 )
 from discreet.noise.random_source import RandomSource
 
@@ -83,15 +83,15 @@ class StagedPlan:
         found, asked = [], 0
         for stage in self.stages:
             counts = count_votes(said[asked:], stage.assignment, classes=self.classes)
-            one = published(counts, stage, rng=rng)
+            one = publish_labels(counts, stage, rng=rng)
             found.append(one.labels)
-            asked += one.asked
+            asked += one.query_count
         return LabelRelease(labels=np.concatenate(found), guarantee=self.guarantee)
 
 
 def plan_stages(
     assignment: TeacherAssignment,
-    rule: ConfidentGNMax,
+    aggregator: ConfidentGNMax,
     limits: Mapping[str, Guarantee],
     *,
     classes: int,
@@ -106,17 +106,17 @@ def plan_stages(
     """
     numbers = _Numbers(classes=classes, answered_share=answered_share)
     first = plan_labels(
-        assignment, rule, limits, classes=classes, answered_share=answered_share, items=items
+        assignment, aggregator, limits, classes=classes, answered_share=answered_share, items=items
     )
     stages, gone = [first], set[str]()
     whole = int(assignment.weights.sum())
     while _anybody(assignment, gone):
-        left = None if items is None else items - sum(stage.questions for stage in stages)
-        rest = without(assignment, gone) if gone else assignment
+        left = None if items is None else items - sum(stage.queries for stage in stages)
+        rest = drop_levels(assignment, gone) if gone else assignment
         part = Fraction(int(rest.weights.sum()), whole)
         if part < least or left == 0:
             break
-        smaller = scaled(rule, part)
+        smaller = scale_aggregator(aggregator, part)
         short = set(_passed([*stages, numbers.stage(1, rest, smaller, left)], limits))
         if short:  # who cannot pay for one more label takes no further part
             gone |= short
@@ -158,19 +158,19 @@ class _Numbers:
     answered_share: float
 
     def stage(
-        self, answers: int, rest: TeacherAssignment, rule: ConfidentGNMax, items: int | None
+        self, answers: int, rest: TeacherAssignment, aggregator: ConfidentGNMax, items: int | None
     ) -> LabelPlan:
-        questions = questions_for(answers, self.answered_share)
+        questions = queries_for(answers, self.answered_share)
         questions = questions if items is None else min(questions, items)
         return LabelPlan(
-            assignment=rest, rule=rule, classes=self.classes, questions=questions, answers=answers
+            assignment=rest, aggregator=aggregator, classes=self.classes, queries=questions, answers=answers
         )
 
     def longest(
         self,
         before: Sequence[LabelPlan],
         rest: TeacherAssignment,
-        rule: ConfidentGNMax,
+        aggregator: ConfidentGNMax,
         limits: Mapping[str, Guarantee],
         *,
         items: int | None,
@@ -178,17 +178,17 @@ class _Numbers:
         """The longest stage that keeps every limit; one label does."""
         most = _MOST if items is None else items
         low, high = 1, 2
-        while high <= most and not _passed([*before, self.stage(high, rest, rule, items)], limits):
+        while high <= most and not _passed([*before, self.stage(high, rest, aggregator, items)], limits):
             low, high = high, 2 * high
         high = min(high, most + 1)
         while high - low > 1:
             middle = (low + high) // 2
-            over = _passed([*before, self.stage(middle, rest, rule, items)], limits)
+            over = _passed([*before, self.stage(middle, rest, aggregator, items)], limits)
             low, high = (low, middle) if over else (middle, high)
-        return self.stage(low, rest, rule, items)
+        return self.stage(low, rest, aggregator, items)
 
 
-def questions_for(answers: int, answered_share: float) -> int:
+def queries_for(answers: int, answered_share: float) -> int:
     """Questions that go with so many answers, if this share of them is answered."""
     return math.ceil(answers / answered_share * (SPARE if answered_share < 1 else 1))
 
@@ -201,7 +201,7 @@ class TurnPlan:
     """Item t is voted on by those whose turn it is in slot t of the cycle (M21).
 
     Theorem: a run keeps ``guarantee``, and so does its length.
-    Proof: each slot has at most ``questions`` questions and ``answers`` answers, fixed beforehand;
+    Proof: each slot has at most ``queries`` questions and ``answers`` answers, fixed beforehand;
         after its last answer a slot asks nothing more, which follows from what was published. A
         teacher pays for the slots in which it has a turn, by its weight there. The weights of any
         teacher of a level, in falling order, are at most those that are charged.
@@ -209,9 +209,9 @@ class TurnPlan:
     """
 
     schedule: TeacherSchedule
-    rule: ConfidentGNMax
+    aggregator: ConfidentGNMax
     classes: int
-    questions: int
+    queries: int
     """Of each slot."""
     answers: int
     """Of each slot."""
@@ -230,18 +230,18 @@ class TurnPlan:
         """Labels of public items; -1 also where a slot asks no more."""
         said = np.asarray(votes)
         length = len(self.schedule.slots)
-        labels = np.full(min(len(said), self.questions * length), UNANSWERED, dtype=np.int64)
+        labels = np.full(min(len(said), self.queries * length), UNANSWERED, dtype=np.int64)
         for place, slot in enumerate(self.schedule.slots):
             plan = LabelPlan(
                 assignment=slot,
-                rule=self.rule,
+                aggregator=self.aggregator,
                 classes=self.classes,
-                questions=self.questions,
+                queries=self.queries,
                 answers=self.answers,
             )
             items = np.arange(place, len(labels), length)
-            one = published(count_votes(said[items], slot, classes=self.classes), plan, rng=rng)
-            labels[items[: one.asked]] = one.labels
+            one = publish_labels(count_votes(said[items], slot, classes=self.classes), plan, rng=rng)
+            labels[items[: one.query_count]] = one.labels
         return LabelRelease(labels=labels, guarantee=self.guarantee)
 
     def _paid(self, name: str) -> Guarantee:
@@ -250,10 +250,10 @@ class TurnPlan:
         total = Guarantee(events.NOTHING, NeighboringRelation.ADD_REMOVE)
         for weight, slots in zip(*np.unique(worst[worst > 0], return_counts=True), strict=True):
             share = Fraction(int(weight)) ** 2
-            ask = self._event(self.rule.sigma_threshold, share, 1)
-            tell = self._event(self.rule.sigma_votes, 2 * share, self.classes)
+            ask = self._event(self.aggregator.sigma_threshold, share, 1)
+            tell = self._event(self.aggregator.sigma_votes, 2 * share, self.classes)
             times = int(slots)
-            total = total + ask * (self.questions * times) + tell * (self.answers * times)
+            total = total + ask * (self.queries * times) + tell * (self.answers * times)
         return total
 
     def _event(self, sigma: Number, square: Fraction, dimension: int) -> Guarantee:
@@ -264,7 +264,7 @@ class TurnPlan:
 
 def plan_turns(
     schedule: TeacherSchedule,
-    rule: ConfidentGNMax,
+    aggregator: ConfidentGNMax,
     limits: Mapping[str, Guarantee],
     *,
     classes: int,
@@ -279,9 +279,9 @@ def plan_turns(
     def plan(answers: int) -> TurnPlan:
         return TurnPlan(
             schedule=schedule,
-            rule=rule,
+            aggregator=aggregator,
             classes=classes,
-            questions=questions_for(answers, answered_share),
+            queries=queries_for(answers, answered_share),
             answers=answers,
         )
 

@@ -81,7 +81,7 @@ class TeacherAssignment:
         who = owner_names(owners)
         chosen = np.asarray(privacy_levels).astype(str)
         if who.ndim != 1 or who.shape != chosen.shape:
-            raise InvalidArgument("owners and privacy_levels must name one of each for every record.")
+            raise InvalidArgument("owners and privacy_levels must have an entry for every record.")
         known = {name: place for place, name in enumerate(self.names)}
         if not set(np.unique(chosen).tolist()) <= set(known):
             raise InvalidArgument(f"privacy_levels must be among {', '.join(self.names)}.")
@@ -210,7 +210,7 @@ def assign_hybrid(
     )
 
 
-def without(assignment: TeacherAssignment, levels: Collection[str]) -> TeacherAssignment:
+def drop_levels(assignment: TeacherAssignment, levels: Collection[str]) -> TeacherAssignment:
     """The assignment when levels have spent their budgets: their teachers weigh nothing (M26 B).
 
     With upsampling that is every teacher that learned from one of them.
@@ -305,7 +305,7 @@ class TeacherSchedule:
         }
 
 
-def vanishing(
+def vanishing_schedule(
     teachers: int, *, people: Mapping[str, float], turns: Mapping[str, int], key: str = ""
 ) -> TeacherSchedule:
     """Teachers of each level take part in ``turns[level]`` votes of every cycle.

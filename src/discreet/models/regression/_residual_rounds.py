@@ -65,7 +65,7 @@ class RowCoding:
         return self.rows.add_up(lambda x, y: piece(self.map.codes(x, y)), start=start)
 
 
-def coded(rows: RowSource, mapped: RowMap) -> EncodedRows | RowCoding:
+def encode_rows(rows: RowSource, mapped: RowMap) -> EncodedRows | RowCoding:
     """Codes of rows in memory are kept; others are made when they are needed."""
     if not isinstance(rows, ArrayRows):
         return RowCoding(rows, mapped)

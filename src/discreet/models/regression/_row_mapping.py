@@ -44,12 +44,12 @@ _PART, _OF = 4, 5
 _PRIOR = 1000.0
 
 
-def median_move(task: RegressionTask) -> BudgetChange:
+def median_sensitivity(task: RegressionTask) -> BudgetChange:
     """A row moves ``2 below - n`` by one if added, by two if replaced."""
     return task.choice(1, 2)
 
 
-def radius_move(task: RegressionTask) -> BudgetChange:
+def radius_sensitivity(task: RegressionTask) -> BudgetChange:
     """A row moves ``5 below - 4 n`` by at most four if added, by five if replaced."""
     return task.choice(max(_PART, _OF - _PART), _OF)
 
@@ -175,7 +175,7 @@ def midpoints(bounds: Bounds, *, columns: int) -> ColumnScaling:
     return ColumnScaling(center=tuple(center.tolist()), scale=tuple(scale.tolist()))
 
 
-def histogram_moves(
+def histogram_sensitivities(
     features: int, outputs: int, *, relation: NeighboringRelation, max_rows_per_unit: int = 1
 ) -> list[tuple[BudgetChange, Fraction]]:
     """How far a unit moves the histograms of features and of targets, in each round; and shares.

@@ -94,7 +94,7 @@ class FitStage:
     """One release of a fit: its name, how far a unit moves it, its share of the budget."""
 
     name: str
-    move: BudgetChange
+    sensitivity: BudgetChange
     share: Fraction
 
 
@@ -177,7 +177,7 @@ def spend(
     total = sum((part.share for part in parts), start=Fraction(0))
     found = []
     for one in amount.mechanisms(
-        [part.move for part in parts],
+        [part.sensitivity for part in parts],
         shares=[part.share / total for part in parts],
         relation=relation,
     ):
@@ -187,7 +187,7 @@ def spend(
     return NoiseScales(parts=parts, mechanisms=tuple(found))
 
 
-def strength(amount: QueryBudget) -> float:
+def gaussian_mu(amount: QueryBudget) -> float:
     """The mu of Gaussian differential privacy that is worth about as much: for planning only."""
     if amount.rho is not None:
         return math.sqrt(2 * float(amount.rho))

@@ -13,8 +13,8 @@ from discreet.accounting.guarantee import Guarantee
 from discreet.core._rational import Number
 from discreet.core._validate import count
 from discreet.core.errors import InvalidArgument
-from discreet.core.relation import NeighboringRelation, trusted
-from discreet.ledger.account import Account, charged
+from discreet.core.relation import NeighboringRelation, central_relation
+from discreet.ledger.account import Account, reserve_if_charged
 from discreet.models._model_inputs import (
     Bounds,
     Floats,
@@ -27,7 +27,7 @@ from discreet.models._model_inputs import (
     target_table,
 )
 from discreet.models.regression._row_sources import ArrayRows
-from discreet.models.regression._task import NoiseScales, RegressionMethod, RegressionTask, strength
+from discreet.models.regression._task import NoiseScales, RegressionMethod, RegressionTask, gaussian_mu
 from discreet.models.regression.boosted_adassp import BoostedAdaSSP
 from discreet.models.regression.clipped_gradient import ClippedGradient, MedianBaseline
 from discreet.models.regression.expected_error import forecast
@@ -87,9 +87,9 @@ def choose_method(
 ) -> MethodChoice:
     """Rank the methods by the error to expect of them; nothing private is looked at.
 
-    ``expected_rows``: about how many there are; a factor of two does not matter. Give ``features``, or the
-    ``bounds`` that are declared of each. ``width``: how many deviations of a column fit into half
-    its declared range, at a guess: 3 is tight, 40 very wide.
+    ``expected_rows``: about how many there are; a factor of two does not matter. Give
+    ``features``, or the ``bounds`` that are declared of each. ``width``: how many deviations of a
+    column fit into half its declared range, at a guess: 3 is tight, 40 very wide.
 
     A method with slopes must forecast clearly less error than the level; what suffers more where
     data differ from the forecast is weighed.
@@ -104,7 +104,7 @@ def choose_method(
     many = count("features", len(bounds) if features is None else features)
     if not 0 < float(expected_rows) < float("inf"):
         raise InvalidArgument(f"expected_rows must be a positive number, got {expected_rows}.")
-    mu = strength(gaussian_budget(epsilon=epsilon, delta=delta, rho=rho))
+    mu = gaussian_mu(gaussian_budget(epsilon=epsilon, delta=delta, rho=rho))
     errors = forecast(expected_rows=float(expected_rows), features=many, mu=mu, width=width)
     signal = float(expected_rows) * mu / math.sqrt(many + 1)
     tried = {
@@ -130,9 +130,9 @@ class AutoLinearRegression(LinearEstimator):
 
     ``epsilon`` with ``delta``, or ``rho``: what a fit costs under ``relation``. ``bounds`` and
     ``target_bounds`` are declared; a code book's are good enough, because centers and scales are
-    found privately. ``expected_rows`` is about how many rows there are: a public number, used to choose and
-    to set the pace, never for the guarantee. ``method``: "auto" (see `choose_method`), "boosted",
-    "gradient", "level", "theil_sen" (one feature), or a `RegressionMethod`.
+    found privately. ``expected_rows`` is about how many rows there are: a public number, used to
+    choose and to set the pace, never for the guarantee. ``method``: "auto" (see `choose_method`),
+    "boosted", "gradient", "level", "theil_sen" (one feature), or a `RegressionMethod`.
 
     Theorem: a fit keeps ``guarantee_`` under ``relation``; everything published is post-processing
         of the releases that ``released_`` lists.
@@ -181,7 +181,7 @@ class AutoLinearRegression(LinearEstimator):
                 "A factor of two does not matter."
             )
         if not 0 < float(self.expected_rows) < float("inf"):
-            raise InvalidArgument(f"expected_rows must be a positive number, got {self.expected_rows}.")
+            raise InvalidArgument(f"expected_rows must be positive, got {self.expected_rows}.")
         lower, upper = bounds_of("bounds", self.bounds, columns=features, names=names)
         least, most = bounds_of("target_bounds", self.target_bounds, columns=1)
         with np.errstate(over="ignore"):
@@ -193,8 +193,8 @@ class AutoLinearRegression(LinearEstimator):
             upper=upper,
             target=(float(least[0]), float(most[0])),
             rows=float(self.expected_rows),
-            mu=strength(gaussian_budget(epsilon=self.epsilon, delta=self.delta, rho=self.rho)),
-            relation=trusted(self.relation),
+            mu=gaussian_mu(gaussian_budget(epsilon=self.epsilon, delta=self.delta, rho=self.rho)),
+            relation=central_relation(self.relation),
             max_rows_per_unit=count("max_rows_per_unit", self.max_rows_per_unit),
         )
 
@@ -237,7 +237,7 @@ class AutoLinearRegression(LinearEstimator):
         task = self.task(features=x.shape[1], names=names)
         method, noises = self._plan(task)
         source = self._source
-        with charged(self.account, noises.guarantee, label=self.label, rng=source) as held:
+        with reserve_if_charged(self.account, noises.guarantee, label=self.label, rng=source) as held:
             rows = ArrayRows(doubles("X", x), doubles("y", table))
             found = method.fit(rows, task, noises=noises, rng=source)
         self.receipt_ = None if held is None else held.receipt

@@ -16,17 +16,17 @@ from functools import partial
 import numpy as np
 
 from discreet.models._model_inputs import Floats
-from discreet.models.regression._residual_rounds import coded, descend, gradient_square, noisy_gram
+from discreet.models.regression._residual_rounds import encode_rows, descend, gradient_square, noisy_gram
 from discreet.models.regression._row_lattice import Ints, RowLattice, RowMap
 from discreet.models.regression._row_mapping import (
     CELLS,
     RADII,
     cell_counts,
     median,
-    median_move,
+    median_sensitivity,
     radius,
     radius_counts,
-    radius_move,
+    radius_sensitivity,
 )
 from discreet.models.regression._row_sources import RowSource, empty
 from discreet.models.regression._task import (
@@ -86,11 +86,11 @@ class BoostedAdaSSP:
         share = left * (1 - self.matrix_share) / self.rounds
         return [
             *target_parts(task, self.target_share),
-            *(FitStage(name=CENTERS, move=median_move(task), share=each) for _ in range(d)),
-            *(FitStage(name=SPREADS, move=radius_move(task), share=each) for _ in range(d)),
-            FitStage(name=RADIUS, move=radius_move(task), share=self.radius_share),
-            FitStage(name=MATRIX, move=matrix, share=left * self.matrix_share),
-            *(FitStage(name=PRODUCTS, move=gradient, share=share) for _ in range(self.rounds)),
+            *(FitStage(name=CENTERS, sensitivity=median_sensitivity(task), share=each) for _ in range(d)),
+            *(FitStage(name=SPREADS, sensitivity=radius_sensitivity(task), share=each) for _ in range(d)),
+            FitStage(name=RADIUS, sensitivity=radius_sensitivity(task), share=self.radius_share),
+            FitStage(name=MATRIX, sensitivity=matrix, share=left * self.matrix_share),
+            *(FitStage(name=PRODUCTS, sensitivity=gradient, share=share) for _ in range(self.rounds)),
         ]
 
     def plan(self, task: RegressionTask, amount: QueryBudget) -> NoiseScales:
@@ -104,7 +104,7 @@ class BoostedAdaSSP:
         mapped = self._mapped(rows, task, noises=noises, rng=rng)
         grid = mapped.lattice
         (noise,) = noises.additive(MATRIX)
-        codes = coded(rows, mapped)
+        codes = encode_rows(rows, mapped)
         matrix = noisy_gram(codes, grid, noise=noise, rng=rng)
         sigma = noise.std / grid.steps**2
         # As in K33: lift the matrix above the edge of its own noise.

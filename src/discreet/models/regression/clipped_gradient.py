@@ -15,17 +15,17 @@ from functools import partial
 import numpy as np
 
 from discreet.models._model_inputs import Floats
-from discreet.models.regression._residual_rounds import coded, descend, gradient_square
+from discreet.models.regression._residual_rounds import encode_rows, descend, gradient_square
 from discreet.models.regression._row_lattice import Ints, RowLattice, RowMap
 from discreet.models.regression._row_mapping import (
     CELLS,
     RADII,
     cell_counts,
     median,
-    median_move,
+    median_sensitivity,
     radius,
     radius_counts,
-    radius_move,
+    radius_sensitivity,
 )
 from discreet.models.regression._row_sources import RowSource, empty
 from discreet.models.regression._task import (
@@ -51,8 +51,8 @@ INTERCEPT = 0.65
 def target_parts(task: RegressionTask, share: Fraction) -> list[FitStage]:
     """Center and spread of the target, in two halves of the share."""
     return [
-        FitStage(name=LEVEL, move=median_move(task), share=share / 2),
-        FitStage(name=SPREAD, move=radius_move(task), share=share / 2),
+        FitStage(name=LEVEL, sensitivity=median_sensitivity(task), share=share / 2),
+        FitStage(name=SPREAD, sensitivity=radius_sensitivity(task), share=share / 2),
     ]
 
 
@@ -111,7 +111,7 @@ class MedianBaseline:
 
     def parts(self, task: RegressionTask) -> Sequence[FitStage]:
         """Only the median."""
-        return [FitStage(name=LEVEL, move=median_move(task), share=Fraction(1))]
+        return [FitStage(name=LEVEL, sensitivity=median_sensitivity(task), share=Fraction(1))]
 
     def plan(self, task: RegressionTask, amount: QueryBudget) -> NoiseScales:
         """A choice that costs the amount; epsilon alone, because a delta buys next to nothing.
@@ -164,10 +164,10 @@ class ClippedGradient:
         return [
             *target_parts(task, Fraction(15, 100)),
             FitStage(
-                name=MEANS, move=task.vector(task.features * _STEPS**2), share=Fraction(15, 100)
+                name=MEANS, sensitivity=task.vector(task.features * _STEPS**2), share=Fraction(15, 100)
             ),
-            FitStage(name=RADIUS, move=radius_move(task), share=Fraction(4, 100)),
-            *(FitStage(name=PRODUCTS, move=round_move, share=left) for _ in range(self.rounds)),
+            FitStage(name=RADIUS, sensitivity=radius_sensitivity(task), share=Fraction(4, 100)),
+            *(FitStage(name=PRODUCTS, sensitivity=round_move, share=left) for _ in range(self.rounds)),
         ]
 
     def plan(self, task: RegressionTask, amount: QueryBudget) -> NoiseScales:
@@ -205,7 +205,7 @@ class ClippedGradient:
         mu = moved * math.sqrt(len(steps)) / steps[0].std
         rate = min(self.steepest, self.caution * task.rows * mu) / max(task.rows, 1.0)
         theta = descend(
-            coded(rows, mapped),
+            encode_rows(rows, mapped),
             grid,
             noises=steps,
             clip=self._clip(grid),

@@ -133,7 +133,7 @@ def forecast(
     return dict(sorted(found.items(), key=lambda item: item[1]))
 
 
-def made_up(
+def synthetic_rows(
     rows: int, features: int, width: float, rng: np.random.Generator
 ) -> tuple[Floats, Floats, RegressionTask]:
     """Rows of the reference population, and what is declared about them."""
@@ -177,7 +177,7 @@ def simulate(
     errors, plain = [], []
     for repeat in range(repeats):
         rng = np.random.default_rng([repeat, features])
-        x, y, task = made_up(2 * _ROWS, features, width, rng)
+        x, y, task = synthetic_rows(2 * _ROWS, features, width, rng)
         told = RegressionTask(
             lower=task.lower,
             upper=task.upper,

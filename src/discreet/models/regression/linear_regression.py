@@ -19,7 +19,7 @@ from discreet.core.errors import InvalidArgument
 from discreet.core.relation import NeighboringRelation
 from discreet.data._float_columns import check_columns
 from discreet.data.source import open_source
-from discreet.ledger.account import Account, charged
+from discreet.ledger.account import Account, reserve_if_charged
 from discreet.models._charging import ChargingEstimator
 from discreet.models._model_inputs import (
     Bounds,
@@ -32,7 +32,7 @@ from discreet.models._model_inputs import (
     target_table,
 )
 from discreet.models.regression._row_lattice import Mapping, RowLattice, flat_sums, read_sums
-from discreet.models.regression._row_mapping import HowScaled, declare, histogram_moves, row_map
+from discreet.models.regression._row_mapping import HowScaled, declare, histogram_sensitivities, row_map
 from discreet.models.regression._row_sources import ArrayRows, RowSource, SourceRows, empty
 from discreet.models.regression.ssp_and_adassp import (
     Coefficients,
@@ -111,11 +111,11 @@ class PrivateLinearRegression(LinearEstimator):
 
     ``epsilon`` with ``delta``, or ``rho``: what a fit costs under ``relation``. ``bounds`` of the
     features and ``target_bounds`` are public; rows are clipped to them. ``scaling`` is "bounds"
-    (scale by half the declared range), a declared `ColumnScaling`, or "private" (centers and scales are
-    found with ``scaling_share`` of the budget). ``mapping`` brings rows into the unit ball: "ball"
-    projects those beyond ``radius`` (in roots of the number of features), "weighted" weighs them
-    down instead, so that coefficients keep their meaning, "box" makes the ball hold the whole box,
-    "row" uses directions only. ``method``: "psd" (default), "adassp", "ssp",
+    (scale by half the declared range), a declared `ColumnScaling`, or "private" (centers and
+    scales are found with ``scaling_share`` of the budget). ``mapping`` brings rows into the unit
+    ball: "ball" projects those beyond ``radius`` (in roots of the number of features), "weighted"
+    weighs them down instead, so that coefficients keep their meaning, "box" makes the ball hold
+    the whole box, "row" uses directions only. ``method``: "psd" (default), "adassp", "ssp",
     "ridge" with ``alpha``, or a function from released moments to `Coefficients`; ``constants`` may
     be the published ones of Wang or of Kalaja's thesis, at their true cost.
 
@@ -183,8 +183,9 @@ class PrivateLinearRegression(LinearEstimator):
     def fit(self, X: Any, y: Any, units: Any = None) -> Self:
         """Release moments of these rows and fit.
 
-        ``units`` says whose each row is; of each unit the first ``max_rows_per_unit`` rows are used.
-        Without it every row must be of another unit, or ``max_rows_per_unit`` be true of the data.
+        ``units`` says whose each row is; of each unit the first ``max_rows_per_unit`` rows are
+        used. Without it every row must be of another unit, or ``max_rows_per_unit`` be true of the
+        data.
         """
         x, table = shaped("X", X), target_table(y)
         matrix_shape(x)
@@ -223,7 +224,7 @@ class PrivateLinearRegression(LinearEstimator):
         private = isinstance(self.scaling, str) and self.scaling == "private"
         if self.constants != "exact":
             return self._published(lattice, private=private)
-        wanted = histogram_moves(
+        wanted = histogram_sensitivities(
             features, outputs, relation=self.relation, max_rows_per_unit=self.max_rows_per_unit
         )
         return plan_sufficient_statistics(
@@ -276,7 +277,7 @@ class PrivateLinearRegression(LinearEstimator):
             names=names,
         )
         source = self._source
-        with charged(self.account, plan.guarantee, label=self.label, rng=source) as held:
+        with reserve_if_charged(self.account, plan.guarantee, label=self.label, rng=source) as held:
             mapped = row_map(rows, plan, declared=declared, rng=source)
             size = (plan.lattice.columns + plan.lattice.outputs) ** 2 + 1
             flat = rows.add_up(partial(flat_sums, mapped), start=empty(size))

@@ -25,8 +25,8 @@ from discreet.models.regression._row_lattice import RowLattice
 from discreet.models.regression.sufficient_statistics import (
     NoisySufficientStatistics,
     SufficientStatisticsPlan,
-    moves,
-    smallest_move,
+    moment_sensitivities,
+    eigenvalue_sensitivity,
 )
 from discreet.query.budget import BudgetChange
 
@@ -78,7 +78,7 @@ def ssp(moments: NoisySufficientStatistics) -> Coefficients:
     return ridge(moments, 0.0, method="ssp")
 
 
-def edge(moments: NoisySufficientStatistics) -> float:
+def noise_edge(moments: NoisySufficientStatistics) -> float:
     """Where the eigenvalues of the noise end: a matrix above it is surely definite (K9, K33)."""
     return moments.sigma * (math.sqrt(2 * moments.columns) + 1)
 
@@ -90,7 +90,7 @@ def project_psd(moments: NoisySufficientStatistics) -> Coefficients:
         eigenvalue costs nothing.
     """
     least = float(np.linalg.eigvalsh(moments.gram)[0])
-    return ridge(moments, max(0.0, edge(moments) - least), method="psd")
+    return ridge(moments, max(0.0, noise_edge(moments) - least), method="psd")
 
 
 def adassp(moments: NoisySufficientStatistics) -> Coefficients:
@@ -242,7 +242,7 @@ def select_features(
 Constants: TypeAlias = Literal["wang", "wang-code", "thesis"]
 
 
-def published_sd(method: str, constants: Constants, *, epsilon: float, delta: float) -> float:
+def published_std(method: str, constants: Constants, *, epsilon: float, delta: float) -> float:
     """Noise of each release for rows and targets of norm one, as printed."""
     found = {
         ("adassp", "wang"): 3 * math.sqrt(math.log(6 / delta)) / epsilon,
@@ -281,10 +281,10 @@ def plan_published(
     """
     nominal = float(positive("epsilon", epsilon))
     failure = float(probability("delta", delta, zero=False, one=False))
-    sd = published_sd(method, constants, epsilon=nominal, delta=failure)
+    sd = published_std(method, constants, epsilon=nominal, delta=failure)
     sigma = Fraction(sd) * lattice.row_squared * max_rows_per_unit
-    joint, _ = moves(lattice, relation=relation, max_rows_per_unit=max_rows_per_unit)
-    least = smallest_move(lattice, max_rows_per_unit=max_rows_per_unit)
+    joint, _ = moment_sensitivities(lattice, relation=relation, max_rows_per_unit=max_rows_per_unit)
+    least = eigenvalue_sensitivity(lattice, max_rows_per_unit=max_rows_per_unit)
     ada = method == "adassp"
     plan = SufficientStatisticsPlan(
         lattice=lattice,

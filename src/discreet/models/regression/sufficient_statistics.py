@@ -28,7 +28,7 @@ from discreet.mechanisms.additive import AdditiveMechanism
 from discreet.mechanisms.mechanism import Certificate
 from discreet.models._model_inputs import Floats
 from discreet.models.regression._row_lattice import Ints, MomentSums, RowLattice, RowMap
-from discreet.noise.random_source import RandomSource, source_of
+from discreet.noise.random_source import RandomSource, resolve_rng
 from discreet.query.budget import BudgetChange, QueryBudget, budget
 
 SQUARES_SHARE = Fraction(1, 20)
@@ -220,7 +220,7 @@ class SufficientStatisticsPlan:
             raise InvalidArgument("rows must be coded on the lattice of the plan.")
         if sums.rows > grid.most_rows:
             raise OutOfDomain("The sums of so many rows do not fit 64 bits.")
-        source = source_of(rng)
+        source = resolve_rng(rng)
         d, k = grid.columns, grid.outputs
         exact = [sums.total[:d, :d].ravel(), sums.total[:d, d:].ravel()]
         counted = not self.rows_public and grid.count_steps > 0
@@ -283,14 +283,14 @@ def _smallest_eigenvalue(gram: Ints, *, rows: int) -> int:
     return max(0, math.floor(float(np.linalg.eigvalsh(gram.astype(np.float64))[0])))
 
 
-def smallest_move(lattice: RowLattice, *, max_rows_per_unit: int = 1) -> BudgetChange:
+def eigenvalue_sensitivity(lattice: RowLattice, *, max_rows_per_unit: int = 1) -> BudgetChange:
     """How far a unit moves the smallest eigenvalue, as computed."""
     row = lattice.row_squared
     furthest = max_rows_per_unit * (row + (row >> 10) + 1)
     return BudgetChange(l1=furthest, l2_squared=furthest**2)
 
 
-def moves(
+def moment_sensitivities(
     lattice: RowLattice, *, relation: NeighboringRelation, max_rows_per_unit: int = 1
 ) -> tuple[BudgetChange, BudgetChange]:
     """How far a unit moves the joint vector, and the sums of squares.
@@ -336,13 +336,13 @@ def plan_sufficient_statistics(  # noqa: PLR0913 - the budget in the words of th
     left = 1 - sum(parts.values(), start=Fraction(0))
     if left <= 0:
         raise InvalidArgument("The shares must leave something for the moments themselves.")
-    joint, squares = moves(lattice, relation=relation, max_rows_per_unit=max_rows_per_unit)
+    joint, squares = moment_sensitivities(lattice, relation=relation, max_rows_per_unit=max_rows_per_unit)
     wanted = [(joint, left), *((one, parts["scaling"] * part) for one, part in scaling)]
     if parts["squares"]:
         wanted.append((squares, parts["squares"]))
     if parts["smallest"]:
         wanted.append(
-            (smallest_move(lattice, max_rows_per_unit=max_rows_per_unit), parts["smallest"])
+            (eigenvalue_sensitivity(lattice, max_rows_per_unit=max_rows_per_unit), parts["smallest"])
         )
     noises = list(
         gaussians(

@@ -57,7 +57,7 @@ class TheilSen:
         shares = (Fraction(1, 10), Fraction(1, 10), Fraction(2, 5), Fraction(2, 5))
         quartile = task.choice(3, 4)
         parts = tuple(
-            FitStage(name=name, move=move, share=share)
+            FitStage(name=name, sensitivity=move, share=share)
             for name, move, share in zip(
                 (LOW, HIGH, AT_LOW, AT_HIGH), (quartile, quartile, pair, pair), shares, strict=True
             )
@@ -73,7 +73,7 @@ class TheilSen:
             cost = events.PureEvent(whole)
             each = [events.PureEvent(price) for price in prices]
         mechanisms = tuple(
-            exponential_mechanism(sensitivity=part.move.l1, epsilon=price, relation=task.relation)
+            exponential_mechanism(sensitivity=part.sensitivity.l1, epsilon=price, relation=task.relation)
             for part, price in zip(parts, prices, strict=True)
         )
         return NoiseScales(
@@ -99,11 +99,11 @@ class TheilSen:
         first, last = min(ends), max(ends)
         if last - first < (high - low) / CELLS:
             last = first + (high - low) / CELLS
-        pairs = matched(rows, self.matchings, rng)
+        pairs = match_pairs(rows, self.matchings, rng)
         values = []
         for name, point in ((AT_LOW, first), (AT_HIGH, last)):
             (mechanism,) = noises.choices(name)
-            found = predicted(pairs, point, task)
+            found = predict_at(pairs, point, task)
             counts = cell_counts(found, *(np.array([end]) for end in task.target))[0]
             values.append(median(counts, *task.target, mechanism=mechanism, rng=rng))
         return line(task, (first, last), (values[0], values[1]))
@@ -117,19 +117,19 @@ def quartile_scores(cells: Ints, level: int) -> Ints:
     return np.asarray(-np.maximum(0, gap), dtype=np.int64)
 
 
-def matched(rows: ArrayRows, matchings: int, rng: RandomSource) -> Floats:
+def match_pairs(rows: ArrayRows, matchings: int, rng: RandomSource) -> Floats:
     """Pairs ``(x, y, x', y')`` of uniformly random matchings of all rows but one, if n is odd."""
     found, rows = [], rows.used()
     x, y = np.asarray(rows.x[:, 0], dtype=np.float64), np.asarray(rows.y[:, 0], dtype=np.float64)
     for _ in range(matchings):
-        order = shuffled(len(x), rng)
+        order = shuffle_order(len(x), rng)
         half = len(x) // 2
         one, other = order[:half], order[half : 2 * half]
         found.append(np.column_stack((x[one], y[one], x[other], y[other])))
     return np.concatenate(found)
 
 
-def shuffled(many: int, rng: RandomSource) -> Ints:
+def shuffle_order(many: int, rng: RandomSource) -> Ints:
     """A uniform order: words without ties have one, whatever the places; with a tie, draw again."""
     if many**2 >> rng.width:
         raise OutOfDomain("There are too many rows for these bits: ties would go on.")
@@ -140,7 +140,7 @@ def shuffled(many: int, rng: RandomSource) -> Ints:
             return order
 
 
-def predicted(pairs: Floats, point: float, task: RegressionTask) -> Floats:
+def predict_at(pairs: Floats, point: float, task: RegressionTask) -> Floats:
     """What the line through each pair predicts at the point; pairs with equal features say nothing.
 
     Values are clipped to the declared bounds first, and predictions are clipped by the counting.

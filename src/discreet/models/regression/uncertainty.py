@@ -16,7 +16,7 @@ from scipy.special import stdtrit
 from discreet.core._validate import positive, probability
 from discreet.core.errors import Unsupported
 from discreet.models._model_inputs import Floats
-from discreet.models.regression.ssp_and_adassp import Coefficients, edge
+from discreet.models.regression.ssp_and_adassp import Coefficients, noise_edge
 from discreet.models.regression.sufficient_statistics import NoisySufficientStatistics
 
 # For what is estimated in the covariance itself.
@@ -88,7 +88,7 @@ def infer(moments: NoisySufficientStatistics, solution: Coefficients) -> Inferen
         shrunk=solution.theta,
         covariance=covariance,
         residual=residual,
-        identified=bool(values[0] >= edge(moments)),
+        identified=bool(values[0] >= noise_edge(moments)),
         moments=moments,
     )
 
@@ -113,7 +113,8 @@ def coefficient_intervals(
 ) -> CoefficientIntervals:
     """Intervals for slopes and intercepts in original units.
 
-    Theorem: to first order, each covers the coefficient of the mapped rows with at least ``confidence``.
+    Theorem: to first order, each covers the coefficient of the mapped rows with at least
+        ``confidence``.
     Proof: `Inference`; simulated over a grid in the tests. With ``bound``, a declared bound of the
         norm of the mapped coefficients, the penalized solution is used where that is shorter: its
         bias is at most ``penalty |row of the inverse| bound``.
@@ -177,7 +178,7 @@ def _shorter(
 ) -> tuple[Floats, Floats, Floats]:
     """For each number the shorter of the plain interval and that around the shrunk solution."""
     moments, limit = inference.moments, float(positive("bound", bound))
-    penalty = max(0.0, edge(moments) - float(np.linalg.eigvalsh(moments.gram)[0]))
+    penalty = max(0.0, noise_edge(moments) - float(np.linalg.eigvalsh(moments.gram)[0]))
     lifted = moments.gram + penalty * np.eye(moments.columns)
     rows = np.linalg.solve(lifted, change.T).T
     theta = np.linalg.solve(lifted, moments.cross[:, output])

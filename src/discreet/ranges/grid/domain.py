@@ -100,7 +100,7 @@ class ProductWorkload:
 class MarginalWorkload:
     """Totals of the rows and of the columns (of each cell of each axis); axes equally likely."""
 
-    name: str = "margins"
+    name: str = "marginals"
 
     def __str__(self) -> str:
         return self.name
@@ -136,7 +136,7 @@ def points() -> ProductWorkload:
     return ProductWorkload(name="single cells", axes=(axes.points(),))
 
 
-def margins() -> MarginalWorkload:
+def marginals() -> MarginalWorkload:
     """Totals of rows and of columns."""
     return MarginalWorkload()
 
@@ -194,7 +194,7 @@ def on_axes(workload: GridWorkload, shape: tuple[int, ...]) -> tuple[Workload, .
         case ProductWorkload():
             return workload.axes if len(workload.axes) == len(shape) else workload.axes * len(shape)
         case MarginalWorkload():
-            return tuple(_margin_axis(size, len(shape)) for size in shape)
+            return tuple(_marginal_axis(size, len(shape)) for size in shape)
         case RectangleWorkload():
             checked(workload, shape)
             return tuple(
@@ -240,8 +240,8 @@ def mean_energies(
             return found
 
 
-def _margin_axis(size: int, number: int) -> Workload:
-    """Of all margins, one in ``number`` asks for single cells of an axis, the others for all."""
+def _marginal_axis(size: int, number: int) -> Workload:
+    """Of all marginals, one in ``number`` asks for single cells of an axis, the others for all."""
     ends = [(cell, cell) for cell in range(size)] + [(0, size - 1)]
     return axes.ranges(ends, weights=[1 / size] * size + [number - 1])
 

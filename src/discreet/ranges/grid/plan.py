@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from discreet.core import _validate as check
 from discreet.core.errors import OutOfDomain
-from discreet.core.relation import NeighboringRelation, trusted
+from discreet.core.relation import NeighboringRelation, central_relation
 from discreet.noise.distribution import Floats
 from discreet.noise.random_source import RandomSource
 from discreet.query.budget import QueryBudget
@@ -131,7 +131,7 @@ def plan_grid(
     Source: F40, F59.
     Needs: declared domains; ADD_REMOVE or REPLACE_ONE.
     """
-    trusted(relation)
+    central_relation(relation)
     if expected_rows is not None:
         check.count("expected_rows", expected_rows)
     units = Contribution() if contribution is None else contribution

@@ -36,7 +36,7 @@ from discreet.ranges.table_query import (
 WORKLOADS: Mapping[str, Callable[[], GridWorkload]] = {
     "all": grid.all_rectangles,
     "points": grid.points,
-    "margins": grid.margins,
+    "marginals": grid.marginals,
 }
 AskedGrid: TypeAlias = str | GridWorkload
 
@@ -75,12 +75,12 @@ def rectangles(
     """All rectangles of several columns: a range of each of them at once.
 
     ``bins`` says into how many parts of equal width a column of numbers is cut. ``workload`` is
-    "all", "points" (single cells) or "margins". ``limits`` are the question's own.
+    "all", "points" (single cells) or "marginals". ``limits`` are the question's own.
     """
     made = [as_expression("values", value) for value in values]
     found = {plainly(one): one for one in made}
     if isinstance(values, str) or len(found) != len(made) or len(made) < 2:
-        raise InvalidArgument("values must name at least two different columns.")
+        raise InvalidArgument("Give at least two different columns.")
     cut = dict(bins or {})
     if unknown := sorted(set(cut) - set(found)):
         raise InvalidArgument(f"bins names {unknown}; the columns are {sorted(found)}.")
@@ -144,7 +144,7 @@ def plan_grid(  # noqa: PLR0913 - each has a name, most a default
     on the data: it is listed without a rank.
     """
     return ranked(
-        [domain_of(domain) for domain in check.listed("domains", domains)],
+        [domain_of(domain) for domain in check.as_tuple("domains", domains)],
         _workload(workload),
         budget(epsilon=epsilon, delta=delta, rho=rho),
         expected_rows=expected_rows,

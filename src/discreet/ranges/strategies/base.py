@@ -17,7 +17,7 @@ import numpy as np
 from discreet.accounting.conversion import gaussian_sigma
 from discreet.core import _validate as check
 from discreet.core.errors import InvalidArgument
-from discreet.core.relation import NeighboringRelation, trusted
+from discreet.core.relation import NeighboringRelation, central_relation
 from discreet.noise.distribution import Floats, Ints
 from discreet.noise.gaussian import DiscreteGaussian
 from discreet.query.budget import BudgetChange, QueryBudget
@@ -195,7 +195,7 @@ def group_move(
     full, rest = divmod(contribution.rows, most)
     squares = full * most**2 + rest**2
     l1, l2, each = contribution.rows, squares, most
-    if trusted(relation) is NeighboringRelation.REPLACE_ONE:
+    if central_relation(relation) is NeighboringRelation.REPLACE_ONE:
         l1, l2 = 2 * contribution.rows, (4 if signed else 2) * squares
         each = 2 * most if signed else most
     return BudgetChange(l1=min(l1, entries * each), l2_squared=min(l2, entries * each**2))

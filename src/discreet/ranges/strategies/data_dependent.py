@@ -12,12 +12,12 @@ from discreet.accounting.guarantee import Guarantee
 from discreet.core import _validate as check
 from discreet.core import events
 from discreet.core.errors import InvalidArgument, OutOfDomain, Unsupported
-from discreet.core.relation import NeighboringRelation, trusted
+from discreet.core.relation import NeighboringRelation, central_relation
 from discreet.mechanisms.additive import AdditiveMechanism, laplace
 from discreet.mechanisms.selection import ExponentialMechanism, exponential_mechanism
 from discreet.noise.distribution import Floats, Ints
 from discreet.noise.laplace import DiscreteLaplace
-from discreet.noise.random_source import RandomSource, source_of
+from discreet.noise.random_source import RandomSource, resolve_rng
 from discreet.query.budget import QueryBudget
 from discreet.ranges._strategy_design import RangeDesign
 from discreet.ranges.domain import Domain, integers
@@ -68,7 +68,7 @@ class BucketSelection:
         check.positive("epsilon", self.epsilon)
         check.non_negative("penalty", self.penalty)
         check.count("rows", self.rows)
-        trusted(self.relation)
+        central_relation(self.relation)
 
     @property
     def levels(self) -> int:
@@ -106,7 +106,7 @@ class BucketSelection:
 
     def release(self, counts: Ints, *, rng: RandomSource | None = None) -> Ints:
         """The first cell of each bucket."""
-        source = source_of(rng)
+        source = resolve_rng(rng)
         costs = self.costs(counts)
         flat = np.concatenate(costs)
         noisy = flat + self.noise.sample(len(flat), source)
@@ -205,7 +205,7 @@ class DAWA:
         cells = np.asarray(counts)
         if cells.shape != (self.domain.size,) or cells.dtype.kind not in "iu":
             raise OutOfDomain(f"counts must be {self.domain.size} integers, one for each cell.")
-        source = source_of(rng)
+        source = resolve_rng(rng)
         exact = np.clip(cells, 0, LARGEST_COUNT).astype(np.int64)
         starts = self.partition.release(exact, rng=source)
         lengths = np.diff(np.append(starts, len(exact)))
@@ -267,7 +267,7 @@ class MWEM:
         check.count("rounds", self.rounds)
         if self.budget.epsilon is None or self.budget.delta is not None:
             raise Unsupported("MWEM needs a pure budget: epsilon alone.")
-        trusted(self.relation)
+        central_relation(self.relation)
         self._rectangles()  # refuses too many, before the data
 
     @property
@@ -312,7 +312,7 @@ class MWEM:
         cells = np.asarray(counts)
         if cells.shape != self.grid.shape or cells.dtype.kind not in "iu":
             raise OutOfDomain(f"counts must be an array of {self.grid.shape} integers.")
-        source = source_of(rng)
+        source = resolve_rng(rng)
         most = _LARGEST_TOTAL // self.grid.size
         ends = self._rectangles()
         table = corners(np.clip(cells, 0, most).astype(np.float64))

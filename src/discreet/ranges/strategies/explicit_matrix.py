@@ -19,7 +19,7 @@ import numpy as np
 import scipy  # its parts are slow to import: they are when they are needed
 
 from discreet.core.errors import InvalidArgument, Unsupported
-from discreet.core.relation import NeighboringRelation, trusted
+from discreet.core.relation import NeighboringRelation, central_relation
 from discreet.noise.distribution import Floats, Ints, floats
 from discreet.query.budget import BudgetChange
 from discreet.ranges.strategies import square_root as toeplitz
@@ -73,7 +73,7 @@ class ExplicitMatrix:
         l1 = int(np.abs(self.matrix).sum(axis=0).max())
         squares = np.square(self.matrix).sum(axis=0)
         l2 = int(squares.max())
-        if trusted(relation) is NeighboringRelation.REPLACE_ONE:
+        if central_relation(relation) is NeighboringRelation.REPLACE_ONE:
             # A unit without a row is possible when units may have several.
             apart = squares[:, None] + squares[None, :] - 2 * self._column_products(l2)
             l2 = max(l2, int(apart.max()))

@@ -21,7 +21,7 @@ from scipy import fft
 
 from discreet.core import _validate as check
 from discreet.core.errors import InvalidArgument, OutOfDomain, Unsupported
-from discreet.core.relation import NeighboringRelation, trusted
+from discreet.core.relation import NeighboringRelation, central_relation
 from discreet.noise.distribution import Floats as Floats_roots
 from discreet.noise.distribution import Ints as Ints_roots
 from discreet.noise.distribution import floats
@@ -229,7 +229,7 @@ class SquareRootStrategy:
         # Factors have 12 bits and a norm's growth, squares 35 bits and its logarithm: within 63.
         longest = int((np.square(self.factors) * squares).max())
         tallest = int((self.factors * ones).max())
-        times = 2 if trusted(relation) is NeighboringRelation.REPLACE_ONE else 1
+        times = 2 if central_relation(relation) is NeighboringRelation.REPLACE_ONE else 1
         rows = contribution.rows
         # x and y of `rows` rows each have positive images: the squares add up, not the lengths.
         move = matrix_move(contribution, l1=times * tallest, l2_squared=longest)

@@ -16,7 +16,7 @@ import scipy
 
 from discreet.core import _validate as check
 from discreet.core.errors import InvalidArgument, Unsupported
-from discreet.core.relation import NeighboringRelation, trusted
+from discreet.core.relation import NeighboringRelation, central_relation
 from discreet.noise.distribution import Floats, Ints, floats
 from discreet.query.budget import BudgetChange
 from discreet.ranges.strategies.base import LARGEST_COUNT, Contribution, Terms, matrix_move
@@ -99,7 +99,7 @@ class WeightedSums:
         low, squares = self.weights.sum(axis=0), np.square(self.weights).sum(axis=0)
         l1 = int((low + self.matrix.sum(axis=0)).max())
         l2 = int((squares + np.square(self.matrix).sum(axis=0)).max())
-        if trusted(relation) is NeighboringRelation.REPLACE_ONE:
+        if central_relation(relation) is NeighboringRelation.REPLACE_ONE:
             for c in range(self.blocks):
                 apart = self.matrix - self.matrix[:, c : c + 1]
                 far = low + low[c] + np.abs(apart).sum(axis=0)

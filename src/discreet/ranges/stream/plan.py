@@ -25,7 +25,7 @@ from discreet.core import canonical_json as canonical
 from discreet.core import events
 from discreet.core._rational import Number, root_down
 from discreet.core.errors import InvalidArgument
-from discreet.core.relation import NeighboringRelation, trusted
+from discreet.core.relation import NeighboringRelation, central_relation
 from discreet.mechanisms.additive import AdditiveMechanism, gaussian, laplace
 from discreet.noise.distribution import Floats, Ints
 from discreet.noise.laplace import DiscreteLaplace
@@ -286,12 +286,12 @@ def plan_stream(
     without either, totals go on without end. One unit has at most ``max_rows_per_unit`` events.
     ``keys`` names counts that run side by side: an event belongs to one of them.
     """
-    trusted(relation)
+    central_relation(relation)
     if horizon is not None and window is not None:
         raise InvalidArgument("Give horizon or window: a window slides on without end.")
     names = None
     if keys is not None:
-        names = tuple(str(key) for key in check.listed("keys", keys))
+        names = tuple(str(key) for key in check.as_tuple("keys", keys))
         if not names or len(set(names)) < len(names):
             raise InvalidArgument("keys must be different names, at least one.")
     return StreamPlan(

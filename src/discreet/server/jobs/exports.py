@@ -13,7 +13,7 @@ from discreet.server import plans as planning
 from discreet.server.config import TableConfig
 from discreet.server.jobs.release_jobs import JobRow
 from discreet.server.schemas import DownloadInfo, JobInfo, ResultInfo
-from discreet.tables.range_release import AnyRanges, ChargedGridRelease, ChargedRangeRelease
+from discreet.tables.range_release import AnyRangeRelease, ChargedGridRelease, ChargedRangeRelease
 from discreet.tables.release import Release
 
 Kind: TypeAlias = Literal["json", "csv", "html"]
@@ -47,7 +47,7 @@ def _result(text: str) -> ResultInfo:
     return ResultInfo(releases=tuple(content["releases"]), ranges=tuple(content["ranges"]))
 
 
-def objects(row: JobRow) -> tuple[list[Release], list[AnyRanges]]:
+def objects(row: JobRow) -> tuple[list[Release], list[AnyRangeRelease]]:
     """The released numbers, read and checked."""
     content = json.loads(row.result or "{}")
     releases = [Release.from_json(json.dumps(one)) for one in content["releases"]]
@@ -58,7 +58,7 @@ def download(row: JobRow, table: TableConfig, kind: Kind) -> DownloadInfo:
     """A file; what a spreadsheet would take for a formula is disarmed in the CSV."""
     if kind not in _TYPES:
         raise InvalidArgument(f"format must be one of {', '.join(_TYPES)}.")
-    found = planning.question(table, json.loads(row.asked))
+    found = planning.price_request(table, json.loads(row.asked))
     releases, ranges = objects(row)
     report = page.ReleaseReport(
         title=row.title,
@@ -78,7 +78,7 @@ def download(row: JobRow, table: TableConfig, kind: Kind) -> DownloadInfo:
     return DownloadInfo(name=name, media_type=_TYPES[kind], text=text)
 
 
-def _ranges(content: dict[str, Any]) -> AnyRanges:
+def _ranges(content: dict[str, Any]) -> AnyRangeRelease:
     text = json.dumps(content)
     if "discreet_grid" in content:
         return ChargedGridRelease.from_json(text)

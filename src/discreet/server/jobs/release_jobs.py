@@ -3,7 +3,7 @@
 A request is a row of the store before anything is charged. Whoever runs it holds a lease. The
 charge is reserved in the ledger under the job's own number, so a job that is run again, because its
 worker died, is not charged again; and the answer is stored only by the holder of the lease, once.
-The argument that this is private is `answer_held`'s and stands in docs/theory/serve.md.
+The argument that this is private is that of `execute_reserved` and stands in docs/theory/serve.md.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ from discreet.server.jobs.release_jobs import MOST_ATTEMPTS, JobQueue, JobRow
 from discreet.server.ledger_view import UserBudgets
 from discreet.server.middleware.errors import problem_of
 from discreet.server.table_registry import TableOpener
-from discreet.tables._execute import answer_held, hold
+from discreet.tables._execute import execute_reserved, reserve_batch
 from discreet.tables.release import Release, read_receipt
 from discreet.tables.table import Table
 
@@ -157,11 +157,11 @@ class JobRunner:
         try:
             table = self._config.tables[job.subject]
             opened = self._open(table, job.account)
-            found = planning.question(table, json.loads(job.asked), patient=True)
+            found = planning.price_request(table, json.loads(job.asked), patient=True)
             work = found.work
             self._stages[job.id] = "reserving the budget"
-            held = hold(opened, work, label=job.title, request_id=job.id)
-            releases, ranges = answer_held(
+            held = reserve_batch(opened, work, label=job.title, request_id=job.id)
+            releases, ranges = execute_reserved(
                 opened, work, held, progress=lambda words: self._say(job.id, words)
             )
             result = json.dumps(

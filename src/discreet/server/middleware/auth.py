@@ -167,7 +167,7 @@ class AuthMiddleware:
 
     async def _recognize(self, scope: Scope, headers: Mapping[bytes, bytes]) -> bool:
         """Set who asks; whether it was by a token that no browser sends by itself."""
-        people = self._service.people_known
+        people = self._service.users
         given = headers.get(b"authorization", b"").decode("latin-1")
         client = (scope.get("client") or ("?", 0))[0]
         if given:

@@ -73,7 +73,7 @@ _KNOWN: tuple[tuple[type[PrivacyError], int, str], ...] = (
 
 
 @contextmanager
-def understood(what: str) -> Iterator[None]:
+def as_invalid_argument(what: str) -> Iterator[None]:
     """Around code that sees nothing but what the caller wrote: what fails there is their words."""
     try:
         yield

@@ -27,7 +27,7 @@ from discreet.spec.budget_arithmetic import (
     share_of_limit,
     share_spent,
 )
-from discreet.tables.range_release import AnyRanges, ChargedRangeRelease
+from discreet.tables.range_release import AnyRangeRelease, ChargedRangeRelease
 from discreet.tables.release import Release
 
 _MOST_LINES = 6
@@ -229,7 +229,7 @@ def result(release: Release) -> str:
     return fluid.drawn(replace(shown, unit=unit))
 
 
-def ranges(release: AnyRanges) -> str:
+def ranges(release: AnyRangeRelease) -> str:
     """How many there are up to each cell; of rectangles there is no picture."""
     if not isinstance(release, ChargedRangeRelease):
         return ""

@@ -12,7 +12,7 @@ from fastapi.responses import HTMLResponse
 from discreet.core.errors import InvalidArgument, PrivacyError
 from discreet.server.middleware.auth import Serving, Who
 from discreet.server.pages import charts
-from discreet.server.pages.query_form import Fields, first, number, whole
+from discreet.server.pages.query_form import Fields, first, number, whole_number
 from discreet.server.pages.render import Form, page
 
 router = APIRouter()
@@ -25,7 +25,7 @@ _KNOWN = {
 
 
 @router.get("/leakage")
-def ask(request: Request, who: Who, service: Serving, begin: str = "") -> HTMLResponse:
+def leakage_form(request: Request, who: Who, service: Serving, begin: str = "") -> HTMLResponse:
     """A form, filled with a model to begin with."""
     models = service.models(who)
     chosen = begin if begin in models else next(iter(models))
@@ -77,8 +77,8 @@ def _model(form: Fields) -> dict[str, Any]:
     habits = [one for one in first(form, "habits").replace(";", ",").split(",") if one.strip()]
     found: dict[str, Any] = {
         "habits": [number(one, "habits") for one in habits],
-        "people": whole(first(form, "people"), "people"),
-        "times": whole(first(form, "times"), "times"),
+        "people": whole_number(first(form, "people"), "people"),
+        "times": whole_number(first(form, "times"), "times"),
         "known": first(form, "known", "time"),
     }
     for name in ("variance", "correlation", "lower", "upper", "promise", "delta", "target"):

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from discreet.core.errors import InvalidArgument
-from discreet.server.schemas import ColumnInfo
+from discreet.server.schemas import ColumnInfo, TableInfo
+from discreet.spec.table import current_words
 
 Fields: TypeAlias = Mapping[str, Sequence[str]]
 CONDITIONS = 3
@@ -35,6 +36,16 @@ LIMITS = {
     "max_groups_per_unit": "Groups with one unit, at most",
     "max_rows_per_unit_per_group": "Rows of one unit in a group, at most",
 }
+_SENT = {
+    "max_rows_per_unit": "rows_per_unit",
+    "max_groups_per_unit": "groups_per_unit",
+    "max_rows_per_unit_per_group": "rows_per_unit_and_group",
+}
+"""What the limits are called where a table is described."""
+_SIMPLE = ("name", "expected_rows", "method", "workload", "delta", "within", *LIMITS)
+_SEVERAL = ("edges", "q")
+_EXACT = 1 << 53
+"""Whole numbers below this are exact as doubles."""
 _FEW = 200
 _NUMBERS = ("integer", "real")
 _ORDERED = (*_NUMBERS, "date")
@@ -107,7 +118,12 @@ def columns_for(kind: StatisticKind, columns: Sequence[ColumnInfo]) -> list[Colu
     return [column for column in columns if column.kind in kind.of]
 
 
-def question(fields: Fields, columns: Sequence[ColumnInfo]) -> dict[str, Any]:
+def declared_limits(table: TableInfo) -> dict[str, int | None]:
+    """The contribution limits of a table, by the names of the fields."""
+    return {name: getattr(table, sent) for name, sent in _SENT.items()}
+
+
+def query_of_form(fields: Fields, columns: Sequence[ColumnInfo]) -> dict[str, Any]:
     """The question of a form; errors name the field."""
     name = first(fields, "kind")
     if name not in KINDS:
@@ -123,11 +139,11 @@ def question(fields: Fields, columns: Sequence[ColumnInfo]) -> dict[str, Any]:
             found[field] = value
     for limit in LIMITS:
         if text := first(fields, limit):
-            found[limit] = whole(text, limit)
+            found[limit] = whole_number(text, limit)
     return {**found, **_amount(fields)}
 
 
-def kept(fields: Fields) -> list[Any]:
+def kept_queries(fields: Fields) -> list[Any]:
     """The questions that were added before, which the form carries along as JSON."""
     text = first(fields, "kept")
     if not text:
@@ -141,7 +157,7 @@ def kept(fields: Fields) -> list[Any]:
     return found
 
 
-def words(asked: Mapping[str, Any]) -> str:
+def query_words(asked: Mapping[str, Any]) -> str:
     """A question in a few words, for a list of them."""
     title = asked.get("name")
     if title:
@@ -244,7 +260,7 @@ def _bins(fields: Fields, columns: Mapping[str, ColumnInfo]) -> int | dict[str, 
     text = first(fields, "bins")
     if not text:
         return None
-    bins = whole(text, "bins")
+    bins = whole_number(text, "bins")
     other = first(fields, "other")
     if first(fields, "kind") != "ranges":
         return bins
@@ -261,7 +277,7 @@ def _q(fields: Fields, _: Mapping[str, ColumnInfo]) -> list[float]:
 
 def _rows(fields: Fields, _: Mapping[str, ColumnInfo]) -> int | None:
     text = first(fields, "expected_rows")
-    return whole(text, "expected_rows") if text else None
+    return whole_number(text, "expected_rows") if text else None
 
 
 def _choice(field: str, allowed: Mapping[str, str]) -> Callable[..., str | None]:
@@ -303,7 +319,7 @@ def typed(text: str, column: ColumnInfo, where: str) -> Any:
     """What was typed as a value of a column."""
     match column.kind:
         case "integer":
-            return whole(text, where)
+            return whole_number(text, where)
         case "real":
             return number(text, where)
         case "boolean":
@@ -327,10 +343,6 @@ def _texts(text: str) -> list[str]:
     return [one.strip() for one in text.replace(";", ",").split(",") if one.strip()]
 
 
-_EXACT = 1 << 53
-"""Whole numbers below this are exact as doubles."""
-
-
 def number(text: str, where: str) -> float:
     """A number; thousands may be set apart by blanks or underscores."""
     plain = text.replace("\u202f", "").replace("\u00a0", "").replace(" ", "")
@@ -341,7 +353,7 @@ def number(text: str, where: str) -> float:
     return int(found) if found.is_integer() and abs(found) < _EXACT else found
 
 
-def whole(text: str, where: str) -> int:
+def whole_number(text: str, where: str) -> int:
     """A whole number."""
     found = number(text, where)
     if not isinstance(found, int):
@@ -362,9 +374,9 @@ def fields_of(asked: Mapping[str, Any]) -> Fields:
 
 def _fields_of(asked: Mapping[str, Any]) -> dict[str, list[str]]:
     made: dict[str, list[str]] = {"kind": [str(asked.get("kind", "count"))], "aim": ["amount"]}
-    simple = ("name", "expected_rows", "method", "workload", "delta", "within", *LIMITS)
-    made |= {name: [str(asked[name])] for name in simple if name in asked}
-    made |= {name: [_told(asked[name])] for name in ("edges", "q") if name in asked}
+    asked = current_words(asked, (*_SIMPLE, *_SEVERAL))
+    made |= {name: [str(asked[name])] for name in _SIMPLE if name in asked}
+    made |= {name: [_told(asked[name])] for name in _SEVERAL if name in asked}
     of = asked.get("of")
     if isinstance(of, list):
         made |= {"of": [str(of[0])], "also": [str(of[-1])], "other": [str(of[-1])]}

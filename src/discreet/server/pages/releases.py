@@ -14,8 +14,8 @@ from discreet.server.middleware.auth import Serving, Who
 from discreet.server.middleware.errors import NotFound
 from discreet.server.pages import charts
 from discreet.server.pages.render import page
-from discreet.tables.range_release import AnyRanges, ChargedRangeRelease
-from discreet.tables.release import Release, worth
+from discreet.tables.range_release import AnyRangeRelease, ChargedRangeRelease
+from discreet.tables.release import Release, describe_epsilon
 
 router = APIRouter()
 
@@ -66,11 +66,11 @@ def _result(release: Release) -> dict[str, Any]:
         "names": release.key_columns,
         "only": not release.key_columns,
         "picture": charts.result(release),
-        "worth": worth(release.guarantee),
+        "worth": describe_epsilon(release.guarantee),
     }
 
 
-def _ranges(release: AnyRanges) -> dict[str, Any]:
+def _ranges(release: AnyRangeRelease) -> dict[str, Any]:
     one = isinstance(release, ChargedRangeRelease)
     whole = (release.total, *release.interval()) if one else None
     return {"release": release, "picture": charts.ranges(release), "whole": whole}

@@ -60,14 +60,14 @@ def page(request: Request, template: str, *, status: int = 200, **context: Any) 
     frame = {
         "who": who,
         "csrf": csrf_of(request),
-        "menu": [] if who is None else menu(who.role),
+        "menu": [] if who is None else navigation(who.role),
         "here": "/" + request.url.path.split("/")[1],
     }
     made = _TEMPLATES.get_template(template).render({**frame, **context})
     return HTMLResponse(made, status_code=status)
 
 
-def menu(role: Role) -> list[tuple[str, str]]:
+def navigation(role: Role) -> list[tuple[str, str]]:
     """The pages of a role; the first is its home."""
     return [(path, words) for path, words, roles in _MENU if role in roles]
 

@@ -14,7 +14,7 @@ from discreet.server.middleware.auth import Serving, Who
 from discreet.server.pages import charts
 from discreet.server.pages import query_form as builder
 from discreet.server.pages.query_form import Fields
-from discreet.server.pages.render import Form, menu, page, rough
+from discreet.server.pages.render import Form, navigation, page, rough
 from discreet.server.schemas import ErrorPoint, PlanInfo, TableInfo
 from discreet.server.service import Service
 from discreet.server.users import User
@@ -26,7 +26,7 @@ router = APIRouter()
 @router.get("/")
 def home(who: Who) -> Response:
     """The first page of a role."""
-    return RedirectResponse(menu(who.role)[0][0], status_code=303)
+    return RedirectResponse(navigation(who.role)[0][0], status_code=303)
 
 
 @router.get("/tables")
@@ -71,7 +71,7 @@ def confirm(request: Request, who: Who, service: Serving, name: str, form: Form)
     """What would be spent for what, once more, before it is."""
     shown = service.table(who, name)
     try:
-        statistics = [*builder.kept(form), _question(form, shown)]
+        statistics = [*builder.kept_queries(form), _question(form, shown)]
         planned = service.plan(who, name, statistics)
     except PrivacyError:
         return _planned(request, who, service, shown, form)
@@ -101,7 +101,7 @@ def release(who: Who, service: Serving, name: str, form: Form) -> Response:
 
 def _question(form: Fields, table: TableInfo) -> dict[str, Any]:
     """What a form asks; for a target, with a guess of the rows if there is none: alike groups."""
-    asked = builder.question(form, table.columns)
+    asked = builder.query_of_form(form, table.columns)
     needed = "expected_rows" in builder.kind_of(form).fields and "expected_rows" not in asked
     if "within" not in asked or not needed or table.rows is None:
         return asked
@@ -113,7 +113,7 @@ def _edited(form: Fields, table: TableInfo) -> Fields:
     """The form with a question added to those that are kept, or one of these left out."""
     drop = builder.first(form, "drop")
     try:
-        kept = builder.kept(form)
+        kept = builder.kept_queries(form)
         if drop in map(str, range(len(kept))):
             del kept[int(drop)]
             return {**form, "kept": [json.dumps(kept)]}
@@ -140,7 +140,7 @@ def _aimed(form: Fields, who: User, service: Service, table: TableInfo) -> Field
 
 def _back(form: Fields) -> Fields:
     """The form as it was before it was to be confirmed."""
-    asked = builder.kept({"kept": form.get("statistics", [])})
+    asked = builder.kept_queries({"kept": form.get("statistics", [])})
     return {
         **(builder.fields_of(asked[-1]) if asked else builder.FIRST),
         "kept": [json.dumps(asked[:-1])],
@@ -156,11 +156,11 @@ def _planned(
     kept: list[Any] = []
     found: dict[str, Any]
     try:
-        kept = builder.kept(form)
+        kept = builder.kept_queries(form)
         asked = _question(_chosen(form, table), table)
         planned = service.plan(who, table.name, [*kept, asked], compare=True)
         found = _shown(planned, ranges=asked["kind"] == "ranges")
-        found["heading"] = builder.words(asked)
+        found["heading"] = builder.query_words(asked)
     except PrivacyError as error:
         found = {"problem": str(error)}
     columns = [(c.name, c.name) for c in builder.columns_for(kind, table.columns)]
@@ -171,7 +171,7 @@ def _planned(
         given=form,
         kind=kind,
         kinds=builder.KINDS,
-        kept=[builder.words(one) for one in kept],
+        kept=[builder.query_words(one) for one in kept],
         kept_text=json.dumps(kept) if kept else "",
         measure=measure,
         ends=ends,
@@ -185,6 +185,7 @@ def _planned(
         workloads=list(builder.WORKLOADS.items()),
         methods=list(builder.METHODS.items()),
         limits=builder.LIMITS,
+        declared=builder.declared_limits(table),
         filtered=any(builder.first(form, f"where_column_{i}") for i in (1, 2, 3)),
         more=any(builder.first(form, name) for name in ("name", "cut", "delta", *builder.LIMITS)),
         may_release=True,

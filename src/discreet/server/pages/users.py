@@ -10,7 +10,7 @@ from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from discreet.core.errors import PrivacyError
 from discreet.server.middleware.auth import COOKIE, Serving, Who
 from discreet.server.middleware.errors import Forbidden
-from discreet.server.pages.query_form import first, number, whole
+from discreet.server.pages.query_form import first, number, whole_number
 from discreet.server.pages.render import Form, page
 from discreet.server.service import Service
 from discreet.server.users import SESSION_LIFE, User
@@ -23,15 +23,15 @@ router = APIRouter()
 
 
 @router.get("/login")
-def ask(request: Request) -> Response:
+def login_form(request: Request) -> Response:
     """The door."""
     return page(request, "login.html", problem="")
 
 
 @router.post("/login")
-def enter(request: Request, service: Serving, form: Form) -> Response:
+def login(request: Request, service: Serving, form: Form) -> Response:
     """A session for a good token."""
-    made = service.people_known.sign_in(first(form, "token"))
+    made = service.users.sign_in(first(form, "token"))
     if made is None:
         words = "This token is not known here, has expired or was revoked."
         return page(request, "login.html", status=401, problem=words)
@@ -49,11 +49,11 @@ def enter(request: Request, service: Serving, form: Form) -> Response:
 
 
 @router.post("/logout")
-def leave(request: Request, service: Serving) -> Response:
+def logout(request: Request, service: Serving) -> Response:
     """End the session."""
     secret = request.cookies.get(COOKIE)
     if secret:
-        service.people_known.sign_out(secret)
+        service.users.sign_out(secret)
     answer = RedirectResponse("/login", status_code=303)
     answer.delete_cookie(COOKIE)
     return answer
@@ -73,7 +73,7 @@ def add(request: Request, who: Who, service: Serving, form: Form) -> HTMLRespons
     """A token, shown once."""
     name = first(form, "name")
     try:
-        days = whole(first(form, "days", "90"), "days")
+        days = whole_number(first(form, "days", "90"), "days")
         token = service.add_person(who, name, first(form, "role"), days=days)
     except Forbidden:
         raise
