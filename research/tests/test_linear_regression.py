@@ -350,7 +350,7 @@ def test_scales_that_cost_nothing_are_not_what_is_paid_for(monkeypatch, concrete
     assert moved["row norm, declared scales"] == pytest.approx(1)
     assert leaks.true_epsilon(moved["largest norm"]) > 20
     monkeypatch.setattr(leaks, "lengths", lambda z: np.ones(len(z)))
-    assert "E12/largest norm/concrete" in failed(leaks.leaks(QUICK).checks)
+    assert "E12/largest norm/concrete" in failed(leaks.scaling_leakage(QUICK).checks)
 
 
 def test_true_epsilons_are_those_of_the_accounting():

@@ -93,7 +93,7 @@ def test_noise_of_another_deviation_is_seen(monkeypatch):
 
 def test_another_smoothness_is_seen(monkeypatch):
     monkeypatch.setattr(published_laws, "thesis_beta", published_laws.gaussian_beta)
-    found = failed(smooth_promises.smooth_promises(QUICK).checks)
+    found = failed(smooth_promises.smooth_guarantees(QUICK).checks)
     assert sum(name.startswith("E12/smooth Gaussian/") for name in found) == 6
     assert sum(name.startswith("E12/smooth Laplace/") for name in found) == 3
 

@@ -42,13 +42,13 @@ FULL = StudySetting(seed=MUEHL.seed)
 def parts():
     """The experiments that take a second."""
     return {
-        "E0": faults.faults(QUICK),
+        "E0": faults.accounting_errors(QUICK),
         "E1": utility.utility(QUICK),
         "E2": courses.best_orders(QUICK),
         "E3": courses.ratios(QUICK),
         "E4": courses.spending(QUICK),
-        "E7": menus.menus(QUICK),
-        "E9": exactly.exactly(QUICK),
+        "E7": menus.privacy_levels(QUICK),
+        "E9": exactly.exact_costs(QUICK),
     }
 
 
@@ -100,7 +100,7 @@ def test_a_one_sided_bound_is_seen(monkeypatch):
         return faults.gaussian_cost(errors, sigma=sigma / share, orders=orders)
 
     monkeypatch.setattr(faults, "answer_cost", one_sided)
-    found = failed(faults.faults(QUICK).checks)
+    found = failed(faults.accounting_errors(QUICK).checks)
     assert {"E0/two sides/enumerated", "E0/two sides/bound"} <= found
 
 
@@ -118,7 +118,7 @@ def test_a_threshold_that_costs_nothing_is_seen(monkeypatch):
 
 def test_a_length_that_does_not_depend_on_votes_is_no_witness(monkeypatch):
     monkeypatch.setattr(faults, "ends", lambda *_, **__: 583)
-    assert "E0/stopping/witness" in failed(faults.faults(QUICK).checks)
+    assert "E0/stopping/witness" in failed(faults.accounting_errors(QUICK).checks)
 
 
 def test_the_length_of_a_run_is_a_function_of_one_vote():

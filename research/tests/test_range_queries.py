@@ -191,7 +191,7 @@ def test_noise_of_the_house_that_is_too_small_is_seen(monkeypatch):
 
 def test_the_attack_needs_the_published_tree(monkeypatch):
     monkeypatch.setattr(promises, "_published_tree", promises._sound_tree)
-    assert failed(promises.promises(QUICK).checks) == {"E0/leaves, published tree"}
+    assert failed(promises.claimed_guarantees(QUICK).checks) == {"E0/leaves, published tree"}
 
 
 @pytest.mark.slow

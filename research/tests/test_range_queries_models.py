@@ -9,7 +9,7 @@ import pytest
 from discreet.audit.cases import _range_outputs as ranges
 from discreet_studies.range_queries import central_model
 from discreet_studies.range_queries.discreet_results import best_for, designed, model
-from discreet_studies.range_queries.example_counts import SEED, even, total_law, visits
+from discreet_studies.range_queries.example_counts import SEED, even, total_distribution, visits
 from discreet_studies.range_queries.local_model import (
     Flat,
     Levels,
@@ -261,6 +261,6 @@ def test_the_true_epsilon_is_the_largest_ratio(size):
 def test_the_visits_are_always_the_same_and_follow_their_law():
     assert SEED == 775147
     np.testing.assert_array_equal(visits(100), visits(100))
-    mean, spread = total_law(2048)
+    mean, spread = total_distribution(2048)
     assert abs(visits(2048).sum() - mean) < 5 * spread
     assert even(4).tolist() == [300] * 4

@@ -1,6 +1,6 @@
 # The public names, and where each lives: `__init__.py` reads this file when a name is first used.
 
-from discreet import audit, disclosure, intervals, local, models, ranges
+from discreet import audit, disclosure, intervals, local, models, query, ranges
 from discreet.accounting.guarantee import Guarantee, approx_dp, gdp, pure_dp, zcdp
 from discreet.client.remote_table import connect
 from discreet.core.errors import (

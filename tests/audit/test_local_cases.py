@@ -14,7 +14,7 @@ from discreet.audit import exact
 from discreet.audit.cases import _range_outputs as ranges
 from discreet.audit.cases import local as local_cases
 from discreet.audit.cases import ranges as range_cases
-from discreet.audit.cases._local_outputs import copies_law, noisy_pair, remembered_law, report_law
+from discreet.audit.cases._local_outputs import copies_distribution, noisy_pair, memoized_distribution, report_distribution
 from discreet.audit.cases.local import AuditedClient, client_case, clients
 from discreet.audit.runner import FAMILY, audit_case, registered
 from discreet.core.errors import InvalidArgument
@@ -87,7 +87,7 @@ def law_of(client):
     if isinstance(client.randomizer, NOISY):
         laws = noisy_pair(client.randomizer)
         return dict(zip(laws.outcomes, laws.left.tolist(), strict=True))
-    return report_law(client.randomizer, client.left)
+    return report_distribution(client.randomizer, client.left)
 
 
 def fits(found, n, law):
@@ -140,20 +140,20 @@ def copied(plan, value, n, times):
     ids=["rappor", "l-olh"],
 )
 def test_copies_follow_their_joint_law(plan):
-    n, law = 40_000, copies_law(plan, 1, 2)
+    n, law = 40_000, copies_distribution(plan, 1, 2)
     found = copied(plan, 1, n, 2)
     assert fits(found, n, law)
     # Independent copies of fresh responses would be another law.
-    once = copies_law(plan, 1, 1)
+    once = copies_distribution(plan, 1, 1)
     assert not fits(found, n, {a + b: once[a] * once[b] for a in once for b in once})
 
 
 def test_one_copy_of_a_hash_is_the_law_of_hashing():
     plan = longitudinal_olh(categories=4, epsilon=0.5, permanent_epsilon=1, hashes=4)
-    alone = report_law(olh(categories=4, epsilon=0.5, hashes=4), 2)
-    assert copies_law(plan, 2, 1) == pytest.approx(alone, abs=1e-14)
-    lasting = report_law(olh(categories=4, epsilon=1, hashes=4), 2)
-    assert remembered_law(plan, 2) == pytest.approx(lasting, abs=1e-14)
+    alone = report_distribution(olh(categories=4, epsilon=0.5, hashes=4), 2)
+    assert copies_distribution(plan, 2, 1) == pytest.approx(alone, abs=1e-14)
+    lasting = report_distribution(olh(categories=4, epsilon=1, hashes=4), 2)
+    assert memoized_distribution(plan, 2) == pytest.approx(lasting, abs=1e-14)
 
 
 @pytest.mark.parametrize("kind", NOISY)
@@ -205,7 +205,7 @@ def test_the_published_clients_are_caught_at_their_true_epsilon(case):
 
 @pytest.mark.parametrize(("size", "degree"), [(8, 2), (9, 3), (16, 4)])
 def test_the_published_tree_is_as_bad_as_its_oracle_below_the_root(size, degree):
-    laws = [ranges.local_tree_law(v, size=size, epsilon=1, degree=degree) for v in (0, size - 1)]
+    laws = [ranges.local_tree_distribution(v, size=size, epsilon=1, degree=degree) for v in (0, size - 1)]
     found = exact.epsilon(exact.pair(*laws)).upper
     assert found == pytest.approx(ranges.oracle_epsilon(degree, 1.0))
 
@@ -222,7 +222,7 @@ def test_both_sides_are_shown_together():
 
 def test_what_cannot_be_listed_is_refused():
     with pytest.raises(InvalidArgument, match="too many"):
-        report_law(next(c for c in CLIENTS if c.name == "heavy hitters").randomizer, "a")
+        report_distribution(next(c for c in CLIENTS if c.name == "heavy hitters").randomizer, "a")
     with pytest.raises(InvalidArgument, match="bound"):
-        report_law(duchi(epsilon=1, lower=0, upper=1), 0.5)
-    assert len(report_law(oue(categories=3, epsilon=1), 0)) == 8
+        report_distribution(duchi(epsilon=1, lower=0, upper=1), 0.5)
+    assert len(report_distribution(oue(categories=3, epsilon=1), 0)) == 8

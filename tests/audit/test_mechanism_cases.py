@@ -72,7 +72,7 @@ def test_exact_laws_keep_the_claim_and_use_it(case: AuditCase) -> None:
 @pytest.mark.parametrize(("left", "right"), [(0.0, 1.0), (1 / 3, -2 / 3), (0.1, 0.1 + 2**-30)])
 def test_rounded_laplace_law_is_listed_without_cancellation(left: float, right: float) -> None:
     mechanism = laplace(sensitivity=1, epsilon=1, domain="reals", granularity=2**-8)
-    laws = catalog.rounded_laplace_laws(mechanism, left, right)
+    laws = catalog.rounded_laplace_distributions(mechanism, left, right)
     assert laws.left.sum() == pytest.approx(1, abs=1e-12)
     assert laws.right.sum() == pytest.approx(1, abs=1e-12)
     found = exact.epsilon(laws)
@@ -133,7 +133,7 @@ def test_a_truncation_one_step_too_narrow_is_accused_by_sums() -> None:
 def test_choices_follow_our_own_enumeration(make, scores) -> None:
     """Two routes to the law agree, and the sampler follows it cell by cell."""
     mechanism = make(sensitivity=1, epsilon=1)
-    law = catalog.selection_law(mechanism, scores)
+    law = catalog.selection_distribution(mechanism, scores)
     assert mechanism.probabilities(scores) == pytest.approx(list(law.values()), abs=1e-12)
     n, bits = 2000, seeded_rng(3)
     seen = Counter(mechanism.release(scores, rng=bits) for _ in range(n))
@@ -141,7 +141,7 @@ def test_choices_follow_our_own_enumeration(make, scores) -> None:
     for i, p in law.items():
         assert stats.binomtest(seen[i], n, min(p, 1.0)).pvalue > level
     # The check can fail: the law at twice the weight is refused.
-    twice = catalog.selection_law(make(sensitivity=1, epsilon=2), scores)
+    twice = catalog.selection_distribution(make(sensitivity=1, epsilon=2), scores)
     if len(set(scores)) > 1:
         assert min(stats.binomtest(seen[i], n, p).pvalue for i, p in twice.items()) < level
 

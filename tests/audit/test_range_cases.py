@@ -95,7 +95,7 @@ def test_scale_of_the_published_tree(leaves: int, degree: int, factor: float) ->
 def test_real_epsilon_of_the_published_oracle(size: int, epsilon: float, real: float) -> None:
     """M3, from the formula and from the exact laws."""
     assert ranges.oracle_epsilon(size, epsilon) == pytest.approx(real, abs=6e-4)
-    laws = [ranges.oracle_law(value, size=size, epsilon=epsilon) for value in (0, 1)]
+    laws = [ranges.oracle_distribution(value, size=size, epsilon=epsilon) for value in (0, 1)]
     assert exact.epsilon(exact.pair(*laws)).upper == pytest.approx(
         ranges.oracle_epsilon(size, epsilon)
     )
@@ -104,7 +104,7 @@ def test_real_epsilon_of_the_published_oracle(size: int, epsilon: float, real: f
 def test_the_published_oracle_follows_its_law_and_is_unbiased() -> None:
     n = 100_000
     reports = ranges.published_oracle(np.full(n, 2), size=5, epsilon=1, seed=1)
-    law = ranges.oracle_law(2, size=5, epsilon=1)
+    law = ranges.oracle_distribution(2, size=5, epsilon=1)
     for value, count in enumerate(np.bincount(reports, minlength=5)):
         assert frequency(count, n, law[value])
     estimates = ranges.oracle_estimates(reports, size=5, epsilon=1)
@@ -115,7 +115,7 @@ def test_the_published_oracle_follows_its_law_and_is_unbiased() -> None:
 def test_messages_of_the_published_local_tree_follow_their_law() -> None:
     n = 100_000
     messages = ranges.published_local_tree(np.full(n, 5), size=8, epsilon=1, seed=1)
-    law = ranges.local_tree_law(5, size=8, epsilon=1)
+    law = ranges.local_tree_distribution(5, size=8, epsilon=1)
     assert sum(law.values()) == pytest.approx(1)
     for (level, node), mass in law.items():
         seen = int(((messages[:, 0] == level) & (messages[:, 1] == node)).sum())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import datetime as dt
 import json
+import math
 import random
 from collections.abc import Mapping
 from fractions import Fraction
@@ -131,6 +132,21 @@ def rounded(value: object, digits: int = 10) -> Any:
         case list() | tuple():
             return [rounded(one, digits) for one in value]
     return plain(value)
+
+
+def same(found: object, recorded: object) -> bool:
+    """Whether two records agree: doubles to nine digits, all else exactly."""
+    match found, recorded:
+        case (float() | int(), float() | int()):
+            return found == recorded or math.isclose(found, recorded, rel_tol=1e-9)
+        case (str(), str()) if found.lstrip("-").startswith("0x") and "p" in found:
+            return same(float.fromhex(found), float.fromhex(recorded))
+        case (Mapping(), Mapping()):
+            keys = found.keys() == recorded.keys()
+            return keys and all(same(found[name], recorded[name]) for name in found)
+        case (list(), list()):
+            return len(found) == len(recorded) and all(map(same, found, recorded))
+    return found == recorded
 
 
 def read_json(name: str) -> Any:

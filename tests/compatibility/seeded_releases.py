@@ -33,10 +33,10 @@ from discreet.models.regression import PrivateLinearRegression
 from discreet.query._release_plan import plan_release
 from discreet.query.budget import budget
 from discreet.query.builders import Query
-from discreet.ranges.grid.table_query import planned_grid, rectangles
-from discreet.ranges.hierarchical_search import descent, planned_descent
+from discreet.ranges.grid.table_query import plan_grid_query, rectangles
+from discreet.ranges.hierarchical_search import plan_quantile_search, quantile_search
 from discreet.ranges.stream.file import StreamFile
-from discreet.ranges.table_query import planned as planned_ranges
+from discreet.ranges.table_query import plan_query as planned_ranges
 from discreet.ranges.table_query import ranges
 from discreet.tables._execute import ReleaseBatch, execute_batch
 from discreet.tables._large_domain_quantiles import release_large_domain_quantiles
@@ -186,7 +186,7 @@ def of_cells(table: Table) -> dict[str, Any]:
                 "answers": rounded([made.answer(18, 64), made.interval(18, 64)]),
             }
         )
-    grid = planned_grid(
+    grid = plan_grid_query(
         rectangles(["place", "age"], bins={"age": 8}),
         setting=table.spec,
         budget=budget(epsilon=1),
@@ -199,8 +199,8 @@ def of_cells(table: Table) -> dict[str, Any]:
             "total": rounded(boxes.total),
         }
     )
-    walk = planned_descent(
-        descent("pay", [0.25, 0.5]), setting=table.spec, budget=budget(epsilon=4)
+    walk = plan_quantile_search(
+        quantile_search("pay", [0.25, 0.5]), setting=table.spec, budget=budget(epsilon=4)
     )
     fine = release_large_domain_quantiles(table, walk, rng=seeded_rng(62))
     found["fine quantiles"] = plain(

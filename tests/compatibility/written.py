@@ -27,8 +27,7 @@ from discreet import query as queries
 from discreet.accounting.personalized import PersonalizedGuarantee, personalized
 from discreet.cli.main import main as command
 from discreet.core import events
-from discreet.data.expression_json import read_expression
-from discreet.data.expression_json import write_expression
+from discreet.data.expression_json import read_expression, write_expression
 from discreet.ledger.account import Account
 from discreet.local.collection.report_file import read_header
 from discreet.local.longitudinal import MemoizedOracle
@@ -581,7 +580,9 @@ def seen_sent(folder: Path) -> dict[str, Any]:
         if work.design is not None and words["kind"] not in ("median", "quantiles"):
             (arrived,) = work.design.questions
             again = json.loads(json.dumps(write_query(arrived.query)))
-            (back,) = release_spec([{**again, "epsilon": 0.5}], setting=SETTINGS["people"]).statistics
+            (back,) = release_spec(
+                [{**again, "epsilon": 0.5}], setting=SETTINGS["people"]
+            ).statistics
             assert back.query.text == arrived.query.text
     back = read_expression(content["expression"])
     assert json.loads(json.dumps(write_expression(back))) == content["expression"]

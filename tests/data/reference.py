@@ -179,7 +179,7 @@ def collect(plan, rows, *, key):
         by_unit[unit].append((group, *(evaluate(v, row) for v in program.values)))
     table = {name: [0] * program.size for name in plan.aggregates}
     for unit, mine in by_unit.items():
-        add(plan, program, table, limited(program.limits, mine, privacy_unit=unit, key=key))
+        add(plan, program, table, limited(program.limits, mine, unit=unit, key=key))
     return table
 
 

@@ -85,7 +85,7 @@ SHAPES = [
 
 def plans():
     return [
-        TableScan(schema=SCHEMA, privacy_unit=UNIT, aggregates=AGGREGATES, limits=limits, **shape)
+        TableScan(schema=SCHEMA, unit=UNIT, aggregates=AGGREGATES, limits=limits, **shape)
         for shape in SHAPES
         for limits in LIMITS
     ] + [TableScan(schema=SCHEMA, aggregates=AGGREGATES, **shape) for shape in SHAPES]
@@ -142,7 +142,7 @@ class Contract:
         nothing = dict.fromkeys(TYPES) | {UNIT: 1}
         plan = TableScan(
             schema=SCHEMA,
-            privacy_unit=UNIT,
+            unit=UNIT,
             aggregates=AGGREGATES,
             limits=ContributionLimits(max_rows_per_unit=9),
         )
@@ -170,7 +170,7 @@ class Contract:
         rows = [dict.fromkeys(TYPES) | {UNIT: u} for u in (None, 1, 1, None)]
         plan = TableScan(
             schema=SCHEMA,
-            privacy_unit=UNIT,
+            unit=UNIT,
             aggregates={"n": count(), "u": units()},
             limits=ContributionLimits(max_rows_per_unit=5),
         )

@@ -10,7 +10,13 @@ import pytest
 
 from discreet import boolean, category, col, date, integer, real, when
 from discreet.core.errors import InvalidArgument, PrivacyError
-from discreet.data.expression_json import DEEPEST, read_expression, read_label, write_label, write_expression
+from discreet.data.expression_json import (
+    DEEPEST,
+    read_expression,
+    read_label,
+    write_label,
+    write_expression,
+)
 
 SCHEMA = {
     "age": integer(lower=0, upper=120),

@@ -75,7 +75,7 @@ def folder(tmp_path_factory):
 @pytest.mark.parametrize("make", ENGINES)
 @settings(max_examples=15, suppress_health_check=[HealthCheck.too_slow])
 @given(
-    public_rows=st.lists(ROW, max_size=14),
+    rows=st.lists(ROW, max_size=14),
     way=st.sampled_from(WAYS),
     owned=st.booleans(),
     key=st.integers(0, 2**64),
@@ -91,7 +91,7 @@ def test_every_engine_finds_the_same(make, folder, rows, way, owned, key):
     assert repr(found) == "Found(private)"
 
 
-@given(public_rows=st.lists(ROW, max_size=16), way=st.sampled_from(WAYS), unit=st.integers(1, 4))
+@given(rows=st.lists(ROW, max_size=16), way=st.sampled_from(WAYS), unit=st.integers(1, 4))
 def test_one_unit_changes_few_counts_by_one(rows, way, unit):
     plan = KeyPlan(schema=SCHEMA, unit="u", **way)
     with_all, without = (
@@ -137,7 +137,7 @@ def test_a_connection_cannot_merge_keys():
 
 LISTED = (("Rome",), ("日本",), ("nowhere",), ("o'b",))
 AGGREGATES = {
-    "public_rows": count(),
+    "rows": count(),
     "people": units(),
     "x": total(col("x").clip(lower=-2, upper=2)),
 }
@@ -179,7 +179,7 @@ def test_open_text_by_listed_keys(make, folder):
         assert len(table.keys) == len(plan.keys) + plan.other
 
 
-@given(public_rows=st.lists(ROW, max_size=14), plan=st.sampled_from(PLANS), unit=st.integers(1, 4))
+@given(rows=st.lists(ROW, max_size=14), plan=st.sampled_from(PLANS), unit=st.integers(1, 4))
 def test_one_unit_moves_listed_groups_and_the_rest_as_claimed(rows, plan, unit):
     with_all, without = (
         collect(plan, source=open_source(sources.arrow(part, TYPES)), key=2).columns
@@ -199,7 +199,7 @@ def test_the_rest_is_what_is_not_listed():
     rows.append({"u": 99, "city": None, "street": "a", "x": 0})
     plan = TableScan(
         schema=SCHEMA,
-        aggregates={"public_rows": count()},
+        aggregates={"rows": count()},
         by={"city": col("city")},
         keys=(("Rome",), ("ü",)),
         other=True,

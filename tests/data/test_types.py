@@ -75,7 +75,7 @@ def cases(make):
     """Text is read as what is declared: 'True' is no number and '0.5' no truth value."""
     for i, (kind, values, column) in enumerate(CASES):
         as_text = make in TEXTUAL and (pa.types.is_boolean(kind), type(column).__name__)
-        if as_text in ((True, "Number"), (False, "Boolean")):
+        if as_text in ((True, "NumericColumn"), (False, "BooleanColumn")):
             continue
         if make is sources.pandas and kind == pa.uint64():  # no unsigned null
             continue

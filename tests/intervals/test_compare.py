@@ -71,7 +71,7 @@ def test_reports_cover(scale):
         return made_up.random(size) + made_up.laplace(0, scale, size)
 
     found = coverage(
-        per_column(interval), draw=reports, truth=0.5, public_rows=659, confidence=0.95, trials=4000
+        per_column(interval), draw=reports, truth=0.5, rows=659, confidence=0.95, trials=4000
     )
     assert laws.frequency(found.held, found.trials, 0.95)
     assert not laws.frequency(found.held, found.trials, 0.92)
@@ -86,7 +86,7 @@ def test_wrong_arguments():
         reports_variance([1.0, 2.0], scale=0)
     with pytest.raises(InvalidArgument, match="lower must be below upper"):
         compare_central_local(lower=1, upper=0, public_rows=5, epsilon=1, std=1)
-    with pytest.raises(InvalidArgument, match="rows must be at least 2"):
+    with pytest.raises(InvalidArgument, match="public_rows must be at least 2"):
         compare_central_local(**UNIT, public_rows=1, epsilon=1, std=1)
 
 
@@ -136,12 +136,12 @@ def test_the_deviation_of_a_median_by_rank():
 
 
 def test_rows_to_print_or_draw():
-    found = compare_by_rows(lower=0, upper=1, public_rows=[1000, 10], epsilon=1, std=0.2)
+    found = compare_by_rows(lower=0, upper=1, rows=[1000, 10], epsilon=1, std=0.2)
     assert [row.public_rows for row in found.of("median")] == [10, 1000]
     assert len(str(found).splitlines()) == 7
-    assert len(compare_by_rows(lower=0, upper=1, public_rows=[10], epsilon=1, std=0).rows) == 2
+    assert len(compare_by_rows(lower=0, upper=1, rows=[10], epsilon=1, std=0).rows) == 2
     with pytest.raises(InvalidArgument, match="one number of rows or more"):
-        compare_by_rows(lower=0, upper=1, public_rows=[], epsilon=1, std=1)
+        compare_by_rows(lower=0, upper=1, rows=[], epsilon=1, std=1)
 
 
 @pytest.mark.parametrize("rows", [3, 4, 7, 100])

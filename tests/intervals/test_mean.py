@@ -33,7 +33,7 @@ def simulated(plan, *, draw=uniform, truth=0.5, trials=20_000, seed=1):
         plan.simulate,
         draw=draw,
         truth=truth,
-        expected_rows=plan.rows,
+        rows=plan.public_rows,
         confidence=plan.level,
         trials=trials,
         seed=seed,
@@ -116,7 +116,7 @@ def test_the_published_quantile_of_normal_plus_laplace():
     [(30, 0.2803, 0.5294), (100, 0.1263, 0.1849), (1000, 0.0362, 0.0387), (10000, 0.0113, 0.0114)],
 )
 def test_widths_with_a_known_variance(rows, laplace, gauss):
-    known = {**UNIT, "expected_rows": rows, "epsilon": 1, "variance": Fraction(1, 12)}
+    known = {**UNIT, "public_rows": rows, "epsilon": 1, "variance": Fraction(1, 12)}
     std = 12**-0.5
     assert mean_interval(**known).forecast(std).width == pytest.approx(laplace, abs=6e-5)
     wider = mean_interval(**known, delta=1e-5)
@@ -199,7 +199,7 @@ def test_the_worst_miss_is_computed_right(share, delta):
     """Against a simulation of the model: a normal mean of known variance, for many variances."""
     for method in ("safe", "calibrated", "published"):
         options = {
-            "expected_rows": 50,
+            "public_rows": 50,
             "epsilon": 2,
             "share": share,
             "delta": delta,
@@ -224,7 +224,7 @@ def test_the_worst_miss_is_computed_right(share, delta):
 
 
 def test_a_calibrated_interval_is_shorter_and_misses_no_more_than_allowed():
-    setting = {**UNIT, "expected_rows": 300, "epsilon": 1, "std": 0.1}
+    setting = {**UNIT, "public_rows": 300, "epsilon": 1, "std": 0.1}
     safe, short = mean_interval(**setting), mean_interval(**setting, method="calibrated")
     assert short.forecast(0.1).width < 0.75 * safe.forecast(0.1).width
     assert short.worst_miss() <= 0.045
@@ -246,7 +246,7 @@ def test_the_variance_is_exceeded_as_seldom_as_said():
 
 
 def test_nothing_assumed_holds_for_rare_events():
-    options = {**UNIT, "expected_rows": 100, "epsilon": 40, "share": 0.5}
+    options = {**UNIT, "public_rows": 100, "epsilon": 40, "share": 0.5}
     rare = {"draw": lambda g, size: (g.random(size) < 0.02) * 1.0, "truth": 0.02}
     assert simulated(mean_interval(**options), **rare, trials=4000).rate < 0.92
     sure = mean_interval(**options, assume="nothing")
@@ -313,22 +313,22 @@ def test_release_and_simulation_are_the_same():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"expected_rows": 1}, "rows must be at least 2"),
+        ({"public_rows": 1}, "public_rows must be at least 2"),
         ({"upper": 0}, "lower must be below upper"),
         ({"epsilon": 0}, "epsilon must be positive"),
-        ({"confidence": 1}, "level must lie"),
+        ({"confidence": 1}, "confidence must lie"),
         ({"variance": 0.1, "share": 0.5}, "share must be 0"),
         ({"method": "best"}, "method must be 'safe', 'calibrated' or 'published'"),
         ({"assume": "all"}, "assume must be 'normal' or 'nothing'"),
         ({"method": "published", "assume": "nothing"}, "assume must be 'normal'"),
         ({"method": "calibrated", "assume": "nothing"}, "assume must be 'normal'"),
-        ({"grid": 2.0**-30}, "coarser"),
+        ({"granularity": 2.0**-30}, "coarser"),
         ({"std": 0}, "std must be positive"),
     ],
 )
 def test_wrong_arguments(change, message):
     with pytest.raises(InvalidArgument, match=message):
-        mean_interval(**{**UNIT, "expected_rows": 10, "epsilon": 1, **change})
+        mean_interval(**{**UNIT, "public_rows": 10, "epsilon": 1, **change})
 
 
 def test_wilson_bounds():
@@ -349,7 +349,7 @@ def test_any_estimator_can_be_put_through():
     normal = {
         "draw": lambda g, size: g.standard_normal(size),
         "truth": 0,
-        "expected_rows": 8,
+        "rows": 8,
         "confidence": 0.9,
     }
     found = coverage(per_column(t_interval), **normal, trials=3000)
@@ -370,7 +370,5 @@ def test_a_wrong_interval_is_found_out():
         half = 1.96 * math.sqrt(1 / 1200)
         return (low + high) / 2 - half, (low + high) / 2 + half
 
-    found = coverage(
-        without_noise, draw=uniform, truth=0.5, expected_rows=100, confidence=0.95, trials=4000
-    )
+    found = coverage(without_noise, draw=uniform, truth=0.5, rows=100, confidence=0.95, trials=4000)
     assert found.bounds()[1] < 0.95

@@ -18,10 +18,10 @@ def covered(plan, share, *, level=None):
     """The exact coverage, by summing over all counts and all noise that matters."""
     noise = plan.noise.integers.noise
     reach = noise.interval(1 - 1e-13)[1]
-    counts = np.arange(-reach, plan.rows + reach + 1)
+    counts = np.arange(-reach, plan.public_rows + reach + 1)
     low, high = plan.ends(counts)
-    k = np.arange(plan.rows + 1)
-    law = noise.pmf(counts[:, None] - k) @ stats.binom.pmf(k, plan.rows, share)
+    k = np.arange(plan.public_rows + 1)
+    law = noise.pmf(counts[:, None] - k) @ stats.binom.pmf(k, plan.public_rows, share)
     return float(law[(low <= share) & (share <= high)].sum())
 
 
@@ -85,9 +85,9 @@ def test_many_rows_take_no_time():
 
 
 def test_wrong_arguments():
-    with pytest.raises(InvalidArgument, match="rows must be at least 1"):
+    with pytest.raises(InvalidArgument, match="public_rows must be at least 1"):
         proportion_interval(public_rows=0, epsilon=1)
-    with pytest.raises(InvalidArgument, match="level must lie"):
+    with pytest.raises(InvalidArgument, match="confidence must lie"):
         proportion_interval(public_rows=5, epsilon=1, confidence=1)
     plan = proportion_interval(public_rows=3, epsilon=1)
     with pytest.raises(OutOfDomain, match="3 numbers"):

@@ -67,7 +67,7 @@ def test_covers_and_is_as_wide_as_forecast(quantile):
     plan = quantile_interval(quantile, **UNIT, public_rows=500, epsilon=2, std=0.1)
     truth = float(stats.norm(0.5, 0.1).ppf(quantile))
     draws = {"draw": lambda g, size: g.normal(0.5, 0.1, size), "truth": truth}
-    found = coverage(plan.simulate, **draws, public_rows=500, confidence=0.95, trials=300)
+    found = coverage(plan.simulate, **draws, rows=500, confidence=0.95, trials=300)
     assert found.bounds()[1] >= 0.99  # far on the safe side
     assert found.width == pytest.approx(plan.forecast(0.1, mean=0.5).width, rel=0.15)
     assert found.width < 0.2
@@ -76,7 +76,7 @@ def test_covers_and_is_as_wide_as_forecast(quantile):
 def test_covers_discrete_laws():
     plan = quantile_interval(lower=0, upper=10, public_rows=200, epsilon=3, granularity=1)
     draws = {"draw": lambda g, size: g.integers(0, 3, size) * 1.0, "truth": 1}
-    found = coverage(plan.simulate, **draws, public_rows=200, confidence=0.95, trials=200)
+    found = coverage(plan.simulate, **draws, rows=200, confidence=0.95, trials=200)
     assert found.rate == 1
     assert found.width == 1  # one point, and what the grid may have moved
 
@@ -113,7 +113,7 @@ def test_release_lies_within_the_bounds():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"public_rows": 0}, "rows must be at least 1"),
+        ({"public_rows": 0}, "public_rows must be at least 1"),
         ({"upper": 0}, "lower must be below upper"),
         ({"quantile": 1}, "quantile must lie"),
         ({"epsilon": -1}, "epsilon must be positive"),

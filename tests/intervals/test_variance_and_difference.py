@@ -15,7 +15,7 @@ from discreet.intervals._mean import difference_interval, variance_interval
 from discreet.intervals.statistics import DifferenceStatistic, MeanStatistic, VarianceStatistic
 from discreet.mechanisms.quantiles import SortedColumn
 from discreet.noise.random_source import seeded_rng
-from discreet_studies.intervals.mean_comparison import LAWS
+from discreet_studies.intervals.mean_comparison import DISTRIBUTIONS
 from tests import distributions as laws
 
 UNIT = {"lower": 0, "upper": 1}
@@ -131,16 +131,16 @@ def test_moment_bounds_hold_for_simple_laws(statistic):
         assert seen.mean() <= said + 6 * seen.std() / math.sqrt(len(seen))
 
 
-@pytest.mark.parametrize("name", LAWS)
+@pytest.mark.parametrize("name", DISTRIBUTIONS)
 @pytest.mark.parametrize("epsilon", [0.5, 5])
 def test_variances_are_covered(name, epsilon):
-    draw, _, std = LAWS[name]
+    draw, _, std = DISTRIBUTIONS[name]
     plan = variance_interval(**UNIT, public_rows=200, epsilon=epsilon, std=std)
     found = coverage(
         plan.simulate,
         draw=draw,
         truth=std**2,
-        expected_rows=200,
+        rows=200,
         confidence=0.95,
         trials=1500,
         seed=2,
@@ -152,12 +152,9 @@ def test_variances_are_covered(name, epsilon):
 def test_a_variance_is_covered_for_rare_events_if_nothing_is_assumed():
     rare = {"draw": lambda g, size: (g.random(size) < 0.01) * 1.0, "truth": 0.0099}
     plan = variance_interval(**UNIT, public_rows=100, epsilon=50, assume="nothing")
-    assert coverage(plan.simulate, **rare, expected_rows=100, confidence=0.95, trials=3000).holds()
+    assert coverage(plan.simulate, **rare, rows=100, confidence=0.95, trials=3000).holds()
     usual = variance_interval(**UNIT, public_rows=100, epsilon=50, share=0.5)
-    assert (
-        coverage(usual.simulate, **rare, expected_rows=100, confidence=0.95, trials=3000).rate
-        < 0.95
-    )
+    assert coverage(usual.simulate, **rare, rows=100, confidence=0.95, trials=3000).rate < 0.95
     assert (plan.guaranteed, usual.guaranteed) == (0.95, None)
     assert plan.guarantee.epsilon() == 50
 
@@ -175,7 +172,7 @@ def test_differences_are_covered(method):
         plan.simulate,
         draw=groups,
         truth=0.5 - 2 / 7,
-        expected_rows=200,
+        rows=200,
         confidence=0.95,
         trials=4000,
     )
@@ -226,12 +223,12 @@ def test_a_forecast_is_the_width():
 @pytest.mark.parametrize(
     ("build", "change", "message"),
     [
-        (variance_interval, {"expected_rows": 3}, "rows must be at least 4"),
-        (variance_interval, {"upper": 0, "expected_rows": 9}, "lower must be below upper"),
-        (difference_interval, {"expected_rows": (5, 1)}, "rows must be at least 2"),
-        (difference_interval, {"expected_rows": (0, 5)}, "rows must be at least 2"),
-        (difference_interval, {"expected_rows": (5, 5, 5)}, "rows must be two numbers"),
-        (difference_interval, {"expected_rows": (5, 5), "method": "best"}, "method must be '"),
+        (variance_interval, {"public_rows": 3}, "public_rows must be at least 4"),
+        (variance_interval, {"upper": 0, "public_rows": 9}, "lower must be below upper"),
+        (difference_interval, {"public_rows": (5, 1)}, "public_rows must be at least 2"),
+        (difference_interval, {"public_rows": (0, 5)}, "public_rows must be at least 2"),
+        (difference_interval, {"public_rows": (5, 5, 5)}, "public_rows must be two numbers"),
+        (difference_interval, {"public_rows": (5, 5), "method": "best"}, "method must be '"),
     ],
 )
 def test_wrong_arguments(build, change, message):

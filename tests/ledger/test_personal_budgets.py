@@ -36,17 +36,17 @@ def rho(crowd):
 
 def test_the_strict_leave_first(crowd):
     half = discreet.zcdp(0.2)
-    assert crowd.admit(half, label="one").taking.tolist() == [True] * 4
-    assert crowd.admit(half, label="two").taking.tolist() == [False, True, True, False]
+    assert crowd.charge_eligible(half, label="one").included.tolist() == [True] * 4
+    assert crowd.charge_eligible(half, label="two").included.tolist() == [False, True, True, False]
     by_level = personalized({"open": discreet.zcdp(0.4), "strict": discreet.zcdp(0.05)})
-    assert crowd.admit(by_level, label="three").taking.tolist() == [True] * 4
+    assert crowd.charge_eligible(by_level, label="three").included.tolist() == [True] * 4
     assert rho(crowd) == pytest.approx([0.25, 0.8, 0.8, 0.25])
-    assert crowd.categories.tolist() == LEVELS
+    assert crowd.levels.tolist() == LEVELS
     assert crowd.members == tuple(MEMBERS)
 
 
 def test_a_cost_for_each_member(crowd):
-    taking = crowd.admit([0.3, 0.3, 0.0, 0.1], label="by norms").taking
+    taking = crowd.charge_eligible([0.3, 0.3, 0.0, 0.1], label="by norms").included
     assert taking.tolist() == [False, True, True, True]
     assert rho(crowd) == pytest.approx([0, 0.3, 0, 0.1])
 
@@ -68,9 +68,9 @@ def test_amounts_that_were_written_without_salt_are_read(crowd, ledger):
 
 
 def test_all_or_nobody(crowd):
-    crowd.charge(discreet.zcdp(0.2), label="all")
+    crowd.charge_all(discreet.zcdp(0.2), label="all")
     with pytest.raises(BudgetExceeded, match="nobody was charged"):
-        crowd.charge(discreet.zcdp(0.2), label="again")
+        crowd.charge_all(discreet.zcdp(0.2), label="again")
     assert rho(crowd) == pytest.approx([0.2] * 4)
 
 
@@ -78,7 +78,7 @@ def test_another_process_sees_the_same(crowd, ledger, url):
     with discreet.Ledger(url) as other:
         same = other.personal_budgets("survey")
         same.charge_eligible(discreet.zcdp(0.2), label="there")
-        assert crowd.admit(discreet.zcdp(0.2), label="here").taking.tolist() == [
+        assert crowd.charge_eligible(discreet.zcdp(0.2), label="here").included.tolist() == [
             *(False, True, True, False)
         ]
         assert rho(same) == rho(crowd)
@@ -92,8 +92,8 @@ def test_another_process_sees_the_same(crowd, ledger, url):
 
 def test_who_was_left_out_stays_left_out_when_accounting_gets_better(crowd, url, monkeypatch):
     """Amounts are kept: cheaper events later must not change who took part earlier."""
-    crowd.admit(discreet.zcdp(0.2), label="one")
-    crowd.admit(discreet.zcdp(0.1), label="two")
+    crowd.charge_eligible(discreet.zcdp(0.2), label="one")
+    crowd.charge_eligible(discreet.zcdp(0.1), label="two")
     before = rho(crowd)
     monkeypatch.setattr(crowd_rows, "_grains", lambda cost: dict.fromkeys(cost, 0))
     with discreet.Ledger(url) as other:
@@ -105,7 +105,7 @@ def test_who_has_spent_all_gets_nothing_back_when_limits_are_worth_less(ledger, 
     limits = {"only": discreet.approx_dp(1, 1e-5)}
     terms = {"limits": limits, "members": ["ann"], "privacy_levels": ["only"]}
     crowd = ledger.personal_budgets("strict", **terms)
-    crowd.charge(discreet.zcdp(people.limit_rho(limits["only"])), label="all")
+    crowd.charge_all(discreet.zcdp(people.limit_rho(limits["only"])), label="all")
     before = crowd.spent().tolist()
     worth = people._rho_below
     monkeypatch.setattr(people, "_rho_below", lambda *a, **k: worth(*a, **k) - 10 * GRAIN)
@@ -120,34 +120,34 @@ def test_limits_that_were_raised_are_seen(crowd, ledger, raw, url):
     content["terms"]["grains"]["strict"] += 10**6
     forge(raw, url, 1, content)
     mark = "?" if url.startswith("sqlite") else "%s"
-    text = crowd_rows.journal.canonical(content["terms"])
+    text = crowd_rows._entries.canonical(content["terms"])
     raw.execute(f"UPDATE crowds SET terms = {mark}", (text,))
     (problem,) = ledger.verify().problems
     assert problem == "crowd survey: entry 1 allows more than its limits are worth"
 
 
 def test_an_edit_is_seen(crowd, ledger, raw):
-    crowd.admit(discreet.zcdp(0.2), label="one")
+    crowd.charge_eligible(discreet.zcdp(0.2), label="one")
     raw.execute("UPDATE crowd_entries SET content = replace(content, 'one', 'uno')")
     assert any("edited" in problem for problem in ledger.verify().problems)
     with pytest.raises(StoreFailure, match="nothing was granted"):
-        crowd.admit(discreet.zcdp(0.01), label="two")
+        crowd.charge_eligible(discreet.zcdp(0.01), label="two")
 
 
 def test_an_entry_that_is_gone_is_seen(crowd, ledger, raw):
-    crowd.admit(discreet.zcdp(0.2), label="one")
-    crowd.admit(discreet.zcdp(0.01), label="two")
+    crowd.charge_eligible(discreet.zcdp(0.2), label="one")
+    crowd.charge_eligible(discreet.zcdp(0.01), label="two")
     raw.execute("DELETE FROM crowd_entries WHERE sequence = 2")
     assert any("does not follow" in problem for problem in ledger.verify().problems)
 
 
 def test_a_charge_below_its_events_is_seen(crowd, ledger, raw):
-    crowd.admit(discreet.zcdp(0.2), label="one")
+    crowd.charge_eligible(discreet.zcdp(0.2), label="one")
     ((text,),) = raw.execute("SELECT content FROM crowd_entries WHERE sequence = 2").fetchall()
     content = json.loads(text)
     content["grains"] = dict.fromkeys(content["grains"], 1)
-    forged = crowd_rows.journal.canonical(content)
-    digest = crowd_rows.journal.digest(forged)
+    forged = crowd_rows._entries.canonical(content)
+    digest = crowd_rows._entries.digest(forged)
     raw.execute(
         f"UPDATE crowd_entries SET content = '{forged}', hash = '{digest}' WHERE sequence = 2"
     )
@@ -158,8 +158,8 @@ def test_a_charge_below_its_events_is_seen(crowd, ledger, raw):
 def forge(raw, url, sequence, content, *, amounts=None):
     """Rewrite the last entry with a hash that fits."""
     mark = "?" if url.startswith("sqlite") else "%s"
-    text = crowd_rows.journal.canonical(content)
-    digest = crowd_rows.journal.digest(text)
+    text = crowd_rows._entries.canonical(content)
+    digest = crowd_rows._entries.digest(text)
     raw.execute(
         f"UPDATE crowd_entries SET content = {mark}, hash = {mark}, amounts = {mark} "
         f"WHERE sequence = {sequence}",
@@ -176,7 +176,7 @@ def last(raw, sequence):
 
 
 def test_other_amounts_are_seen(crowd, ledger, raw, url):
-    crowd.admit([0.1, 0.0, 0.0, 0.2], label="one")
+    crowd.charge_eligible([0.1, 0.0, 0.0, 0.2], label="one")
     content, amounts = last(raw, 2)
     forge(raw, url, 2, content, amounts=amounts)
     assert ledger.verify().ok  # the same again is no forgery
@@ -187,7 +187,7 @@ def test_other_amounts_are_seen(crowd, ledger, raw, url):
 
 
 def test_a_second_opening_is_seen(crowd, ledger, raw, url):
-    crowd.admit(discreet.zcdp(0.1), label="one")
+    crowd.charge_eligible(discreet.zcdp(0.1), label="one")
     opened, _ = last(raw, 1)
     content, _ = last(raw, 2)
     content = {**content, "kind": "open", "terms": opened["terms"]}
@@ -222,7 +222,9 @@ def test_terms_never_change(crowd, ledger):
     same = ledger.personal_budgets("survey", limits=LIMITS, members=MEMBERS, privacy_levels=LEVELS)
     assert same.limits == crowd.limits
     with pytest.raises(InvalidArgument, match="never change"):
-        ledger.personal_budgets("survey", limits=LIMITS, members=MEMBERS, privacy_levels=["open"] * 4)
+        ledger.personal_budgets(
+            "survey", limits=LIMITS, members=MEMBERS, privacy_levels=["open"] * 4
+        )
 
 
 @pytest.mark.parametrize(
@@ -230,7 +232,10 @@ def test_terms_never_change(crowd, ledger):
     [
         ({"limits": LIMITS}, "all three"),
         ({"limits": LIMITS, "members": ["a", "a"], "privacy_levels": ["open"] * 2}, "distinct"),
-        ({"limits": LIMITS, "members": ["a", "b"], "privacy_levels": ["open"]}, "one level for each"),
+        (
+            {"limits": LIMITS, "members": ["a", "b"], "privacy_levels": ["open"]},
+            "one level for each",
+        ),
         ({"limits": LIMITS, "members": [], "privacy_levels": []}, "at least one"),
         ({"limits": LIMITS, "members": ["a"], "privacy_levels": ["secret"]}, "among open, strict"),
         (
@@ -255,17 +260,17 @@ def test_bad_costs_charge_nobody(crowd):
         ([np.nan] * 4, "finite"),
     ):
         with pytest.raises(InvalidArgument, match=words):
-            crowd.admit(cost, label="x")
+            crowd.charge_eligible(cost, label="x")
     assert rho(crowd) == [0] * 4
-    assert "ann" not in repr(crowd.admit(discreet.zcdp(0.1), label="y"))
+    assert "ann" not in repr(crowd.charge_eligible(discreet.zcdp(0.1), label="y"))
 
 
 def test_an_export_has_the_chain_and_no_person(crowd, ledger):
-    crowd.admit([0.1, 0.0, 0.0, 0.2], label="one")
+    crowd.charge_eligible([0.1, 0.0, 0.0, 0.2], label="one")
     (told,) = json.loads(ledger.export())["crowds"]
     assert told["head"] == crowd.head
     assert told["members"] == 4
-    assert [crowd_rows.journal.digest(entry["text"]) for entry in told["entries"]] == [
+    assert [crowd_rows._entries.digest(entry["text"]) for entry in told["entries"]] == [
         entry["hash"] for entry in told["entries"]
     ]
     assert "ann" not in json.dumps(told)
@@ -273,7 +278,9 @@ def test_an_export_has_the_chain_and_no_person(crowd, ledger):
 
 def test_threads_take_turns(crowd):
     threads = [
-        threading.Thread(target=crowd.admit, args=(discreet.zcdp(0.1),), kwargs={"label": "t"})
+        threading.Thread(
+            target=crowd.charge_eligible, args=(discreet.zcdp(0.1),), kwargs={"label": "t"}
+        )
         for _ in range(12)
     ]
     for thread in threads:
@@ -287,7 +294,7 @@ KILLED = """
 import sys, discreet
 crowd = discreet.Ledger(sys.argv[1]).personal_budgets("survey")
 while True:
-    print(crowd.admit(discreet.zcdp(0.001), label="step").taking.sum(), flush=True)
+    print(crowd.charge_eligible(discreet.zcdp(0.001), label="step").included.sum(), flush=True)
 """
 
 

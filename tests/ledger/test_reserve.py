@@ -20,7 +20,9 @@ def test_without_an_account_nothing_is_held():
 
 
 def test_an_account_is_charged_before_the_block_begins(account):
-    with reserve_if_charged(account, discreet.pure_dp(1), label="x" * 300, rng=system_rng()) as held:
+    with reserve_if_charged(
+        account, discreet.pure_dp(1), label="x" * 300, rng=system_rng()
+    ) as held:
         assert account.spent.epsilon(0) == 1
     assert held.receipt.label == "x" * 197 + "..."
 

@@ -72,6 +72,6 @@ def test_a_long_course_is_cut_and_thinned(ledger):
 def test_crowds_have_names(ledger):
     assert ledger.all_personal_budgets() == ()
     menu = {"strict": discreet.zcdp(0.1)}
-    ledger.personal_budgets("b", limits=menu, members=["x"], levels=["strict"])
-    ledger.personal_budgets("a", limits=menu, members=["x"], levels=["strict"])
+    ledger.personal_budgets("b", limits=menu, members=["x"], privacy_levels=["strict"])
+    ledger.personal_budgets("a", limits=menu, members=["x"], privacy_levels=["strict"])
     assert ledger.all_personal_budgets() == ("b", "a")

@@ -126,7 +126,9 @@ def test_the_exact_errors_of_count_sum_and_mean():
     assert forecast(total).std == pytest.approx(np.sqrt(centered.variance + 4 * rows.variance) / 2)
     worst = np.sqrt(centered.variance + 16 * rows.variance) / 50 / 2
     assert forecast(mean, expected_rows=50).std == pytest.approx(worst)
-    direct = plan_release([ALL["sum"]], setting=SETTING, budget=replace(ONE, epsilon=Fraction(1, 3)))
+    direct = plan_release(
+        [ALL["sum"]], setting=SETTING, budget=replace(ONE, epsilon=Fraction(1, 3))
+    )
     assert forecast(total).std < forecast(direct.questions[0]).std / 2
 
 

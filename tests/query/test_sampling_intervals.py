@@ -24,7 +24,9 @@ SETTING = TableSpec(schema=SCHEMA)
 
 def answered(query, *vectors, setting=SETTING, epsilon=Fraction(2)):
     """An answer with these noisy integers, as many groups as they have."""
-    (question,) = plan_release([query], setting=setting, budget=QueryBudget(epsilon=epsilon)).questions
+    (question,) = plan_release(
+        [query], setting=setting, budget=QueryBudget(epsilon=epsilon)
+    ).questions
     parts = tuple(
         NoisyIntegers(name=one.part.name, noise=one.law, values=tuple(map(int, values)))
         for one, values in zip(question.measurements, vectors, strict=True)

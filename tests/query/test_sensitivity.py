@@ -142,7 +142,9 @@ def test_rows_that_are_units_of_their_own():
         (queries.variance("x"), [(1, 1), (4, 16), (16, 256)]),
         (queries.covariance("x", col("g") == "a"), [(1, 1), (4, 16), (1, 1), (4, 16)]),
     ):
-        (question,) = plan_release([query], setting=setting, budget=QueryBudget(epsilon=1)).questions
+        (question,) = plan_release(
+            [query], setting=setting, budget=QueryBudget(epsilon=1)
+        ).questions
         assert [(m.move.l1, m.move.l2_squared) for m in question.measurements] == moves
 
 

@@ -15,7 +15,7 @@ from discreet.ranges import workload as w
 from discreet.ranges.domain import dates, integers
 from discreet.ranges.plan import plan_ranges
 from discreet.ranges.strategies import explicit_matrix as dense
-from discreet.ranges.strategies.base import Contribution, price
+from discreet.ranges.strategies.base import Contribution, measurement_cost
 from discreet.ranges.strategies.haar import haar
 from discreet.ranges.strategies.hierarchical import flat, tree
 from discreet.ranges.strategies.square_root import SquareRootStrategy
@@ -193,7 +193,7 @@ def rivals(size, family):
 def check_best(size, workload, cost):
     best = planned(size, workload, cost).candidates[0]
     for family in ("laplace",) if cost.rho is None else ("gaussian",):
-        paid = price(cost, family=family)
+        paid = measurement_cost(cost, family=family)
         for rival in rivals(size, family):
             moves = rival.moves(Contribution(), NeighboringRelation.ADD_REMOVE)
             error = rival.mean_variance(workload, paid.variances(rival.shares, moves))

@@ -18,7 +18,7 @@ from discreet.ranges._strategy_design import RangeDesign
 from discreet.ranges.domain import integers
 from discreet.ranges.strategies import explicit_matrix as dense
 from discreet.ranges.strategies import square_root as roots
-from discreet.ranges.strategies.base import Contribution, price, rounded_shares
+from discreet.ranges.strategies.base import Contribution, measurement_cost, rounded_shares
 from discreet.ranges.strategies.haar import haar, optimal_haar
 from discreet.ranges.strategies.hierarchical import (
     HierarchicalHistogram,
@@ -41,13 +41,15 @@ def budgets(family, size=SMALL):
 
 def mean(strategy, workload, family, size=SMALL):
     """The mean variance at epsilon 1 or rho 1, in the limit of continuous noise."""
-    cost = price(budgets(family, size), family=family)
+    cost = measurement_cost(budgets(family, size), family=family)
     noise = cost.variances(strategy.shares, strategy.moves(**ONE))
     return strategy.mean_variance(workload, noise) * size**2
 
 
 def optimal(make, size, workload, family):
-    return make(size, workload=workload, price=price(budgets(family), family=family), **ONE)
+    return make(
+        size, workload=workload, price=measurement_cost(budgets(family), family=family), **ONE
+    )
 
 
 LAPLACE = {
@@ -184,7 +186,7 @@ def test_optimal_blocks_for_laplace_noise(size, workload, printed, sizes):
 def test_errors_of_optimal_blocks_by_length():
     lengths = np.array([1, 4, 16, 32, 64, 128, 256, 512])
     found = optimal(optimal_blocks, 1024, ALL, "laplace")
-    noise = price(budget(epsilon=SMALL), family="laplace").variances(
+    noise = measurement_cost(budget(epsilon=SMALL), family="laplace").variances(
         found.shares, found.moves(**ONE)
     )
     printed = [10.6, 35.6, 71.2, 85.7, 105.1, 121.8, 143.2, 186.0]
@@ -337,7 +339,7 @@ def test_what_must_be_shown_at_epsilon_one():
     # The noise that is really added is discrete: 8 percent less for single counts.
     assert mean(flat(1024), ALL, "laplace", size=1) == pytest.approx(629.74, abs=0.01)
     best = optimal_blocks(
-        1024, workload=ALL, price=price(budget(epsilon=1), family="laplace"), **ONE
+        1024, workload=ALL, price=measurement_cost(budget(epsilon=1), family="laplace"), **ONE
     )
     assert mean(best, ALL, "laplace", size=1) <= 153.0
 

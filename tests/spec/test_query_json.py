@@ -13,8 +13,8 @@ from discreet.data.program import ContributionLimits
 from discreet.query._release_plan import TableSpec, plan_release
 from discreet.query.budget import budget
 from discreet.ranges import workload
-from discreet.ranges.grid.table_query import planned_grid, rectangles
-from discreet.ranges.table_query import planned, ranges
+from discreet.ranges.grid.table_query import plan_grid_query, rectangles
+from discreet.ranges.table_query import plan_query, ranges
 from discreet.spec.query_json import write_query
 from discreet.spec.statistics import release_spec
 
@@ -98,8 +98,8 @@ def test_ranges_and_rectangles():
         [{**sent(query), "rho": 0.1} for query in (one, two, three)], setting=SETTING
     )
     amount = budget(rho=0.1)
-    local = [planned(query, setting=SETTING, budget=amount) for query in (one, two)]
-    local.append(planned_grid(three, setting=SETTING, budget=amount))
+    local = [plan_query(query, setting=SETTING, budget=amount) for query in (one, two)]
+    local.append(plan_grid_query(three, setting=SETTING, budget=amount))
     for found, expected in zip(back.work().ranges, local, strict=True):
         assert found.query.title == expected.query.title
         assert found.counted.program() == expected.counted.program()

@@ -40,5 +40,5 @@ def opened(
     limit = discreet.pure_dp(10**9, relation=relation)
     account = None if ledger is None else ledger.account(relation.name, limit=limit)
     source = source(frame(people))
-    limits = {} if unit is None else {"privacy_unit": unit, "max_rows_per_unit": 2}
+    limits = {} if privacy_unit is None else {"privacy_unit": privacy_unit, "max_rows_per_unit": 2}
     return discreet.table(source, columns=COLUMNS, account=account, relation=relation, **limits)

@@ -67,7 +67,7 @@ def test_keys_with_their_counts(table):
     assert found.key_columns == ("city",)
     assert found == discreet.Release.from_json(found.to_json())
     assert SECRET not in found.to_json()
-    assert "1 group is used of each" in found.protects
+    assert "1 group is used of each" in found.privacy_statement
     assert table.account.spent == found.guarantee
 
 
@@ -251,7 +251,7 @@ def released(table, values, law, *, kind="count", exponent=0, shift=0):
     part = NoisyIntegers(name="rows", values=tuple(values), noise=law)
     answer = NoisyAnswer(title="t", names=("k",), keys=keys, scale=scale, parts=(part,))
     found = table.count(epsilon=1)
-    return replace(found, _answer=answer, value=tuple(answer.values))
+    return replace(found, _noisy=answer, value=tuple(answer.values))
 
 
 def test_small_groups_become_one(table):
@@ -300,8 +300,8 @@ def test_the_interval_of_the_merged_group_holds(table):
 
 def reread(release, values, law):
     part = NoisyIntegers(name="rows", values=tuple(values), noise=law)
-    answer = replace(release.answer, parts=(part,))
-    return replace(release, _answer=answer, value=tuple(answer.values))
+    answer = replace(release._answer, parts=(part,))
+    return replace(release, _noisy=answer, value=tuple(answer.values))
 
 
 def test_sums_on_a_grid(table):

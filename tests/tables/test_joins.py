@@ -70,7 +70,7 @@ def opened(rows, types, make, folder, *, unit, columns):
 
 def measured(table, plan, key):
     plan = replace(plan, schema=table.spec.schema)
-    found = collect(plan, source=table.source, key=key)
+    found = collect(plan, source=table._source, key=key)
     return {name: [int(v) for v in column] for name, column in found.columns.items()}
 
 
@@ -82,14 +82,14 @@ def folder(tmp_path_factory):
 @pytest.mark.parametrize("make", ENGINES)
 def test_a_public_table(make, folder):
     rows = visits(random.Random(1))
-    table = opened(rows, VISITS, make, folder, privacy_unit="person", columns={"cost": COST})
+    table = opened(rows, VISITS, make, folder, unit="person", columns={"cost": COST})
     table = table.join(PUBLIC, on={"zip": "plz"}, columns={"region": REGION, "rate": RATE})
     found = {row["plz"]: row for row in PUBLIC.to_dicts() if row["plz"]}
     wide = [{**row, **found.get(row["zip"], {"region": None, "rate": None})} for row in rows]
     schema = {"cost": COST, "region": REGION, "rate": RATE}
     plan = TableScan(
         schema=schema,
-        privacy_unit="person",
+        unit="person",
         aggregates={"rows": count(), "people": units(), "paid": total(col("cost"), col("rate"))},
         by={"region": col("region")},
         where=col("rate") > 0,
@@ -107,9 +107,9 @@ def attach(rows, others, key):
             codes = 0, reference.encode(row["age"], AGE), reference.encode(row["sex"], SEX)
             owned.setdefault(row["id"], []).append(codes)
     chosen = {
-        unit: reference.limited(
-            ContributionLimits(max_rows_per_unit=1), mine, privacy_unit=unit, key=key
-        )[0]
+        unit: reference.limited(ContributionLimits(max_rows_per_unit=1), mine, unit=unit, key=key)[
+            0
+        ]
         for unit, mine in owned.items()
     }
     missing = 0, AGE.missing, SEX.missing
@@ -123,7 +123,7 @@ def attach(rows, others, key):
 
 UNIT_PLAN = TableScan(
     schema={"cost": COST, "age": AGE, "sex": SEX},
-    privacy_unit="person",
+    unit="person",
     aggregates={"rows": count(), "people": units(), "x": total(col("cost"), col("age"))},
     by={"sex": col("sex")},
     where=col("age") < 100,
@@ -136,17 +136,13 @@ def test_a_private_table_of_the_same_unit(make, folder):
     for seed in range(3):
         rng = random.Random(seed)
         rows, others = visits(rng), people(rng)
-        table = opened(rows, VISITS, make, folder, privacy_unit="person", columns={"cost": COST})
-        known = opened(
-            others, PEOPLE, make, folder, privacy_unit="id", columns={"age": AGE, "sex": SEX}
-        )
+        table = opened(rows, VISITS, make, folder, unit="person", columns={"cost": COST})
+        known = opened(others, PEOPLE, make, folder, unit="id", columns={"age": AGE, "sex": SEX})
         both = table.join_by_unit(known, columns=["age", "sex"])
         expected = reference.collect(UNIT_PLAN, attach(rows, others, seed), key=seed)
         assert measured(both, UNIT_PLAN, seed) == expected
         # A question that needs none of it does not read the other table.
-        alone = TableScan(
-            schema={}, privacy_unit="person", aggregates={"n": count()}, limits=LIMITS
-        )
+        alone = TableScan(schema={}, unit="person", aggregates={"n": count()}, limits=LIMITS)
         assert measured(both, alone, seed) == measured(table, alone, seed)
 
 
@@ -154,18 +150,14 @@ def test_units_that_are_text(folder):
     types = {"person": pa.string(), "cost": pa.int64()}
     rows = [{"person": p, "cost": 1} for p in ("7", "07", "é", "e\u0301", "", None)]
     others = [{"id": i, "age": a, "sex": "f"} for i, a in (("7", 1), ("07", 2), ("é", 4))]
-    table = opened(
-        rows, types, sources.polars, folder, privacy_unit="person", columns={"cost": COST}
-    )
+    table = opened(rows, types, sources.polars, folder, unit="person", columns={"cost": COST})
     known = {**PEOPLE, "id": pa.string()}
     for make in ENGINES:
-        other = opened(
-            others, known, make, folder, privacy_unit="id", columns={"age": AGE, "sex": SEX}
-        )
+        other = opened(others, known, make, folder, unit="id", columns={"age": AGE, "sex": SEX})
         both = table.join_by_unit(other, columns=["age"])
         plan = TableScan(
             schema={"age": AGE},
-            privacy_unit="person",
+            unit="person",
             aggregates={"age": total(col("age"))},
             limits=LIMITS,
         )
@@ -183,12 +175,8 @@ def test_one_unit_in_both_tables_moves_only_what_is_claimed(folder):
         for gone in (None, 1, 2, 3, 4, 5, 9):
             left = [row for row in rows if gone is None or row["person"] != gone]
             right = [row for row in others if gone is None or row["id"] != gone]
-            table = opened(
-                left, VISITS, make, folder, privacy_unit="person", columns={"cost": COST}
-            )
-            known = opened(
-                right, PEOPLE, make, folder, privacy_unit="id", columns={"age": AGE, "sex": SEX}
-            )
+            table = opened(left, VISITS, make, folder, unit="person", columns={"cost": COST})
+            known = opened(right, PEOPLE, make, folder, unit="id", columns={"age": AGE, "sex": SEX})
             both = table.join_by_unit(known, columns=["age", "sex"])
             results.append(measured(both, UNIT_PLAN, 5))
         for without in results[1:]:
@@ -306,14 +294,10 @@ def test_a_cluster_is_not_sent_private_codes():
     from discreet.data.source import JoinedSource, SparkSource
 
     table = base()
-    spark = SparkSource(frame=None, columns=table.source.columns)
-    source = JoinedSource(
-        source=spark, other=person().source, privacy_unit="id", attached={"age": AGE}
-    )
-    here = engine_of(table.source)
-    twice = JoinedSource(
-        source=source, other=person().source, privacy_unit="id", attached={"age": AGE}
-    )
+    spark = SparkSource(frame=None, columns=table._source.columns)
+    source = JoinedSource(source=spark, other=person()._source, unit="id", attached={"age": AGE})
+    here = engine_of(table._source)
+    twice = JoinedSource(source=source, other=person()._source, unit="id", attached={"age": AGE})
     plan = replace(
         UNIT_PLAN,
         schema=base().join_by_unit(person(), columns=["age"]).spec.schema,

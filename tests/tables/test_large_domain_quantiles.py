@@ -19,8 +19,8 @@ from discreet.data.program import ContributionLimits
 from discreet.noise.random_source import seeded_rng
 from discreet.query._measure import TableSpec
 from discreet.query.budget import budget
-from discreet.ranges._strategy_design import law_of
-from discreet.ranges.hierarchical_search import descent, planned_descent
+from discreet.ranges._strategy_design import noise_distribution
+from discreet.ranges.hierarchical_search import quantile_search, plan_quantile_search
 from discreet.ranges.table_query import ROWS
 from discreet.tables._large_domain_quantiles import release_large_domain_quantiles
 
@@ -117,7 +117,7 @@ def design(
 ):
     limits = more.pop("limits", ContributionLimits())
     setting = TableSpec(schema=COLUMNS, privacy_unit=unit, limits=limits, relation=relation)
-    return planned_descent(descent(column, levels), setting=setting, budget=budget(**more))
+    return plan_quantile_search(quantile_search(column, levels), setting=setting, budget=budget(**more))
 
 
 @pytest.mark.parametrize("cost", [{"epsilon": 1}, {"rho": 0.1}, {"epsilon": 1, "delta": 1e-6}])
@@ -156,7 +156,7 @@ def test_no_unit_moves_a_level_further_than_stated(limits, relation):
     """Whatever the edges are, take each unit away, or put its rows elsewhere."""
     found = design(column="day", unit="who", limits=limits, relation=relation, epsilon=1)
     # At epsilon 1, a share 1 / height of which buys noise of scale height times the sensitivity.
-    most = law_of(found.mechanisms[0]).scale / len(found.widths)
+    most = noise_distribution(found.mechanisms[0]).scale / len(found.widths)
     random = np.random.default_rng(2)
     who = np.repeat(np.arange(5), 5)
     days = random.integers(0, 14_000, who.size)
@@ -227,16 +227,16 @@ def test_limits_of_its_own(account):
         ({"value": "place"}, "numbers and dates"),
         ({"value": "note"}, "text"),
         ({"value": "one"}, "single"),
-        ({"levels": []}, "levels"),
-        ({"levels": [0.5, 0.2]}, "increase"),
-        ({"levels": [1]}, "levels"),
+        ({"q": []}, "q must increase"),
+        ({"q": [0.5, 0.2]}, "increase"),
+        ({"q": [1]}, "levels"),
         ({"epsilon": 0}, "epsilon"),
         ({"where": "well"}, "condition"),
     ],
 )
 def test_what_makes_no_sense_is_refused_and_nothing_is_spent(table, account, asked, words):
     with pytest.raises(InvalidArgument, match=words):
-        table.large_domain_quantiles(**{"value": "huge", "levels": [0.5], "epsilon": 1, **asked})
+        table.large_domain_quantiles(**{"value": "huge", "q": [0.5], "epsilon": 1, **asked})
     assert account.remaining == 10**6
 
 

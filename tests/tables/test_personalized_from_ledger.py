@@ -60,16 +60,18 @@ def test_a_crowd_leaves_out_who_cannot_pay(ledger, textual):
 def test_a_crowd_and_an_account_are_both_charged(ledger):
     crowd = panel(ledger)
     table = opened(((1, "open", ((3, "a"),)),), ledger)
-    found = table.personal(crowd=crowd, privacy_levels={"strict": 0.1, "open": 0.5}).count(
-        cap="open"
-    )
+    found = table.with_personal_budgets(
+        personal_budgets=crowd, privacy_levels={"strict": 0.1, "open": 0.5}
+    ).count(max_privacy_level="open")
     assert table.account.spent.epsilon() == pytest.approx(0.5)
     assert found.release.receipt.account == table.account.name
     assert crowd.spent().any()
     poor = replace(table, account=ledger.account("poor", limit=discreet.pure_dp(0.1)))
     spent = crowd.spent()
     with pytest.raises(BudgetExceeded):
-        poor.personal(crowd=crowd, privacy_levels={"strict": 0.1, "open": 0.5}).count(cap="open")
+        poor.with_personal_budgets(
+            personal_budgets=crowd, privacy_levels={"strict": 0.1, "open": 0.5}
+        ).count(max_privacy_level="open")
     assert (crowd.spent() == spent).all()
 
 
@@ -105,9 +107,9 @@ def test_members_who_are_not_one_number_each_are_refused_before_anybody_pays(led
     )
     table = opened(((1, "open", ((3, "a"),)),), ledger)
     with pytest.raises(InvalidArgument, match="embers"):
-        table.personal(crowd=crowd, privacy_levels={"strict": 0.1, "open": 1}).by_level(
-            query.count()
-        )
+        table.with_personal_budgets(
+            personal_budgets=crowd, privacy_levels={"strict": 0.1, "open": 1}
+        ).by_level(query.count())
     assert not crowd.spent().any()
 
 
@@ -126,7 +128,7 @@ def test_seeded_bits_are_refused(ledger):
     table = opened(((1, "open", ((3, "a"),)),), ledger)
     crowd = panel(ledger)
     for one in (table, replace(table, account=None)):
-        view = one.personal(crowd=crowd, privacy_levels={"strict": 0.1})
+        view = one.with_personal_budgets(personal_budgets=crowd, privacy_levels={"strict": 0.1})
         with pytest.raises(NotCertified):
             view._run(view._planned([query.count()], "strict"), label=None, rng=seeded_rng(1))
     assert not crowd.spent().any()
@@ -138,44 +140,50 @@ def test_seeded_bits_are_refused(ledger):
 def test_what_is_refused(ledger):
     table = opened(((1, "open", ((3, "a"),)),), ledger)
     with pytest.raises(InvalidArgument, match="one of them"):
-        table.personal(privacy_levels=LEVELS)
+        table.with_personal_budgets(privacy_levels=LEVELS)
     with pytest.raises(InvalidArgument, match="category"):
-        table.personal(budget="x", privacy_levels=LEVELS)
+        table.with_personal_budgets(budget="x", privacy_levels=LEVELS)
     with pytest.raises(InvalidArgument, match="levels must map"):
-        table.personal(budget="consent", privacy_levels={})
+        table.with_personal_budgets(budget="consent", privacy_levels={})
     with pytest.raises(InvalidArgument, match="positive"):
-        table.personal(budget="consent", privacy_levels={"open": 0})
+        table.with_personal_budgets(budget="consent", privacy_levels={"open": 0})
     with pytest.raises(InvalidArgument, match="levels of 'consent'"):
-        table.personal(budget="consent", privacy_levels={"lax": 1})
+        table.with_personal_budgets(budget="consent", privacy_levels={"lax": 1})
     for declared in (
         discreet.category(["open", "strict"], include_other=False),
         discreet.category(["open", "strict"], missing="strict"),
     ):
-        schema = {**table.setting.schema, "consent": declared}
-        given = replace(table, setting=replace(table.setting, schema=schema))
+        schema = {**table.spec.schema, "consent": declared}
+        given = replace(table, spec=replace(table.spec, schema=schema))
         with pytest.raises(InvalidArgument, match="left out"):
-            given.personal(budget="consent", privacy_levels=LEVELS)
+            given.with_personal_budgets(budget="consent", privacy_levels=LEVELS)
     with pytest.raises(InvalidArgument, match="all be"):
-        table.personal(budget="consent", privacy_levels={"strict": 1, "open": discreet.zcdp(1)})
+        table.with_personal_budgets(
+            budget="consent", privacy_levels={"strict": 1, "open": discreet.zcdp(1)}
+        )
     with pytest.raises(InvalidArgument, match="pure, zcdp or approx"):
-        table.personal(budget="consent", privacy_levels={"open": discreet.gdp(1)})
+        table.with_personal_budgets(budget="consent", privacy_levels={"open": discreet.gdp(1)})
     limit = discreet.pure_dp(1, relation=NeighboringRelation.REPLACE_ONE)
     with pytest.raises(RelationMismatch):
-        table.personal(budget="consent", privacy_levels={"open": limit})
-    view = table.personal(budget="consent", privacy_levels=LEVELS)
+        table.with_personal_budgets(budget="consent", privacy_levels={"open": limit})
+    view = table.with_personal_budgets(budget="consent", privacy_levels=LEVELS)
     with pytest.raises(InvalidArgument, match="no level 'lax'"):
-        view.count(cap="lax")
+        view.count(max_privacy_level="lax")
     with pytest.raises(InvalidArgument, match="rows of each level"):
-        view.mean("x", rows={"open": 3})
+        view.mean("x", expected_rows={"open": 3})
     with pytest.raises(Unsupported, match="by_level"):
-        view.release(query.median("x"), cap="open")
+        view.release(query.median("x"), max_privacy_level="open")
     with pytest.raises(InvalidArgument, match="account must be given"):
-        replace(table, account=None).personal(budget="consent", privacy_levels=LEVELS).count()
+        replace(table, account=None).with_personal_budgets(
+            budget="consent", privacy_levels=LEVELS
+        ).count()
     crowd = panel(ledger)
     with pytest.raises(InvalidArgument, match="levels of the crowd"):
-        table.personal(crowd=crowd, privacy_levels={"lax": 1})
+        table.with_personal_budgets(personal_budgets=crowd, privacy_levels={"lax": 1})
     with pytest.raises(InvalidArgument, match="unit"):
-        opened((), ledger, privacy_unit=None).personal(crowd=crowd, privacy_levels=LEVELS)
+        opened((), ledger, privacy_unit=None).with_personal_budgets(
+            personal_budgets=crowd, privacy_levels=LEVELS
+        )
     assert view.release(query.median("x")).value is not None
 
 
@@ -185,7 +193,9 @@ def test_a_limit_with_a_delta_becomes_the_rho_it_allows(ledger):
         account=ledger.account("rho", limit=discreet.zcdp(10)),
     )
     menu = {"strict": discreet.approx_dp(0.5, 1e-6), "open": discreet.approx_dp(2, 1e-6)}
-    found = table.personal(budget="consent", privacy_levels=menu).mean("x", cap="open")
+    found = table.with_personal_budgets(budget="consent", privacy_levels=menu).mean(
+        "x", max_privacy_level="open"
+    )
     assert 0.4 < found.guarantee["strict"].epsilon(1e-6) <= 0.5
     assert 1.6 < found.guarantee["open"].epsilon(1e-6) <= 2
     assert "epsilon:" not in str(found)

@@ -83,7 +83,7 @@ def free(monkeypatch):
     )
     door = importlib.import_module("discreet.tables.personalized_table")
     held = contextlib.nullcontext(types.SimpleNamespace(receipt=receipt))
-    monkeypatch.setattr(door, "reserved", lambda *_, **__: held)
+    monkeypatch.setattr(door, "reserve_budget", lambda *_, **__: held)
 
 
 def loss(before, after):
@@ -130,8 +130,8 @@ def worst(ask_one, seen, relation, **how):
 @pytest.mark.parametrize("kind", QUESTIONS)
 def test_every_neighbor_keeps_its_level(kind, relation, seen, free):
     def one(table):
-        view = table.with_personal_budgets(budget="consent", levels=LEVELS)
-        view.release(QUESTIONS[kind], cap="open")
+        view = table.with_personal_budgets(budget="consent", privacy_levels=LEVELS)
+        view.release(QUESTIONS[kind], max_privacy_level="open")
 
     found = worst(one, seen, relation)
     assert found["none"] == 0
@@ -156,7 +156,9 @@ def test_every_neighbor_keeps_its_rho(relation, seen, free):
     }
 
     def one(table):
-        table.with_personal_budgets(budget="consent", levels=menu).mean("x", cap="open")
+        table.with_personal_budgets(budget="consent", privacy_levels=menu).mean(
+            "x", max_privacy_level="open"
+        )
 
     found = worst(one, seen, relation)
     assert found["none"] == 0
@@ -170,9 +172,12 @@ def test_duckdb_gives_the_same_integers(seen, free):
     for source in (duck, lambda rows: rows):
         seen.clear()
         view = opened(people, None, source=source).with_personal_budgets(
-            budget="consent", levels=LEVELS
+            budget="consent", privacy_levels=LEVELS
         )
-        view.release(queries.mean("x", by="g").limit_contributions(max_rows_per_unit=3), cap="open")
+        view.release(
+            queries.mean("x", by="g").limit_contributions(max_rows_per_unit=3),
+            max_privacy_level="open",
+        )
         found.append([exact.tolist() for exact, _ in seen])
     assert found[0] == found[1]
     assert any(found[0][0])
@@ -181,7 +186,9 @@ def test_duckdb_gives_the_same_integers(seen, free):
 @pytest.mark.parametrize("relation", RELATIONS, ids=lambda r: r.name)
 def test_answers_by_level_keep_every_level(relation, seen, free):
     def one(table):
-        table.with_personal_budgets(budget="consent", levels=LEVELS).by_level(queries.count(by="g"))
+        table.with_personal_budgets(budget="consent", privacy_levels=LEVELS).by_level(
+            queries.count(by="g")
+        )
 
     found = worst(one, seen, relation)
     assert found == {"none": 0, "strict": Fraction(1, 5), "open": 1}
@@ -198,7 +205,9 @@ def test_weights_that_are_all_one_are_caught(seen, free, monkeypatch):
     )
 
     def one(table):
-        table.with_personal_budgets(budget="consent", levels=LEVELS).count(cap="open")
+        table.with_personal_budgets(budget="consent", privacy_levels=LEVELS).count(
+            max_privacy_level="open"
+        )
 
     assert worst(one, seen, NeighboringRelation.ADD_REMOVE)["strict"] == 1 > LEVELS["strict"]
 
@@ -211,7 +220,7 @@ def test_levels_are_read_together_as_they_are_one_by_one(seen, free, monkeypatch
         for i in range(60)
     )
     view = opened(people, None, source=source).with_personal_budgets(
-        budget="consent", levels={"open": 1, "strict": Fraction(1, 5)}
+        budget="consent", privacy_levels={"open": 1, "strict": Fraction(1, 5)}
     )
     keep = iter(range(10**6))
     door = importlib.import_module("discreet.tables.personalized_table")
@@ -231,7 +240,7 @@ def test_levels_are_read_together_as_they_are_one_by_one(seen, free, monkeypatch
         for most in (10**6, 0):
             monkeypatch.setattr("discreet.query.personalized_queries._MOST", most)
             seen.clear()
-            view.release(query, cap=cap)
+            view.release(query, max_privacy_level=cap)
             found.append([exact.tolist() for exact, _ in seen])
         assert found[0] == found[1]
         assert np.any(found[0][0])
@@ -243,7 +252,9 @@ def test_the_law_itself(seen, free):
     for held in (((3, "a"), (3, "a")), ()):
         seen.clear()
         table = opened(((1, "strict", held), (2, "open", ((1, "b"),))), None)
-        table.with_personal_budgets(budget="consent", levels=LEVELS).sum("x", cap="open")
+        table.with_personal_budgets(budget="consent", privacy_levels=LEVELS).sum(
+            "x", max_privacy_level="open"
+        )
         ((exact, noise),) = seen
         points = np.linspace(-(2**26), 2**26, 10001).astype(np.int64)
         laws.append(-np.abs(points - int(exact[0])) / float(noise.scale))
@@ -253,7 +264,7 @@ def test_the_law_itself(seen, free):
 
 def attacked(level, claim, *, broken=False, factors=None):
     """A count without groups, with and without a person of the level."""
-    view = opened((), None).with_personal_budgets(budget="consent", levels=LEVELS)
+    view = opened((), None).with_personal_budgets(budget="consent", privacy_levels=LEVELS)
     made = view._planned([queries.count()], "open")
     made = made if factors is None else replace(made, factors=factors)
     (name,) = {name for plan in made.design.passes for name in plan.aggregates}
@@ -311,19 +322,19 @@ def test_who_names_several_levels_has_one(seen, free):
 def test_rows_that_are_people(ledger):
     people = tuple((i, ("strict", "open", None)[i % 3], ((3, "a"),)) for i in range(3000))
     view = opened(people, ledger, privacy_unit=None).with_personal_budgets(
-        budget="consent", levels=LEVELS
+        budget="consent", privacy_levels=LEVELS
     )
-    found = view.count(cap="open")
+    found = view.count(max_privacy_level="open")
     low, high = found.interval(1 - 1e-9)
     assert low < 1000 * 1.2 < high
     assert high - low < 60
     assert found.guarantee.epsilons() == pytest.approx({"open": 1, "strict": 0.2}, rel=1e-5)
     assert found.guarantee["strict"].epsilon() <= 0.2
-    mean = view.mean("x", cap="open")
+    mean = view.mean("x", max_privacy_level="open")
     low, high = mean.interval(1 - 1e-9)
     assert low <= 3 <= high
     assert "strict 0.2" in str(mean)
-    assert "own level" in mean.release.protects
+    assert "own level" in mean.release.privacy_statement
     assert mean.release.title == "mean of x, weighted by level"
     assert "strict 0.2, open 1" in mean.release.query_text
     again = PersonalizedRelease.from_json(found.to_json())
@@ -339,7 +350,7 @@ def test_everybody_counts_unless_something_is_known(ledger):
     people = tuple((i, ("strict", "open")[i % 2], ((3, "a"),)) for i in range(200))
     table = opened(people, ledger)
     before = table.account.spent.epsilon()
-    found = table.with_personal_budgets(budget="consent", levels=LEVELS).count()
+    found = table.with_personal_budgets(budget="consent", privacy_levels=LEVELS).count()
     assert found.weights == {"strict": 1, "open": 1}
     assert found.guarantee.epsilons() == {"open": 0.2, "strict": 0.2}
     assert isinstance(found.value, int)
@@ -348,8 +359,11 @@ def test_everybody_counts_unless_something_is_known(ledger):
 
 def test_the_account_pays_for_the_most_open(ledger):
     table = opened(((1, "open", ((3, "a"),)),), ledger)
-    view = table.with_personal_budgets(budget="consent", levels=LEVELS)
-    for ask_one in (lambda: view.count(cap="open"), lambda: view.by_level(queries.count())):
+    view = table.with_personal_budgets(budget="consent", privacy_levels=LEVELS)
+    for ask_one in (
+        lambda: view.count(max_privacy_level="open"),
+        lambda: view.by_level(queries.count()),
+    ):
         before = table.account.spent.epsilon()
         ask_one()
         assert table.account.spent.epsilon() == pytest.approx(before + 1)
@@ -360,33 +374,33 @@ def test_the_account_pays_for_the_most_open(ledger):
 
 def test_the_best_cap_is_taken(ledger):
     table = opened(((1, "open", ((3, "a"),)),), ledger)
-    view = table.with_personal_budgets(budget="consent", levels={"strict": 0.1, "open": 1})
+    view = table.with_personal_budgets(budget="consent", privacy_levels={"strict": 0.1, "open": 1})
     rows = {"strict": 500, "open": 500}
-    alike = view.trades(queries.mean("x"), rows=rows, max_difference=0)
-    assert [one.cap for one in alike] == ["open", "strict"]
+    alike = view.trades(queries.mean("x"), expected_rows=rows, max_difference=0)
+    assert [one.max_privacy_level for one in alike] == ["open", "strict"]
     assert alike[0].bias == 0
     assert alike[1].noise > 4 * alike[0].noise
-    far = view.trades(queries.mean("x"), rows=rows)
-    assert [one.cap for one in far] == ["strict", "open"]
-    assert view.trades(queries.count(), rows=rows)[0].cap == "strict"
-    assert view.trades(queries.variance("x"), rows=rows)[1].bias == math.inf
-    assert view.mean("x", rows=rows, max_difference=0).weights["strict"] < 0.11
-    assert view.mean("x", rows=rows).weights["strict"] == 1
-    assert len(view.trades(queries.median("x"), rows=rows)) == 1
+    far = view.trades(queries.mean("x"), expected_rows=rows)
+    assert [one.max_privacy_level for one in far] == ["strict", "open"]
+    assert view.trades(queries.count(), expected_rows=rows)[0].max_privacy_level == "strict"
+    assert view.trades(queries.variance("x"), expected_rows=rows)[1].bias == math.inf
+    assert view.mean("x", expected_rows=rows, max_difference=0).weights["strict"] < 0.11
+    assert view.mean("x", expected_rows=rows).weights["strict"] == 1
+    assert len(view.trades(queries.median("x"), expected_rows=rows)) == 1
 
 
 def test_the_bias_is_bounded(ledger):
     rng = np.random.default_rng(5)
     menu = {"strict": Fraction(1, 10), "open": 1}
     table = opened(((1, "open", ((3, "a"),)),), ledger)
-    view = table.with_personal_budgets(budget="consent", levels=menu)
+    view = table.with_personal_budgets(budget="consent", privacy_levels=menu)
     for _ in range(50):
         values = {level: rng.integers(-1, 4, rng.integers(1, 30)) for level in menu}
         rows = {level: len(held) for level, held in values.items()}
         means = [held.mean() for held in values.values()]
         spread = float(np.ptp(means))
         for query in (queries.mean("x"), queries.sum("x"), queries.count()):
-            for one in view.trades(query, rows=rows, max_difference=spread):
+            for one in view.trades(query, expected_rows=rows, max_difference=spread):
                 w = np.concatenate([np.full(rows[x], one.weights[x]) for x in menu])
                 held = np.concatenate(list(values.values()))
                 wrong = {
@@ -395,7 +409,7 @@ def test_the_bias_is_bounded(ledger):
                     "count": (1 - w).sum(),
                 }[query.kind]
                 assert wrong <= one.bias + 1e-9
-                if query.kind == "count" and one.cap == "open":
+                if query.kind == "count" and one.max_privacy_level == "open":
                     assert wrong == pytest.approx(one.bias)
 
 

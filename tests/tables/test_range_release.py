@@ -22,8 +22,8 @@ from discreet.query._measure import TableSpec
 from discreet.query.budget import budget
 from discreet.ranges import workload
 from discreet.ranges.domain import BinnedDomain, DateDomain, IntegerDomain, OrdinalDomain
-from discreet.ranges.grid.table_query import planned_grid, rectangles
-from discreet.ranges.table_query import ROWS, cells_of, planned, ranges
+from discreet.ranges.grid.table_query import plan_grid_query, rectangles
+from discreet.ranges.table_query import ROWS, cells_of, plan_query, ranges
 from discreet.tables._execute import ReleaseBatch, execute_batch
 from discreet.tables.range_release import ChargedGridRelease, ChargedRangeRelease
 
@@ -186,7 +186,7 @@ def test_no_unit_moves_the_measurements_further_than_stated(limits, relation):
     who = np.repeat(np.arange(6), 5)
     day = random.integers(0, 4, who.size)
     day[:5], day[5:10] = [0, 0, 0, 1, 1], 3  # as far as limits allow: in few cells, in one
-    found = planned(ranges("day"), setting=setting, budget=budget(epsilon=1))
+    found = plan_query(ranges("day"), setting=setting, budget=budget(epsilon=1))
 
     def counts(w, d):
         source = discreet.table(pl.DataFrame({"who": w, "day": d}), columns=cells)._source
@@ -219,7 +219,7 @@ def test_the_engine_keeps_to_the_limits_cell_by_cell():
     cells = {"day": discreet.integer(lower=0, upper=3)}
     limits = ContributionLimits(max_rows_per_unit=3, max_rows_per_unit_per_group=2)
     setting = TableSpec(schema=cells, privacy_unit="who", limits=limits)
-    found = planned(ranges("day"), setting=setting, budget=budget(epsilon=1))
+    found = plan_query(ranges("day"), setting=setting, budget=budget(epsilon=1))
     contribution = found.ranked.best.contribution
     assert (contribution.rows, contribution.per_cell) == (3, 2)
     source = discreet.table(rows, columns=cells)._source
@@ -260,7 +260,7 @@ def test_questions_and_ranges_are_reserved_together(table, account):
     asked = discreet.query.count()
     work = ReleaseBatch(
         design=table._design([asked], None, epsilon=1),
-        ranges=(planned(ranges("age"), setting=table.spec, budget=budget(epsilon=2)),),
+        ranges=(plan_query(ranges("age"), setting=table.spec, budget=budget(epsilon=2)),),
     )
     before = account.remaining
     (count,), (ages,) = table._run_all(work, label="both")
@@ -269,7 +269,7 @@ def test_questions_and_ranges_are_reserved_together(table, account):
     assert count.receipt.label == "both"
     # A plan for other limits, or under the other relation, is not this table's.
     other = TableSpec(schema=COLUMNS, relation=NeighboringRelation.REPLACE_ONE)
-    foreign = planned(ranges("age"), setting=other, budget=budget(epsilon=1))
+    foreign = plan_query(ranges("age"), setting=other, budget=budget(epsilon=1))
     with pytest.raises(InvalidArgument, match="relation"):
         table._run_all(ReleaseBatch(ranges=(foreign,)))
     with pytest.raises(InvalidArgument, match="at least one"):
@@ -277,7 +277,7 @@ def test_questions_and_ranges_are_reserved_together(table, account):
 
 
 def test_seeds_are_refused(table):
-    found = planned(ranges("age"), setting=table.spec, budget=budget(epsilon=1))
+    found = plan_query(ranges("age"), setting=table.spec, budget=budget(epsilon=1))
     with pytest.raises(NotCertified, match="private"):
         execute_batch(table, ReleaseBatch(ranges=(found,)), label=None, rng=seeded_rng(1))
 
@@ -354,7 +354,9 @@ def test_grids_of_two_columns(table):
 
 def test_grids_are_charged_and_planned(table, account):
     before = account.remaining
-    plan = table.plan_ranges(["age", "pay"], bins={"pay": 8}, workload="marginals", epsilon=1, expected_rows=9)
+    plan = table.plan_ranges(
+        ["age", "pay"], bins={"pay": 8}, workload="marginals", epsilon=1, expected_rows=9
+    )
     assert plan.grid.shape == (12, 7)
     assert before == account.remaining
     made = table.ranges(["age", "pay"], bins={"pay": 8}, workload="marginals", epsilon=1)
@@ -385,7 +387,7 @@ def test_grids_that_make_no_sense_are_refused(table, account, asked, words):
 def test_no_unit_moves_the_boxes_further_than_stated(limits):
     cells = {"a": discreet.integer(lower=0, upper=2), "b": discreet.integer(lower=0, upper=1)}
     setting = TableSpec(schema=cells, privacy_unit="who", limits=ContributionLimits(**limits))
-    found = planned_grid(rectangles(["a", "b"]), setting=setting, budget=budget(epsilon=1))
+    found = plan_grid_query(rectangles(["a", "b"]), setting=setting, budget=budget(epsilon=1))
     random = np.random.default_rng(3)
     who = np.repeat(np.arange(6), 5)
     a, b = random.integers(0, 3, who.size), random.integers(0, 2, who.size)
@@ -474,7 +476,7 @@ def test_accuracies_that_make_no_sense(table):
         "within": {"within": 0},
         "measure": {"within": 5, "measure": "mu"},
         "delta": {"within": 5, "measure": "rho", "delta": 1e-6},
-        "level": {"within": 5, "level": 1},
+        "confidence": {"within": 5, "confidence": 1},
     }.items():
         with pytest.raises(InvalidArgument, match=words):
             table.budget_for_ranges("age", **given)

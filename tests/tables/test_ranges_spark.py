@@ -16,8 +16,8 @@ from discreet.data.program import ContributionLimits
 from discreet.data.source import SparkSource, open_source
 from discreet.query._measure import TableSpec
 from discreet.query.budget import budget
-from discreet.ranges.grid.table_query import GridQuery, planned_grid, rectangles
-from discreet.ranges.table_query import ROWS, planned, ranges
+from discreet.ranges.grid.table_query import GridQuery, plan_grid_query, rectangles
+from discreet.ranges.table_query import ROWS, plan_query, ranges
 from tests.data import sources
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.usefixtures("cluster")]
@@ -65,7 +65,7 @@ def test_the_counts_are_those_of_duckdb(asked, limits, rows, tmp_path):
         limits=ContributionLimits() if limits is None else limits,
         relation=NeighboringRelation.ADD_REMOVE,
     )
-    make = planned_grid if isinstance(asked, GridQuery) else planned
+    make = plan_grid_query if isinstance(asked, GridQuery) else plan_query
     plan = make(asked, setting=setting, budget=budget(epsilon=1)).counted
     spark = open_source(sources.spark_frame(rows, tmp_path))
     duck = open_source(sources.parquet(rows, tmp_path))

@@ -216,7 +216,9 @@ def test_a_typing_error_costs_nothing(people, account):
         lambda: opened(people, account, max_rows_per_unit=None).count(epsilon=1),
         lambda: opened(people, account, privacy_unit="nobody").count(epsilon=1),
         lambda: opened(people, account, columns={"age": int}),
-        lambda: t.run(plan_release([query.count()], setting=other, budget=QueryBudget(epsilon=1))),
+        lambda: t._release_planned(
+            plan_release([query.count()], setting=other, budget=QueryBudget(epsilon=1))
+        ),
     ):
         with pytest.raises(discreet.InvalidArgument):
             wrong()
@@ -385,7 +387,7 @@ def test_a_planted_secret_appears_nowhere(make, rich, tmp_path, capfd, caplog, m
     def fail(*_, **__):
         raise ValueError("no noise today")
 
-    monkeypatch.setattr("discreet.query._release_plan.measured", fail)
+    monkeypatch.setattr("discreet.query._release_plan.measure", fail)
     with pytest.raises((ValueError, discreet.PrivacyError)) as caught:
         t.count(epsilon=1)
     shown += traceback.format_exception(caught.value)

@@ -11,7 +11,7 @@ from discreet_studies.study import Findings, StudySetting
 _EXTRA = ("sklearn", "joblib")
 
 
-def learned(package: str, module: str, name: str) -> Callable[[StudySetting], Findings]:
+def lazy_experiment(package: str, module: str, name: str) -> Callable[[StudySetting], Findings]:
     """The experiment ``name`` in a module of a study's package."""
 
     def run(setting: StudySetting) -> Findings:

@@ -129,7 +129,7 @@ def test_bootstrap_fits_clipped_rows(mean, std):
 
 def test_the_grid_counts_what_it_says():
     cases = against.against_published(rows=[100], epsilons=[0.5, 5.0], trials=3000)
-    assert len(cases) == 2 * len(against.LAWS)
+    assert len(cases) == 2 * len(against.DISTRIBUTIONS)
     for case in cases:
         assert case.ours.bounds(1 - laws.ALPHA)[1] >= 0.95
         assert case.ratio() <= case.ratio(tuned=True)

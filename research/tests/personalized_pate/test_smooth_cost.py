@@ -215,7 +215,7 @@ def test_clear_votes_pass_and_hard_ones_do_not():
         hard = plan.run(HARD, rng=seeded_rng(seed))
         assert (hard.labels == UNANSWERED).all()
     # The loose bound of the same answers is far above what was allowed.
-    loose = plan.rule.answer(plan.assignment, classes=3)["a"].rdp(6) * 40
+    loose = plan.rule.answer_cost(plan.assignment, classes=3)["a"].rdp(6) * 40
     assert loose > 0.05
     assert (proposal(allowed=1e-9).run(CLEAR, rng=seeded_rng(1)).labels == UNANSWERED).all()
 

@@ -1,5 +1,4 @@
-from discreet.audit import exact, series
-from discreet.audit import lattice_distribution as lattice
+from discreet.audit import exact, lattice_distribution, series
 from discreet.audit._attack import attack
 from discreet.audit.case import AuditCase
 from discreet.audit.cases.mechanisms import mechanism_cases
@@ -12,13 +11,13 @@ __all__ = [
     "AuditCase",
     "SensitivityError",
     "attack",
-    "run_audit",
-    "mechanism_cases",
     "check_sensitivity",
     "exact",
     "gaussian_lower_bound",
-    "lattice",
+    "lattice_distribution",
+    "mechanism_cases",
     "precision_attack",
+    "run_audit",
     "series",
     "timing_attack",
 ]

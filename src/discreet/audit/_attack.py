@@ -1,8 +1,7 @@
 """The statistical audit of a black box: a lower bound on epsilon from samples alone.
 
-Events that tell two inputs apart are learned on one set of outputs and tested on fresh ones. What
-the test proves, it proves with the stated probability; that it proves nothing shows nothing: a
-mechanism that passes may still be broken.
+Events that distinguish two inputs are learned on one set of outputs and tested on fresh ones. A
+violation is shown with the stated probability. A mechanism that passes may still be broken.
 """
 
 from __future__ import annotations
@@ -21,11 +20,9 @@ from scipy.special import betaincinv, ndtri
 from discreet.core._validate import count, probability
 from discreet.core.errors import InvalidArgument
 
-# ── Features ─────────────────────────────────────────────────────────────────────────────────────
-# What an attacker looks at: outputs of any shape as named columns of numbers.
-#
-# A column is computed when it is asked for and kept: learning asks for all of them, the final test
-# only for the few that the chosen events need.
+# ── Output features ────────────────────────────────────────────────────────────────────────────────
+# Outputs of any shape become named columns of numbers. A column is computed on demand and kept:
+# learning uses all of them, the final test only those that the chosen events need.
 
 
 Floats: TypeAlias = NDArray[np.float64]
@@ -180,7 +177,7 @@ def _number(value: object) -> float:
     return float(zlib.crc32(repr(value).encode()))
 
 
-# ── Attacks ──────────────────────────────────────────────────────────────────────────────────────
+# ── Attack ─────────────────────────────────────────────────────────────────────────────────────────
 
 
 Run: TypeAlias = Callable[[Any, int], object]

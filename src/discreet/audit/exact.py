@@ -1,7 +1,8 @@
-"""A tight audit of Gaussian claims: how many deviations a score moves between two inputs.
+"""The exact audit: from two output distributions to the guarantee that holds.
 
-At a small delta samples prove next to nothing about epsilon. They prove much about mu: an event
-near the middle, which happens often, bounds the whole curve of a claim that is Gaussian.
+Nothing is sampled and no theorem is trusted: the two distributions are listed, and delta at an
+epsilon (or epsilon at a delta) is a sum over outcomes. Every result is a lower and an upper bound;
+what the lists leave out widens them. `gaussian_lower_bound` tests Gaussian claims from samples.
 """
 
 from __future__ import annotations
@@ -22,14 +23,6 @@ from discreet.audit._attack import lower_bound, upper_bound
 from discreet.audit.lattice_distribution import Floats, LatticeDistribution
 from discreet.core._validate import probability
 from discreet.core.errors import InvalidArgument
-
-# ── Exact ────────────────────────────────────────────────────────────────────────────────────────
-# The exact audit: from two output laws to the guarantee that is really given.
-#
-# No sampling and no trust in a theorem: the two laws are listed, and delta at an epsilon (or epsilon
-# at a delta) is a sum over outcomes. Everything comes as a lower and an upper bound; what the lists
-# leave out widens the bounds.
-
 
 FiniteLaw: TypeAlias = Mapping[Any, float] | Mapping[Any, Fraction]
 ROUNDING = 1e-13
@@ -318,7 +311,9 @@ def _worse(a: Enclosure, b: Enclosure) -> Enclosure:
     return Enclosure(max(a.lower, b.lower), max(a.upper, b.upper))
 
 
-# ── Linear ───────────────────────────────────────────────────────────────────────────────────────
+# ── Gaussian claims ────────────────────────────────────────────────────────────────────────────────
+# At a small delta samples prove next to nothing about epsilon. They prove much about mu: an event
+# near the middle, which happens often, bounds the whole curve of a claim that is Gaussian.
 
 
 def gaussian_lower_bound(

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Literal, TypeAlias, get_args
 
-from discreet.core._validate import count, finite, flag, as_tuple, one_of
+from discreet.core._validate import as_tuple, count, finite, flag, one_of
 from discreet.core.errors import InvalidArgument, NotCertified
 from discreet.core.relation import NeighboringRelation
 

@@ -31,9 +31,9 @@ from discreet.data.program import ContributionLimits
 from discreet.data.schema import OTHER, ColumnSpec
 from discreet.query._release_plan import TableSpec
 from discreet.query.budget import QueryBudget, budget
-from discreet.query.builders import Query, Value
-from discreet.ranges.grid.table_query import AskedGrid, GridQuery
-from discreet.ranges.table_query import Asked
+from discreet.query.builders import Query, Value, Values
+from discreet.ranges.grid.table_query import GridQuery, GridWorkloadLike
+from discreet.ranges.table_query import WorkloadLike
 from discreet.spec.query_json import write_query
 from discreet.tables.range_release import (
     AnyRangeRelease,
@@ -177,7 +177,7 @@ class RemoteTable(Table):
         self,
         value: Value,
         *,
-        workload: Asked = "all",
+        workload: WorkloadLike = "all",
         bins: int | None = None,
         edges: Iterable[Number] | None = None,
         where: Expression | None = None,
@@ -187,9 +187,9 @@ class RemoteTable(Table):
     @overload
     def ranges(
         self,
-        value: Sequence[Value],
+        value: Values,
         *,
-        workload: AskedGrid = "all",
+        workload: GridWorkloadLike = "all",
         bins: Mapping[str, int] | None = None,
         where: Expression | None = None,
         **more: Unpack[RangeBudget],
@@ -197,7 +197,7 @@ class RemoteTable(Table):
 
     def ranges(
         self,
-        value: Value | Sequence[Value],
+        value: Value | Values,
         *,
         workload: Any = "all",
         bins: int | Mapping[str, int] | None = None,

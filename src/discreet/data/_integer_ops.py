@@ -1,8 +1,4 @@
-"""Integer code with proven bounds: what an expression becomes when it meets a schema.
-
-Interval arithmetic shows that no row can make it overflow; every function here either gives code
-whose values fit into 64 bits, or refuses.
-"""
+"""Integer expressions that every engine can compute, with bounds of their values."""
 
 from __future__ import annotations
 
@@ -16,9 +12,7 @@ from discreet.core.errors import InvalidArgument
 from discreet.data import schema as declared
 from discreet.data.schema import INT64, Label
 
-# ── Code ─────────────────────────────────────────────────────────────────────────────────────────
-# A tiny integer language: what every engine must be able to compute, and nothing else.
-#
+# ── Nodes ────────────────────────────────────────────────────────────────────────────────────────
 # Each node maps int64 codes of one row to an int64 and cannot fail: expressions are checked when they
 # are bound to a schema, so that no intermediate result leaves the range of int64.
 
@@ -103,7 +97,7 @@ def columns(code: Code) -> set[str]:
             return columns(inner)
 
 
-# ── Bounded ──────────────────────────────────────────────────────────────────────────────────────
+# ── Nodes with bounds ────────────────────────────────────────────────────────────────────────────
 
 
 Kind: TypeAlias = Literal["number", "flag", "label", "date", "text"]

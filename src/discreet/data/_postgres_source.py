@@ -14,7 +14,7 @@ from typing import Any
 from urllib.parse import unquote
 
 from discreet.core.errors import InvalidArgument, Unsupported
-from discreet.data.source import ArrowStreamSource, Type, run_sealed, check_distinct_names
+from discreet.data.source import ArrowStreamSource, Type, check_distinct_names, run_sealed
 
 _CATALOG = """
 SELECT n.nspname::text, c.relname::text, a.attname::text, b.typname::text, b.typtype::text

@@ -1,4 +1,4 @@
-"""Keys that occur, with the number of different units of each: private, for a threshold only."""
+"""Run a plan on a source: exact integers, and the keys that occur."""
 
 from __future__ import annotations
 
@@ -40,9 +40,7 @@ from discreet.data.source import (
     run_sealed,
 )
 
-# ── Joined engine ────────────────────────────────────────────────────────────────────────────────
-# Columns of a unit's row in another private table, attached to all rows of that unit.
-#
+# ── Columns attached by unit ─────────────────────────────────────────────────────────────────────
 # First one row of each unit is chosen in the other source; then its codes are looked up by the name
 # of the unit, which any engine can do. Units without a row there get the missing codes.
 
@@ -115,8 +113,7 @@ def one_row_per_unit(source: JoinedSource, names: Sequence[str]) -> Program:
     )
 
 
-# ── Collect ──────────────────────────────────────────────────────────────────────────────────────
-# The door of the room: a plan and a source go in, exact integers come out.
+# ── Exact integers ───────────────────────────────────────────────────────────────────────────────
 
 
 def engine_of(source: Source) -> Engine:
@@ -147,7 +144,7 @@ def collect(plan: TableScan, *, source: Source, key: int) -> ExactResult:
     return tabulate(plan, engine=engine_of(source), key=key)
 
 
-# ── Keys ─────────────────────────────────────────────────────────────────────────────────────────
+# ── Observed keys ────────────────────────────────────────────────────────────────────────────────
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -1,4 +1,7 @@
-"""The nodes of a program in layers: what an engine computes first, and what from that."""
+"""Plans and programs: filters, groups, contribution limits and exact aggregates.
+
+A plan is public and frozen. An engine runs its program; every engine returns the same integers.
+"""
 
 from __future__ import annotations
 
@@ -40,9 +43,7 @@ from discreet.data.schema import (
     open_levels,
 )
 
-# ── Plan ─────────────────────────────────────────────────────────────────────────────────────────
-# What is computed from a table: filters, groups, contribution limits, exact aggregates.
-#
+# ── Plans ────────────────────────────────────────────────────────────────────────────────────────
 # A plan is public and frozen. It says what leaves an engine, integers only, and how far one unit can
 # move them (`Plan.reach`); docs/theory/data.md proves it.
 
@@ -385,8 +386,7 @@ def radix(dimensions: Iterable[BoundedCode]) -> tuple[Code, int]:
     return index, size
 
 
-# ── Engine ───────────────────────────────────────────────────────────────────────────────────────
-# One question, several engines: the same integers from each of them.
+# ── Engines ──────────────────────────────────────────────────────────────────────────────────────
 
 
 PRIME = 2**31 - 1
@@ -478,7 +478,7 @@ def tabulate(plan: TableScan, *, engine: Engine, key: int) -> ExactResult:
     )
 
 
-# ── Layers ───────────────────────────────────────────────────────────────────────────────────────
+# ── Layers of a program ──────────────────────────────────────────────────────────────────────────
 
 
 Value = TypeVar("Value")

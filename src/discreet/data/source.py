@@ -213,7 +213,9 @@ def _ibis(table: Any) -> Source:
     """An Ibis expression: DuckDB's is a relation, other backends hand over batches."""
     backend = run_sealed("finding the backend of the Ibis table", table.get_backend)
     if backend.name == "duckdb":
-        query = run_sealed("reading the Ibis table", lambda: backend.con.sql(backend.compile(table)))
+        query = run_sealed(
+            "reading the Ibis table", lambda: backend.con.sql(backend.compile(table))
+        )
         return open_source(query)
 
     @contextmanager

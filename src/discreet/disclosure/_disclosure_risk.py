@@ -1,6 +1,7 @@
-"""What somebody who knows the quasi-identifiers can find, measured on a table as it is.
+"""Disclosure risk of a table as it is, and utility of released microdata.
 
-These are measurements. They say nothing about an attacker who knows more, and are no guarantee.
+These are measurements, not guarantees: they say nothing about an attacker who knows more than the
+quasi-identifiers.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import narwhals.stable.v2 as nw
 import numpy as np
 from numpy.typing import ArrayLike
 
-from discreet.core._validate import count, finite, as_tuple
+from discreet.core._validate import as_tuple, count, finite
 from discreet.core.errors import InvalidArgument, OutOfDomain, Unsupported
 from discreet.disclosure.generalization_hierarchy import (
     EquivalenceClasses,
@@ -26,8 +27,7 @@ from discreet.disclosure.generalization_hierarchy import (
     together,
 )
 
-# ── Metrics ──────────────────────────────────────────────────────────────────────────────────────
-# How far released microdata are from the original: errors, histograms, distances of samples.
+# ── Utility ────────────────────────────────────────────────────────────────────────────────────────
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -150,7 +150,7 @@ def places(values: Floats, edges: Floats) -> Ints:
     return place
 
 
-# ── Risk ─────────────────────────────────────────────────────────────────────────────────────────
+# ── Disclosure risk ────────────────────────────────────────────────────────────────────────────────
 
 
 Frame: TypeAlias = "nw.DataFrame[Any]"
@@ -215,8 +215,8 @@ def disclosure_risk(
 ) -> DisclosureRisk:
     """Measure k-anonymity, l-diversity and t-closeness of a table as it is.
 
-    ``quasi_identifiers`` are the columns that somebody else may know together, ``sensitive`` those that must
-    not become known. Any frame that narwhals speaks will do.
+    ``quasi_identifiers`` are the columns that an attacker may know together, ``sensitive`` those
+    that must not become known. Any frame that narwhals speaks will do.
 
     Heuristic: no theorem about privacy. k is the size of the smallest class of rows that agree in
         *all* quasi-identifiers together; B8, M7.

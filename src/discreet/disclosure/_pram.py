@@ -1,6 +1,9 @@
-"""k-PRAM: values are randomized inside groups of at least k records, never across.
+"""Post-randomization (PRAM): categories are changed at random, by a published matrix; and k-PRAM.
 
-The counts of groups stay as they are, and are released exactly: not differentially private.
+The original counts can be estimated from the matrix without bias. Posterior odds and the ratio of
+the entries in a column of the matrix measure what an attacker learns about one record. k-PRAM
+randomizes inside groups of at least k records, never across: the counts of groups are released
+exactly, which is not differentially private.
 """
 
 from __future__ import annotations
@@ -17,7 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from discreet.core._rational import Number
-from discreet.core._validate import count, as_tuple, probability
+from discreet.core._validate import as_tuple, count, probability
 from discreet.core.errors import InvalidArgument, OutOfDomain
 from discreet.disclosure._disclosure_risk import UtilityLoss, checked_edges, places, sample, utility
 from discreet.disclosure._k_noise import between
@@ -25,11 +28,7 @@ from discreet.disclosure.generalization_hierarchy import Floats, Ints
 from discreet.noise.random_source import RandomSource, resolve_rng
 from discreet.noise.uniform import uniform_integers
 
-# ── Matrix ───────────────────────────────────────────────────────────────────────────────────────
-# Post-randomization (PRAM): categories changed at random, by a published matrix.
-#
-# Whoever knows the matrix can estimate the original counts without bias. What one record is worth to
-# an attacker is told by posterior odds and by the ratio of the entries in a column of the matrix.
+# ── PRAM ───────────────────────────────────────────────────────────────────────────────────────────
 
 
 Matrix: TypeAlias = tuple[tuple[Fraction, ...], ...]
@@ -273,7 +272,7 @@ def _simplex(values: Floats, total: float) -> Floats:
     return nearest
 
 
-# ── Kpram ────────────────────────────────────────────────────────────────────────────────────────
+# ── k-PRAM ─────────────────────────────────────────────────────────────────────────────────────────
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -18,7 +18,7 @@ from scipy import special
 from discreet.accounting.guarantee import Guarantee
 from discreet.core import events
 from discreet.core._rational import Number, exp_minus
-from discreet.core._validate import count, as_mapping, positive, probability
+from discreet.core._validate import as_mapping, count, positive, probability
 from discreet.core.errors import InvalidArgument, OutOfDomain
 from discreet.core.relation import NeighboringRelation
 from discreet.disclosure._disclosure_risk import named, opened

@@ -1,8 +1,8 @@
-"""How a column may be made coarser: public steps from exact values to nothing at all.
+"""Public hierarchies that make a column coarser, and equivalence classes of rows that look alike.
 
 Level 0 is the value itself, the last level is ``*``. In between stand intervals, groups of
-categories or the first letters of a code. What a value becomes depends on the value alone: levels
-are declared, never read from the data.
+categories or the first letters of a code. The result depends on the value alone: levels are
+declared, never read from the data.
 """
 
 from __future__ import annotations
@@ -17,12 +17,11 @@ import narwhals.stable.v2 as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.core._validate import count, finite, as_tuple, as_mapping
+from discreet.core._validate import as_mapping, as_tuple, count, finite
 from discreet.core.errors import InvalidArgument, OutOfDomain
 from discreet.data._numpy.encode import by_value, texts
 
-# ── Classes ──────────────────────────────────────────────────────────────────────────────────────
-# Rows that look alike: grouping by several coded columns at once.
+# ── Equivalence classes ────────────────────────────────────────────────────────────────────────────
 
 
 Flags: TypeAlias = NDArray[np.bool_]
@@ -94,7 +93,7 @@ def _key(
     return key, limit
 
 
-# ── Hierarchy ────────────────────────────────────────────────────────────────────────────────────
+# ── Hierarchies ────────────────────────────────────────────────────────────────────────────────────
 
 
 Series: TypeAlias = "nw.Series[Any]"

@@ -1,7 +1,8 @@
-"""k-anonymity: make quasi-identifiers coarser until every row has company.
+"""k-anonymity: generalize quasi-identifiers until every row agrees with k - 1 others.
 
-This is disclosure control, not differential privacy: the risk is bounded only against somebody who
-knows the quasi-identifiers and nothing else. There is no guarantee to charge.
+Levels are found in the lattice of all levels, one for each column, or by local recoding, with
+levels of their own for every class. This is disclosure control, not differential privacy: the risk
+is bounded only against an attacker who knows the quasi-identifiers and nothing else.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.core._rational import Number
-from discreet.core._validate import count, as_tuple, as_mapping, one_of, probability
+from discreet.core._validate import as_mapping, as_tuple, count, one_of, probability
 from discreet.core.errors import InvalidArgument, OutOfDomain, Unsupported
 from discreet.disclosure._disclosure_risk import (
     DisclosureRisk,
@@ -39,12 +40,10 @@ from discreet.disclosure.generalization_hierarchy import (
     total,
 )
 
-# ── Lattice ──────────────────────────────────────────────────────────────────────────────────────
-# Full-domain generalization: one level for each column, found in the lattice of all levels.
-#
+# ── Full-domain generalization ─────────────────────────────────────────────────────────────────────
 # Two facts carry the search. Coarser levels only merge classes, so the number of rows in small
-# classes never grows on the way up: what fails, fails for everything below. And the loss of a node is
-# at least its loss without suppression, which is a sum over columns and known for all nodes at once.
+# classes never grows on the way up: what fails, fails for everything below. And the loss of a node
+# is at least its loss without suppression, a sum over columns that is known for all nodes at once.
 
 
 LARGEST_LATTICE = 200_000
@@ -237,13 +236,11 @@ def _first_on_chain(
     return first, chain[low] if low >= 0 else None
 
 
-# ── Local ────────────────────────────────────────────────────────────────────────────────────────
-# Local recoding: every class has its own levels, found from the top down.
-#
+# ── Local recoding ─────────────────────────────────────────────────────────────────────────────────
 # All rows begin as one class. A class is split along the column in which it is coarsest, into the
-# groups of the next finer level; groups that would be too small stay together at the level they had.
-# The idea is that of Mondrian (LeFevre, DeWitt, Ramakrishnan 2006), along public hierarchies: no
-# border is read from the data.
+# groups of the next finer level; groups that would be too small stay together at their level. The
+# idea is that of Mondrian (LeFevre, DeWitt, Ramakrishnan 2006), along public hierarchies: no border
+# is read from the data.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -366,7 +363,7 @@ def recode(
     )
 
 
-# ── Generalize ───────────────────────────────────────────────────────────────────────────────────
+# ── Anonymized tables ──────────────────────────────────────────────────────────────────────────────
 
 
 Method: TypeAlias = Literal["optimal", "greedy", "local"]
@@ -426,8 +423,8 @@ def k_anonymize(
 ) -> AnonymizedTable:
     """Release a table in which every row agrees with k - 1 others in all quasi-identifiers.
 
-    ``quasi_identifiers`` gives the public hierarchy of each column that somebody may know. ``sensitive``
-    columns are released as they are, and how much a class tells about them is reported; so are the
+    ``quasi_identifiers`` gives the public hierarchy of each column that an attacker may know.
+    ``sensitive`` columns are released as they are, and how much a class tells about them is reported; so are the
     columns named in ``keep``. All others are left out. At most the share ``suppress`` of the rows
     may be left out as well. ``method``: "optimal" and "greedy" choose one level for each column
     (optimal: with the smallest loss of all), "local" gives every class its own. ``progress`` is

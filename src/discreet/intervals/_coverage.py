@@ -1,4 +1,4 @@
-"""Looking at private data without privacy: what may be looked at, and never be used."""
+"""Measure how often an interval covers the truth in simulations, with the error of that rate."""
 
 from __future__ import annotations
 
@@ -15,11 +15,10 @@ from discreet.core import _validate as check
 from discreet.core.errors import InvalidArgument, OutOfDomain
 from discreet.mechanisms._inputs import read
 from discreet.noise.distribution import Floats
-from discreet.noise.random_source import RandomSource, seeded_rng, resolve_rng
+from discreet.noise.random_source import RandomSource, resolve_rng, seeded_rng
 from discreet.noise.uniform import uniform_integers
 
-# ── Coverage ─────────────────────────────────────────────────────────────────────────────────────
-# Does an interval hold what it says? Coverage of any method, on made-up data, with its error.
+# ── Coverage by simulation ───────────────────────────────────────────────────────────────────────
 
 
 Method: TypeAlias = Callable[[Floats, RandomSource], tuple[Floats, Floats]]
@@ -125,7 +124,7 @@ def per_column(release: Callable[[Floats, RandomSource], tuple[float, float]]) -
     return method
 
 
-# ── Diagnostic ───────────────────────────────────────────────────────────────────────────────────
+# ── Leave-one-out diagnostics ────────────────────────────────────────────────────────────────────
 
 
 Statistic: TypeAlias = Literal["mean", "median", "variance"]

@@ -1,4 +1,4 @@
-"""The door to intervals for a variance."""
+"""Confidence intervals for a mean, a variance and the difference of two means."""
 
 from __future__ import annotations
 
@@ -13,14 +13,19 @@ from discreet.core._rational import Number
 from discreet.core.errors import InvalidArgument, OutOfDomain
 from discreet.intervals.interval import Interval, IntervalForecast, IntervalPayer
 from discreet.intervals.statistics import DifferenceStatistic, MeanStatistic, VarianceStatistic
-from discreet.intervals.studentized import Assume, Method, StudentizedInterval, column_of, interval_spec
+from discreet.intervals.studentized import (
+    Assume,
+    Method,
+    StudentizedInterval,
+    column_of,
+    interval_spec,
+)
 from discreet.mechanisms._inputs import read
 from discreet.mechanisms.mechanism import Certificate, Mechanism
 from discreet.noise.distribution import Floats
 from discreet.noise.random_source import RandomSource, resolve_rng
 
-# ── Difference ───────────────────────────────────────────────────────────────────────────────────
-# The door to intervals for the difference of two means.
+# ── Difference of two means ──────────────────────────────────────────────────────────────────────
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,7 +139,7 @@ def difference_interval(  # noqa: PLR0913 - each is a public choice with a name
     """
     if len(check.as_tuple("public_rows", public_rows)) != 2:
         raise InvalidArgument("public_rows must be two numbers, one for each column.")
-    first, second = (check.count("rows", one, minimum=2) for one in public_rows)
+    first, second = (check.count("public_rows", one, minimum=2) for one in public_rows)
     asked = interval_spec(
         DifferenceStatistic(
             column=column_of(lower, upper, granularity, first + second), sizes=(first, second)
@@ -150,7 +155,6 @@ def difference_interval(  # noqa: PLR0913 - each is a public choice with a name
 
 
 # ── Mean ─────────────────────────────────────────────────────────────────────────────────────────
-# The door to intervals for a mean.
 
 
 def mean_interval(  # noqa: PLR0913 - each is a public choice with a name

@@ -1,6 +1,6 @@
-"""Half-widths of intervals for a mean: sampling error and the noise of a release, together.
+"""What all confidence intervals share: tail bounds, released ends, forecasts, and quantiles.
 
-Functions of public numbers and of released ones, vectorized over the spread.
+The functions take public and released numbers only, and are vectorized over the spread.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from functools import lru_cache
 from typing import Protocol, TypeAlias
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.special import log_ndtr, ndtr, ndtri, stdtrit
 
 from discreet.accounting.guarantee import Guarantee
@@ -23,26 +23,23 @@ from discreet.intervals.statistics import IntervalStatistic
 from discreet.mechanisms._inputs import read
 from discreet.mechanisms.additive import AdditiveMechanism
 from discreet.mechanisms.mechanism import Mechanism
-from discreet.noise.distribution import Floats as Floats_chernoff
-from discreet.noise.distribution import Floats as Floats_interval
+from discreet.noise.distribution import Floats
 from discreet.noise.random_source import RandomSource, resolve_rng
 
-# ── Chernoff ─────────────────────────────────────────────────────────────────────────────────────
-# Bounds for sampling error and noise together that hold for every law and every number of rows.
-#
+# ── Tail bounds for every distribution ───────────────────────────────────────────────────────────
 # Chernoff: P(error > t) <= exp(log E exp(rate * error) - rate * t) for every rate, and the errors of
 # sampling and of the noise are independent, so that their logarithms add up. Any rate gives a bound;
 # the best of many is taken.
 
 
-LogMgf: TypeAlias = Callable[[Floats_chernoff], Floats_chernoff]
+LogMgf: TypeAlias = Callable[[Floats], Floats]
 _RATES = 300
 _ROUNDING = 1 + 2.0**-40
 
 
 def reach(
     sampling: LogMgf, noise: AdditiveMechanism, unit: float, *, tail: float, std: float
-) -> Floats_chernoff:
+) -> Floats:
     """The t that sampling error plus noise exceeds with probability at most ``tail``.
 
     ``sampling`` gives rows of bounds for a column of rates; ``std`` is about that of the sum.
@@ -73,7 +70,7 @@ def reach(
 @lru_cache(maxsize=32)
 def upper_variance(
     statistic: IntervalStatistic, noise: AdditiveMechanism, unit: float, *, tail: float
-) -> tuple[Floats_chernoff, Floats_chernoff]:
+) -> tuple[Floats, Floats]:
     """Noisy sample variances, and what the variance of the law then does not exceed.
 
     Theorem: the law's variance is above the second, read at the noisy one, with probability at
@@ -85,7 +82,7 @@ def upper_variance(
     found = top * np.linspace(0.0, 1.0, 513) ** 2
     std = math.hypot(top / math.sqrt(statistic.rows), noise.std * unit)
 
-    def sampling(rates: Floats_chernoff) -> Floats_chernoff:
+    def sampling(rates: Floats) -> Floats:
         return statistic.log_mgf(-rates, found[None, :])
 
     refused = found - reach(sampling, noise, unit, tail=tail, std=std)
@@ -94,9 +91,7 @@ def upper_variance(
     return least, np.append(found[1:], top)
 
 
-def bennett(
-    rate: Floats_chernoff, variance: Floats_chernoff, width: float, rows: int
-) -> Floats_chernoff:
+def bennett(rate: Floats, variance: Floats, width: float, rows: int) -> Floats:
     """At least ``log E exp(rate * (mean - expectation))`` for rows of at most this variance.
 
     Theorem: for rows whose distance above their expectation is at most ``width`` (Bennett 1962): a
@@ -108,8 +103,7 @@ def bennett(
     return np.asarray(rows * (np.log1p(weight * up) - part * variance / width))
 
 
-# ── Interval ─────────────────────────────────────────────────────────────────────────────────────
-# What every interval has in common: the released ends, the forecast, and how it is paid for.
+# ── Intervals and their plans ────────────────────────────────────────────────────────────────────
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -176,11 +170,11 @@ class IntervalPayer(Protocol):
 class IntervalAnswers:
     """Intervals of many columns at once."""
 
-    low: Floats_interval
-    high: Floats_interval
-    value: Floats_interval
-    spread: Floats_interval | None = None
-    released: tuple[Floats_interval, ...] = ()
+    low: Floats
+    high: Floats
+    value: Floats
+    spread: Floats | None = None
+    released: tuple[Floats, ...] = ()
 
 
 class IntervalPlan(Mechanism):
@@ -200,7 +194,7 @@ class IntervalPlan(Mechanism):
         """What the nominal coverage rests on."""
 
     @abstractmethod
-    def answers(self, tables: Floats_interval, rng: RandomSource) -> IntervalAnswers:
+    def answers(self, tables: Floats, rng: RandomSource) -> IntervalAnswers:
         """One interval for each row of ``tables``, which is one column."""
 
     def release(
@@ -218,9 +212,7 @@ class IntervalPlan(Mechanism):
         with account.reserve(self.guarantee, label=label, private=source.private):
             return self._one(values, source)
 
-    def simulate(
-        self, tables: Floats_interval, rng: RandomSource
-    ) -> tuple[Floats_interval, Floats_interval]:
+    def simulate(self, tables: Floats, rng: RandomSource) -> tuple[Floats, Floats]:
         """Ends of one interval for each row of ``tables``: made-up columns, for `coverage`."""
         if tables.ndim != 2 or tables.shape[1] != self.public_rows:
             raise OutOfDomain(
@@ -247,16 +239,14 @@ class IntervalPlan(Mechanism):
         )
 
 
-def laplace_points(many: int) -> Floats_interval:
+def laplace_points(many: int) -> Floats:
     """Quantiles of the Laplace law of scale one, each for an equal share of it."""
     shares = (np.arange(many) + 0.5) / many - 0.5
     return np.asarray(-np.sign(shares) * np.log1p(-2 * np.abs(shares)))
 
 
-# ── Law ──────────────────────────────────────────────────────────────────────────────────────────
+# ── Normal and Laplace errors together ───────────────────────────────────────────────────────────
 
-
-Floats: TypeAlias = NDArray[np.float64]
 
 # Beyond these ratios of the two spreads, the smaller one is replaced by a larger one.
 _LARGEST_RATIO = 1e4

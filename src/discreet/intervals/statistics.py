@@ -17,8 +17,7 @@ from discreet.core._rational import ceil_div
 from discreet.mechanisms.quantiles import SortedColumn
 from discreet.noise.distribution import Floats, Ints
 
-# ── Sums ─────────────────────────────────────────────────────────────────────────────────────────
-# Whole numbers of columns: sums and variances, exact, and how far one row moves them.
+# ── Exact sums and variances ─────────────────────────────────────────────────────────────────────
 
 
 LARGEST_SPAN = 1 << 27
@@ -149,7 +148,7 @@ class MeanStatistic(IntervalStatistic):
 
     @property
     def moved(self) -> tuple[int, int]:
-        """A sum moves by the range; the sample variance by (range)^2 / n, see `variance_moved`."""
+        """A sum moves by the range; the sample variance by (range)^2 / n, see `variance_sensitivity`."""
         return self.column.span, variance_sensitivity(self.column.span, self.size)
 
     @property
@@ -181,7 +180,9 @@ class MeanStatistic(IntervalStatistic):
 
     def numbers(self, tables: Floats) -> tuple[Floats, Floats]:
         total, pairs = sums(self.column.places(tables))
-        return total.astype(np.float64), shift_down(pairs, variance_shift(self.column.span, self.size))
+        return total.astype(np.float64), shift_down(
+            pairs, variance_shift(self.column.span, self.size)
+        )
 
     def largest(self, parameter: Floats) -> Floats:
         """Bhatia, Davis 2000: the variance is at most (mean - lower) (upper - mean)."""

@@ -38,9 +38,7 @@ from discreet.mechanisms.quantiles import SortedColumn
 from discreet.noise.distribution import Floats
 from discreet.noise.random_source import RandomSource
 
-# ── Studentized ──────────────────────────────────────────────────────────────────────────────────
-# An interval from a noisy estimate and its noisy standard error.
-#
+# ── The interval ─────────────────────────────────────────────────────────────────────────────────
 # Column and standard error are whole numbers that get noise by the exact mechanisms; all else is
 # post-processing. See docs/theory/intervals.md.
 
@@ -397,7 +395,7 @@ def _bennett(plan: StudentizedInterval) -> tuple[Floats, Floats]:
     return variances, np.maximum.accumulate(found)
 
 
-# ── Planning ─────────────────────────────────────────────────────────────────────────────────────
+# ── Choosing the split of the budget ─────────────────────────────────────────────────────────────
 
 
 # Shares of epsilon that the standard error may get, and how much of what may fail.

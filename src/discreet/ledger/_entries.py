@@ -1,4 +1,7 @@
-"""The terms of an account: its limit and its policy, fixed when it is opened."""
+"""Entries of the ledger: their canonical text, the chain of their hashes, and their rows.
+
+Also the policy and the limits of an account as they are stored.
+"""
 
 from __future__ import annotations
 
@@ -19,10 +22,6 @@ from discreet.core.events import Event
 from discreet.core.relation import NeighboringRelation
 from discreet.ledger._filter_rules import Composition, FilterRule, Sums, rule_for
 from discreet.ledger.store import Session, StoreFailure
-
-# ── Journal ──────────────────────────────────────────────────────────────────────────────────────
-# Entries: their canonical text, the chain of their hashes, and the rows they stand in.
-
 
 Kind: TypeAlias = Literal["open", "charge", "reserve", "settle", "renew"]
 Outcome: TypeAlias = Literal["released", "failed"]
@@ -99,7 +98,7 @@ class AccountTotals:
         return cls(sums=sums, mode=found["mode"])
 
 
-# ── text and hash ────────────────────────────────────────────────────────────
+# ── Text and hash ────────────────────────────────────────────────────────────────────────────────
 
 
 def canonical(content: Content) -> str:
@@ -144,7 +143,7 @@ def moment(text: str) -> datetime:
     return datetime.fromisoformat(text)
 
 
-# ── rows ─────────────────────────────────────────────────────────────────────
+# ── Rows ─────────────────────────────────────────────────────────────────────────────────────────
 
 
 def find(session: Session, name: str) -> AccountRow | None:
@@ -319,7 +318,7 @@ def decode_event(event: Content) -> Event:
     return events.from_json(json.dumps(event))
 
 
-# ── Terms ────────────────────────────────────────────────────────────────────────────────────────
+# ── Policy and limits of an account ──────────────────────────────────────────────────────────────
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

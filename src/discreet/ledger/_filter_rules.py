@@ -102,7 +102,7 @@ def rule_for(
     return rule
 
 
-# ── one sum: pure, zCDP, GDP ─────────────────────────────────────────────────
+# ── One sum: pure DP, zCDP, GDP ──────────────────────────────────────────────────────────────────
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -197,7 +197,7 @@ def pure_to_mu(epsilon: Fraction) -> Fraction:
     return Fraction(mu * (1 + 1e-9))
 
 
-# ── (epsilon, delta) ─────────────────────────────────────────────────────────
+# ── Approximate DP ───────────────────────────────────────────────────────────────────────────────
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

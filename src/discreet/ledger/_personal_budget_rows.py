@@ -17,7 +17,7 @@ from discreet.accounting.guarantee import Guarantee
 from discreet.accounting.individual_filter import Grains, IndividualFilter, limit_grains
 from discreet.accounting.personalized import PersonalizedGuarantee
 from discreet.core.errors import InvalidArgument
-from discreet.ledger import _entries as journal
+from discreet.ledger import _entries
 from discreet.ledger._entries import Content
 from discreet.ledger.store import Session, StoreFailure
 
@@ -45,7 +45,7 @@ class PersonalBudgetRow:
     head: str
 
 
-# ── terms ────────────────────────────────────────────────────────────────────
+# ── Members and limits ───────────────────────────────────────────────────────────────────────────
 
 
 def pack_members(members: tuple[str, ...], codes: NDArray[np.int64]) -> bytes:
@@ -58,14 +58,14 @@ def insert(session: Session, name: str, limits: PersonalizedGuarantee, members: 
     asked = {"limits": json.loads(limits.to_json()), "members": _digest(members)}
     # Limits in grains, for the same reason as costs: who could pay in the past must stay so, also
     # when another accounting, or machine, finds a limit with a delta to be worth a little less.
-    terms = journal.canonical({**asked, "grains": _allowed(limits)})
+    terms = _entries.canonical({**asked, "grains": _allowed(limits)})
     made = session.run(
         "INSERT INTO crowds (name, terms, members, entries, head) VALUES (?, ?, ?, 0, ?) "
         "ON CONFLICT (name) DO NOTHING RETURNING id",
-        *(name, terms, members, journal.GENESIS),
+        *(name, terms, members, _entries.GENESIS),
     )
     if made:
-        opened = {"kind": "open", "time": journal.now(), "terms": json.loads(terms)}
+        opened = {"kind": "open", "time": _entries.now(), "terms": json.loads(terms)}
         append(session, find(session, name), opened, None)
         return
     (known,) = session.run("SELECT terms FROM crowds WHERE name = ?", name)
@@ -111,7 +111,7 @@ def read_terms(session: Session, where: PersonalBudgetRow) -> PersonalBudgetTerm
     )
 
 
-# ── charges ──────────────────────────────────────────────────────────────────
+# ── Charges ──────────────────────────────────────────────────────────────────────────────────────
 
 
 def encode_cost(
@@ -137,7 +137,9 @@ def encode_cost(
     return {"each": _digest(blob), "salt": _SALT}, blob
 
 
-def member_costs(content: Mapping[str, Any], blob: bytes | None, terms: PersonalBudgetTerms) -> Grains:
+def member_costs(
+    content: Mapping[str, Any], blob: bytes | None, terms: PersonalBudgetTerms
+) -> Grains:
     """What an entry costs each member."""
     if blob is not None:
         amounts = zlib.decompress(blob[content.get("salt", 0) :])
@@ -184,8 +186,8 @@ def chain(
 def append(session: Session, row: PersonalBudgetRow, content: Content, blob: bytes | None) -> str:
     """Write the next entry; its hash covers the amounts through their digest."""
     place = {"crowd": row.name, "sequence": row.entries + 1, "previous": row.head}
-    text = journal.canonical({**content, **place})
-    found = journal.digest(text)
+    text = _entries.canonical({**content, **place})
+    found = _entries.digest(text)
     session.run(
         "INSERT INTO crowd_entries (crowd, sequence, content, amounts, hash) "
         "VALUES (?, ?, ?, ?, ?)",
@@ -203,7 +205,7 @@ def check_head(session: Session, row: PersonalBudgetRow) -> None:
         "SELECT content, hash FROM crowd_entries WHERE crowd = ? AND sequence = ?",
         *(row.id, row.entries),
     )
-    if not last or not last[0][1] == row.head == journal.digest(last[0][0]):
+    if not last or not last[0][1] == row.head == _entries.digest(last[0][0]):
         raise StoreFailure(
             f"Crowd {row.name!r} does not agree with its last entry; nothing was granted. "
             "Run Ledger.verify()."
@@ -233,7 +235,7 @@ def verify(session: Session, heads: Mapping[str, str]) -> PersonalBudgetsIndex:
         try:
             read_terms(session, row)
             found = list(_problems(session, row, heads.get(_key(name))))
-        except (*journal.UNREADABLE, zlib.error) as error:
+        except (*_entries.UNREADABLE, zlib.error) as error:
             found = [f"cannot be read ({type(error).__name__})"]
         problems += [f"crowd {name}: {problem}" for problem in found]
     return PersonalBudgetsIndex(problems=tuple(problems), entries=entries, heads=told)
@@ -245,10 +247,10 @@ def _key(name: str) -> str:
 
 
 def _problems(session: Session, row: PersonalBudgetRow, kept: str | None) -> Iterator[str]:
-    head, count, passed = journal.GENESIS, 0, {}
+    head, count, passed = _entries.GENESIS, 0, {}
     for content, blob, found in chain(session, row):
         count += 1
-        if journal.digest(journal.canonical(content)) != found:
+        if _entries.digest(_entries.canonical(content)) != found:
             yield f"entry {count} was edited"
         if (content["crowd"], content["sequence"]) != (row.name, count):
             yield f"entry {count} stands in another place than it says"

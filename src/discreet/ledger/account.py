@@ -1,4 +1,4 @@
-"""The reservation of a release that may or may not have an account."""
+"""Accounts of a ledger: the only way to spend budget."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from discreet.core import events
 from discreet.core.errors import BudgetExceeded, InvalidArgument, NotCertified, RelationMismatch
 from discreet.core.events import Event
 from discreet.core.relation import NeighboringRelation
-from discreet.ledger import _entries as journal
+from discreet.ledger import _entries
 from discreet.ledger._entries import (
     LONGEST,
     AccountLevel,
@@ -28,10 +28,6 @@ from discreet.ledger._entries import (
 from discreet.ledger._filter_rules import add
 from discreet.ledger.store import Session, Store, StoreClosed, StoreFailure
 from discreet.noise.random_source import RandomSource
-
-# ── Account ──────────────────────────────────────────────────────────────────────────────────────
-# Accounts: the only way to spend.
-
 
 MOST_KINDS = 64  # distinct events up to which the whole composition is computed for a grant
 
@@ -86,7 +82,7 @@ class Account:
     def expires(self) -> datetime | None:
         """When charges end."""
         text = self._row().expires
-        return None if text is None else journal.moment(text)
+        return None if text is None else _entries.moment(text)
 
     @property
     def period(self) -> int:
@@ -103,7 +99,7 @@ class Account:
     def spent(self) -> Guarantee:
         """All that was charged in this period: ``spent.epsilon(delta)`` by the best accountant."""
         with self._store.read() as session:
-            event = journal.composed_event(session, journal.get(session, self._own.id))
+            event = _entries.composed_event(session, _entries.get(session, self._own.id))
         return Guarantee(event, self.relation)
 
     @property
@@ -121,7 +117,7 @@ class Account:
     def history(self) -> tuple[LedgerEntry, ...]:
         """Every entry, oldest first."""
         with self._store.read() as session:
-            return tuple(journal.entries(session, self._own.id, self.relation))
+            return tuple(_entries.entries(session, self._own.id, self.relation))
 
     def can_afford(self, guarantee: Guarantee) -> bool:
         """Whether a charge would be granted now, on every level; nothing is spent or promised."""
@@ -129,8 +125,8 @@ class Account:
         with self._store.read() as session:
             try:
                 for level in self._levels:
-                    row = journal.get(session, level.id)
-                    self._granted(session, level, row, guarantee.event, journal.now())
+                    row = _entries.get(session, level.id)
+                    self._granted(session, level, row, guarantee.event, _entries.now())
             except BudgetExceeded:
                 return False
         return True
@@ -140,7 +136,7 @@ class Account:
 
         The same ``request_id`` twice is one charge: publish one answer for it, and the same one.
         """
-        request = None if request_id is None else journal.printable("request_id", request_id)
+        request = None if request_id is None else _entries.printable("request_id", request_id)
         return self._record("charge", guarantee, label=label, request=request)
 
     def reserve(
@@ -162,7 +158,7 @@ class Account:
             raise NotCertified(
                 "A release from seeded bits is not private and cannot be charged; use system()."
             )
-        request = None if request_id is None else journal.printable("request_id", request_id)
+        request = None if request_id is None else _entries.printable("request_id", request_id)
         return Reservation(self, self._record("reserve", guarantee, label=label, request=request))
 
     def renew(self, *, reason: str, expires: datetime | None = None) -> None:
@@ -170,11 +166,11 @@ class Account:
 
         Over its life the account may spend its limit ``1 + renewals`` times.
         """
-        words = journal.printable("reason", reason)
-        until = None if expires is None else journal.stamp("expires", expires)
+        words = _entries.printable("reason", reason)
+        until = None if expires is None else _entries.stamp("expires", expires)
         with self._store.write() as session:
-            row = journal.get(session, self._own.id, lock=self._store.lock)
-            journal.check_head(session, row)
+            row = _entries.get(session, self._own.id, lock=self._store.lock)
+            _entries.check_head(session, row)
             if row.period >= self.policy.renewals:
                 raise BudgetExceeded(
                     f"Account {self.name!r} may be renewed {self.policy.renewals} times and was "
@@ -184,13 +180,15 @@ class Account:
                 raise InvalidArgument("expires must be given: this account is one that expires.")
             content = {
                 "kind": "renew",
-                "time": journal.now(),
+                "time": _entries.now(),
                 "label": words,
                 "period": row.period + 1,
                 "expires": until,
             }
             state = AccountTotals(sums=self._own.rule.zero)
-            journal.append(session, row, content, state=state, period=row.period + 1, expires=until)
+            _entries.append(
+                session, row, content, state=state, period=row.period + 1, expires=until
+            )
 
     def __repr__(self) -> str:
         return f"Account({self.name!r}, limit={describe(self.limit.event)})"
@@ -212,14 +210,14 @@ class Account:
 
     def _row(self) -> AccountRow:
         with self._store.read() as session:
-            return journal.get(session, self._own.id)
+            return _entries.get(session, self._own.id)
 
     def _record(
         self, kind: str, guarantee: Guarantee, *, label: str, request: str | None
     ) -> Receipt:
         """One transaction: on every level or on none."""
         self._check(guarantee)
-        words = journal.printable("label", label)
+        words = _entries.printable("label", label)
         for level in self._levels:  # what costs time or is refused, before the lock
             level.rule.price(guarantee.event)
         with self._store.write() as session:
@@ -236,14 +234,14 @@ class Account:
     ) -> Receipt:
         """Lock every level, root first, decide everywhere, write everywhere."""
         event = guarantee.event
-        rows = [journal.get(session, x.id, lock=self._store.lock) for x in self._levels]
+        rows = [_entries.get(session, x.id, lock=self._store.lock) for x in self._levels]
         for row in rows:
-            journal.check_head(session, row)
+            _entries.check_head(session, row)
         if request is not None:
             known = self._replayed(session, request, guarantee, kind=kind)
             if known is not None:
                 return known
-        time = journal.now()
+        time = _entries.now()
         states = [
             self._granted(session, level, row, event, time)
             for level, row in zip(self._levels, rows, strict=True)
@@ -252,8 +250,8 @@ class Account:
             "kind": kind,
             "time": time,
             "label": label,
-            "event": journal.encode_event(event)[2],
-            "cohort": journal.EVERYONE,
+            "event": _entries.encode_event(event)[2],
+            "cohort": _entries.EVERYONE,
         }
         origin = f"{rows[-1].name}#{rows[-1].entries + 1}"
         for row, state in zip(rows[:-1], states[:-1], strict=True):
@@ -266,12 +264,12 @@ class Account:
         self,
         session: Session,
         row: AccountRow,
-        content: journal.Content,
+        content: _entries.Content,
         state: AccountTotals,
         event: Event,
     ) -> str:
-        journal.tally(session, row, event)
-        return journal.append(
+        _entries.tally(session, row, event)
+        return _entries.append(
             session, row, {**content, "period": row.period}, state=state, expires=row.expires
         )
 
@@ -302,7 +300,7 @@ class Account:
         if level.rule.allows(after.sums, mode):
             return after
         if not level.policy.adaptive:
-            whole = events.compose((journal.composed_event(session, row), event))
+            whole = events.compose((_entries.composed_event(session, row), event))
             kinds = len(whole.parts) if isinstance(whole, events.ComposedEvent) else 1
             if kinds <= MOST_KINDS and level.rule.allows_exactly(whole):
                 return after
@@ -323,12 +321,14 @@ class Account:
         if not found:
             return None
         content = json.loads(found[0][0])
-        if journal.decode_event(content["event"]) != guarantee.event:
+        if _entries.decode_event(content["event"]) != guarantee.event:
             raise InvalidArgument(
                 f"request_id {request!r} was used for another event; nothing was spent. "
                 "Take a new request_id."
             )
-        if content["kind"] != kind or journal.is_settled(session, self._own.id, content["sequence"]):
+        if content["kind"] != kind or _entries.is_settled(
+            session, self._own.id, content["sequence"]
+        ):
             raise InvalidArgument(
                 f"request_id {request!r} was used, and what it paid for is out or has failed; "
                 "nothing was spent. Take a new request_id."
@@ -337,7 +337,7 @@ class Account:
         return replace(receipt, replayed=True)
 
     def _receipt(
-        self, content: journal.Content, guarantee: Guarantee, sequence: int, found: str
+        self, content: _entries.Content, guarantee: Guarantee, sequence: int, found: str
     ) -> Receipt:
         return Receipt(
             account=self.name,
@@ -345,7 +345,7 @@ class Account:
             hash=found,
             guarantee=guarantee,
             label=content["label"],
-            time=journal.moment(content["time"]),
+            time=_entries.moment(content["time"]),
             request_id=content.get("request"),
         )
 
@@ -353,20 +353,20 @@ class Account:
         if outcome not in ("released", "failed"):
             raise InvalidArgument(f"outcome must be 'released' or 'failed', got {outcome!r}.")
         with self._store.write() as session:
-            row = journal.get(session, self._own.id, lock=self._store.lock)
-            journal.check_head(session, row)  # the next entry would make lowered sums good
-            if journal.is_settled(session, row.id, sequence):
+            row = _entries.get(session, self._own.id, lock=self._store.lock)
+            _entries.check_head(session, row)  # the next entry would make lowered sums good
+            if _entries.is_settled(session, row.id, sequence):
                 raise InvalidArgument(
                     "This reservation is settled, and stays as it is: it pays for one answer."
                 )
             content = {
                 "kind": "settle",
-                "time": journal.now(),
+                "time": _entries.now(),
                 "settles": sequence,
                 "outcome": outcome,
                 "period": row.period,
             }
-            journal.append(session, row, content, expires=row.expires)
+            _entries.append(session, row, content, expires=row.expires)
 
 
 @dataclass(frozen=True, slots=True)
@@ -400,7 +400,7 @@ class Reservation:
             self.settle("failed")
 
 
-# ── Charged ──────────────────────────────────────────────────────────────────────────────────────
+# ── Reservations for callers with an optional account ────────────────────────────────────────────
 
 
 def reserve_if_charged(

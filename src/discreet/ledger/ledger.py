@@ -1,4 +1,7 @@
-"""The ledger: where accounts are opened, found, checked and exported."""
+"""The ledger: opens accounts and personal budgets, verifies itself, and exports its entries.
+
+The JSON export is complete enough to check the hashes; the CSV export is for reading.
+"""
 
 from __future__ import annotations
 
@@ -17,8 +20,7 @@ from discreet.accounting.individual_filter import limit_rho
 from discreet.accounting.personalized import personalized
 from discreet.core import _validate as check
 from discreet.core.errors import InvalidArgument, RelationMismatch
-from discreet.ledger import _entries as journal
-from discreet.ledger import _personal_budget_rows as crowd_rows
+from discreet.ledger import _entries, _personal_budget_rows
 from discreet.ledger._entries import AccountRow, AccountTotals, Policy, policy_content, read_level
 from discreet.ledger._filter_rules import ApproxRule, Composition, rule_for
 from discreet.ledger._postgres import PostgresStore
@@ -29,7 +31,6 @@ from discreet.ledger.store import Session, Store, StoreFailure
 from discreet.ledger.verify import Verification, verify
 
 # ── Export ───────────────────────────────────────────────────────────────────────────────────────
-# A ledger as JSON, complete enough to check its hashes, and as CSV for people.
 
 
 VERSION = 1
@@ -50,7 +51,7 @@ _COLUMNS = (
 
 def as_json(session: Session) -> str:
     """Accounts and the exact text of every entry with its hash."""
-    rows = journal.all_accounts(session)
+    rows = _entries.all_accounts(session)
     names = {row.id: row.name for row in rows}
     accounts = [
         {
@@ -63,28 +64,28 @@ def as_json(session: Session) -> str:
             "head": f"{row.entries}:{row.head}",
             "entries": [
                 {"text": text, "hash": found}
-                for _, text, found, _, _ in journal.chain(session, row.id)
+                for _, text, found, _, _ in _entries.chain(session, row.id)
             ],
         }
         for row in rows
     ]
     content = {"discreet_ledger": VERSION, "accounts": accounts}
-    crowds = [_crowd(session, name) for name in crowd_rows.names(session)]
+    crowds = [_crowd(session, name) for name in _personal_budget_rows.names(session)]
     return json.dumps({**content, "crowds": crowds} if crowds else content, indent=1)
 
 
 def _crowd(session: Session, name: str) -> dict[str, object]:
     """Limits and entries; members and single people's amounts stay in the ledger."""
-    place = crowd_rows.find(session, name)
-    terms = crowd_rows.read_terms(session, place)
+    place = _personal_budget_rows.find(session, name)
+    terms = _personal_budget_rows.read_terms(session, place)
     return {
         "name": name,
         "limits": json.loads(terms.limits.to_json()),
         "members": len(terms.members),
         "head": f"{place.entries}:{place.head}",
         "entries": [
-            {"text": journal.canonical(content), "hash": found}
-            for content, _, found in crowd_rows.chain(session, place)
+            {"text": _entries.canonical(content), "hash": found}
+            for content, _, found in _personal_budget_rows.chain(session, place)
         ],
     }
 
@@ -94,9 +95,9 @@ def as_csv(session: Session) -> str:
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(_COLUMNS)
-    for row in journal.all_accounts(session):
+    for row in _entries.all_accounts(session):
         relation = Guarantee.from_json(row.allowance).relation
-        for entry in journal.entries(session, row.id, relation):
+        for entry in _entries.entries(session, row.id, relation):
             cost = "" if entry.guarantee is None else describe(entry.guarantee.event)
             writer.writerow(
                 (
@@ -153,7 +154,7 @@ class Ledger:
         The terms are fixed at the first opening; opening again with others is an error. A charge
         to an account is charged to its ``parent`` too, in one transaction, or to neither.
         """
-        journal.printable("name", name)
+        _entries.printable("name", name)
         if limit is not None:
             policy = Policy(
                 composition=composition,
@@ -164,7 +165,7 @@ class Ledger:
             above = parent.name if isinstance(parent, Account) else parent
             self._open_account(name, limit, above, expires, policy)
         with self._store.read() as session:
-            row = journal.find(session, name)
+            row = _entries.find(session, name)
             if row is None:
                 raise InvalidArgument(f"There is no account {name!r}; give a limit to open it.")
             return self._account(session, row)
@@ -183,27 +184,29 @@ class Ledger:
         ``members`` are distinct identities and ``privacy_levels`` what each of them chose. All three are
         fixed at the first opening.
         """
-        journal.printable("name", name)
+        _entries.printable("name", name)
         if limits is not None or members is not None or privacy_levels is not None:
             if limits is None or members is None or privacy_levels is None:
                 raise InvalidArgument("limits, members and levels open a crowd; give all three.")
             menu = personalized(limits)
-            packed = crowd_rows.pack_members(*check_members(members, privacy_levels, menu))
+            packed = _personal_budget_rows.pack_members(
+                *check_members(members, privacy_levels, menu)
+            )
             for level in menu:
                 limit_rho(menu[level])  # refused before anything is written
             with self._store.write() as session:
-                crowd_rows.insert(session, name, menu, packed)
+                _personal_budget_rows.insert(session, name, menu, packed)
         return PersonalBudgets(self._store, name)
 
     def all_personal_budgets(self) -> tuple[str, ...]:
         """The names of all crowds, in the order of their opening."""
         with self._store.read() as session:
-            return tuple(crowd_rows.names(session))
+            return tuple(_personal_budget_rows.names(session))
 
     def accounts(self) -> tuple[Account, ...]:
         """Every account, parents before children."""
         with self._store.read() as session:
-            return tuple(self._account(session, row) for row in journal.all_accounts(session))
+            return tuple(self._account(session, row) for row in _entries.all_accounts(session))
 
     def verify(self, *, heads: Mapping[str, str] | None = None) -> Verification:
         """Check every chain and recompute every sum; false, with the problems, if one fails.
@@ -247,7 +250,7 @@ class Ledger:
                 raise StoreFailure(
                     f"Account {row.name!r} does not stand under an older one. Run Ledger.verify()."
                 )
-            path.insert(0, journal.get(session, path[0].parent))
+            path.insert(0, _entries.get(session, path[0].parent))
         return Account(self._store, tuple(read_level(step) for step in path))
 
     def _open_account(
@@ -273,8 +276,8 @@ class Ledger:
             )
         terms = {
             "allowance": limit.to_json(),
-            "policy": journal.canonical(policy_content(policy)),
-            "expires": None if expires is None else journal.stamp("expires", expires),
+            "policy": _entries.canonical(policy_content(policy)),
+            "expires": None if expires is None else _entries.stamp("expires", expires),
         }
         with self._store.write() as session:
             above = _parent(session, parent, limit)
@@ -284,7 +287,7 @@ class Ledger:
                 return
             content = {
                 "kind": "open",
-                "time": journal.now(),
+                "time": _entries.now(),
                 "label": "",
                 "period": 0,
                 "parent": parent,
@@ -292,8 +295,8 @@ class Ledger:
                 "policy": policy_content(policy),
                 "expires": terms["expires"],
             }
-            row = journal.get(session, number, lock=self._store.lock)
-            journal.append(session, row, content, expires=row.expires)
+            row = _entries.get(session, number, lock=self._store.lock)
+            _entries.append(session, row, content, expires=row.expires)
 
 
 def _open(url: str) -> Store:
@@ -315,7 +318,7 @@ def _open(url: str) -> Store:
 def _parent(session: Session, name: str | None, limit: Guarantee) -> int | None:
     if name is None:
         return None
-    row = journal.find(session, name)
+    row = _entries.find(session, name)
     if row is None:
         raise InvalidArgument(f"parent must be an account of this ledger, there is no {name!r}.")
     relation = Guarantee.from_json(row.allowance).relation
@@ -338,7 +341,7 @@ def _insert(
         "INSERT INTO accounts (name, parent, allowance, policy, expires, period, entries, head, "
         "state) VALUES (?, ?, ?, ?, ?, 0, 0, ?, ?) ON CONFLICT (name) DO NOTHING RETURNING id",
         *(name, parent, terms["allowance"], terms["policy"], terms["expires"]),
-        *(journal.GENESIS, journal.canonical(state.content())),
+        *(_entries.GENESIS, _entries.canonical(state.content())),
     )
     return int(made[0][0]) if made else None
 
@@ -346,7 +349,7 @@ def _insert(
 def _same_terms(
     session: Session, name: str, parent: int | None, terms: Mapping[str, str | None]
 ) -> None:
-    row = journal.find(session, name)
+    row = _entries.find(session, name)
     if row is None:  # pragma: no cover — accounts are never deleted
         raise InvalidArgument(f"There is no account {name!r}.")
     known = (row.allowance, row.policy, row.parent)

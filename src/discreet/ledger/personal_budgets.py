@@ -13,8 +13,7 @@ from discreet.accounting.guarantee import Guarantee
 from discreet.accounting.individual_filter import Admitted, Grains, IndividualFilter
 from discreet.accounting.personalized import PersonalizedGuarantee
 from discreet.core.errors import BudgetExceeded, InvalidArgument
-from discreet.ledger import _entries as journal
-from discreet.ledger import _personal_budget_rows as rows
+from discreet.ledger import _entries, _personal_budget_rows
 from discreet.ledger._personal_budget_rows import PersonalBudgetRow
 from discreet.ledger.store import Session, Store
 
@@ -41,8 +40,8 @@ class PersonalBudgets:
     def __init__(self, store: Store, name: str) -> None:
         self._store = store
         with store.read() as session:
-            self._place = rows.find(session, name)
-            self._terms = rows.read_terms(session, self._place)
+            self._place = _personal_budget_rows.find(session, name)
+            self._terms = _personal_budget_rows.read_terms(session, self._place)
         self._filter = IndividualFilter.of_grains(self._terms.codes, self._terms.grains)
         self._seen = 0  # entries that the sums include
         self._turn = threading.RLock()
@@ -71,7 +70,7 @@ class PersonalBudgets:
     def head(self) -> str:
         """Number of entries and hash of the last: kept elsewhere, it shows later tampering."""
         with self._store.read() as session:
-            place = rows.find(session, self.name)
+            place = _personal_budget_rows.find(session, self.name)
         return f"{place.entries}:{place.head}"
 
     def __len__(self) -> int:
@@ -80,7 +79,7 @@ class PersonalBudgets:
     def spent(self) -> Grains:
         """What each member has spent, in grains of rho (10**-12); as private as the costs were."""
         with self._turn, self._store.read() as session:
-            self._catch_up(session, rows.find(session, self.name))
+            self._catch_up(session, _personal_budget_rows.find(session, self.name))
             return self._filter.spent
 
     def charge_eligible(
@@ -109,14 +108,14 @@ class PersonalBudgets:
     def _record(
         self, cost: Guarantee | PersonalizedGuarantee | ArrayLike, label: str, *, everyone: bool
     ) -> EligibleCharge:
-        words = journal.printable("label", label)
-        told, each = rows.encode_cost(cost, self.limits, len(self))
-        price = rows.member_costs(told, each, self._terms)
+        words = _entries.printable("label", label)
+        told, each = _personal_budget_rows.encode_cost(cost, self.limits, len(self))
+        price = _personal_budget_rows.member_costs(told, each, self._terms)
         content = {"kind": "charge", "label": words, **told}
         with self._turn:
             with self._store.write() as session:
-                place = rows.find(session, self.name, lock=self._store.lock)
-                rows.check_head(session, place)
+                place = _personal_budget_rows.find(session, self.name, lock=self._store.lock)
+                _personal_budget_rows.check_head(session, place)
                 self._catch_up(session, place)
                 taking = self._filter.affordable(price)
                 if everyone and not taking.all():
@@ -124,8 +123,8 @@ class PersonalBudgets:
                         f"Crowd {self.name!r}: some members cannot afford this; nobody was "
                         "charged. Use admit() to go on without them."
                     )
-                content["time"] = journal.now()
-                found = rows.append(session, place, content, each)
+                content["time"] = _entries.now()
+                found = _personal_budget_rows.append(session, place, content, each)
             # On disk now: a failure before this line has changed nothing here.
             self._filter.take(price)
             self._seen = place.entries + 1
@@ -134,7 +133,7 @@ class PersonalBudgets:
             sequence=place.entries + 1,
             hash=found,
             label=words,
-            time=journal.moment(content["time"]),
+            time=_entries.moment(content["time"]),
             included=taking,
         )
 
@@ -142,7 +141,9 @@ class PersonalBudgets:
         """Add what was charged elsewhere since we looked last."""
         if place.entries == self._seen:
             return
-        for _, price in rows.charges(session, place, self._terms, after=self._seen):
+        for _, price in _personal_budget_rows.charges(
+            session, place, self._terms, after=self._seen
+        ):
             self._filter.take(price)
         self._seen = place.entries
 

@@ -8,7 +8,7 @@ from fractions import Fraction
 from functools import lru_cache
 
 from discreet.core import events
-from discreet.ledger import _entries as journal
+from discreet.ledger import _entries
 from discreet.ledger._entries import AccountTotals, LedgerEntry
 from discreet.ledger._filter_rules import FilterRule
 from discreet.ledger.account import Account
@@ -25,7 +25,9 @@ class BudgetStep:
     """None where it did not change, or where it was not asked for."""
 
 
-def spending_steps(account: Account, *, most: int = 200, points: int = 40) -> tuple[BudgetStep, ...]:
+def spending_steps(
+    account: Account, *, most: int = 200, points: int = 40
+) -> tuple[BudgetStep, ...]:
     """The last ``most`` entries, oldest first; what was left is computed for about ``points``."""
     own = account._own  # noqa: SLF001 - the same room
     with account._store.read() as session:  # noqa: SLF001 - the same room
@@ -52,8 +54,8 @@ def spending_steps(account: Account, *, most: int = 200, points: int = 40) -> tu
             outcome = known or ("open" if content["kind"] == "reserve" else "released")
         left = None
         if i in told:
-            left = _left(own.rule, journal.canonical(content["state"]))  # type: ignore[arg-type]  # frozen
-        entry = journal.entry(content, value, relation=account.relation, outcome=outcome)
+            left = _left(own.rule, _entries.canonical(content["state"]))  # type: ignore[arg-type]  # frozen
+        entry = _entries.entry(content, value, relation=account.relation, outcome=outcome)
         steps.append(BudgetStep(entry=entry, remaining=left))
     return tuple(steps)
 

@@ -9,8 +9,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 
 from discreet.core import events
-from discreet.ledger import _entries as journal
-from discreet.ledger import _personal_budget_rows as crowd_rows
+from discreet.ledger import _entries, _personal_budget_rows
 from discreet.ledger._entries import (
     UNREADABLE,
     AccountLevel,
@@ -53,7 +52,7 @@ class _Replay:
     terms: AccountLevel
     names: Mapping[int, str]
     entries: int = 0
-    head: str = journal.GENESIS
+    head: str = _entries.GENESIS
     period: int = 0
     expires: str | None = None
     state: AccountTotals
@@ -68,7 +67,7 @@ class _Replay:
         content = json.loads(text)
         if sequence != self.entries + 1:
             yield f"entry {self.entries + 1} is missing"
-        if journal.digest(text) != found:
+        if _entries.digest(text) != found:
             yield f"entry {sequence} was edited"
         if (content["account"], content["sequence"]) != (self.row.name, sequence):
             yield f"entry {sequence} stands in another place than it says"
@@ -80,7 +79,7 @@ class _Replay:
     def tell(self, content: Content, request: object, settles: object) -> Iterator[str]:
         """What the entry did."""
         sequence = content["sequence"]
-        before, self.stored = self.stored, journal.canonical(content["state"])
+        before, self.stored = self.stored, _entries.canonical(content["state"])
         if content["kind"] == "settle" and self.stored != before:
             yield f"entry {sequence} changes the sums"
         if (content.get("request"), content.get("settles")) != (request, settles):
@@ -117,7 +116,7 @@ class _Replay:
             yield "the terms of the account differ from those it was opened with"
 
     def _charge(self, content: Content) -> Iterator[str]:
-        event = journal.decode_event(content["event"])
+        event = _entries.decode_event(content["event"])
         self.tallies[self.period, events.to_json(event)] += 1
         if content["kind"] == "reserve" and "origin" not in content:
             self.reserved.add(content["sequence"])
@@ -147,7 +146,7 @@ class _Replay:
             "SELECT period, event, number, digest FROM tallies WHERE account = ?", row.id
         )
         counts = Counter({(period, event): number for period, event, number, _ in found})
-        if counts != self.tallies or any(journal.digest(x[1]) != x[3] for x in found):
+        if counts != self.tallies or any(_entries.digest(x[1]) != x[3] for x in found):
             yield "the tallies differ from the entries"
 
     def _within(self) -> bool:
@@ -170,7 +169,7 @@ def _below(told: Sums, found: Sums) -> bool:
 
 def verify(session: Session, heads: Mapping[str, str]) -> Verification:
     """Replay all accounts of one snapshot."""
-    rows = journal.all_accounts(session)
+    rows = _entries.all_accounts(session)
     names = {row.id: row.name for row in rows}
     placed = {row.id: row for row in rows}
     problems: list[str] = []
@@ -191,7 +190,7 @@ def verify(session: Session, heads: Mapping[str, str]) -> Verification:
     strays = session.run(f"SELECT count(*) FROM entries WHERE account NOT IN ({known})")  # noqa: S608
     if strays[0][0]:
         problems.append(f"{strays[0][0]} entries belong to no account")
-    crowds = crowd_rows.verify(session, heads)
+    crowds = _personal_budget_rows.verify(session, heads)
     problems += crowds.problems
     problems += _unmatched({n: h for n, h in heads.items() if n not in crowds.heads}, replays)
     told = {name: f"{x.entries}:{x.head}" for name, x in replays.items()}
@@ -215,7 +214,7 @@ def _run(
     below: Counter[tuple[str, str, str]],
 ) -> Iterator[str]:
     row = replay.row
-    for sequence, text, found, request, settles in journal.chain(session, row.id):
+    for sequence, text, found, request, settles in _entries.chain(session, row.id):
         content = json.loads(text)
         yield from replay.link(sequence, text, found)
         yield from replay.tell(content, request, settles)

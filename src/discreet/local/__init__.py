@@ -1,7 +1,8 @@
-"""The door of the local model: what clients send becomes an estimate, on one machine or many.
+"""The local model: clients randomize their values, and a server estimates from their reports.
 
-A randomizer (`oue`, `olh`, `square_wave`, `tree`, ...) is the public description of a collection:
-clients `encode`, a server adds their reports into an `Aggregate`, whose `estimate` has an error.
+A local randomizer (such as the frequency oracles `oue` and `olh`, or `square_wave`) is the public
+description of a collection. A client calls `randomize` and sends the report. An `Aggregator` adds
+up reports, on one machine or on many, and its `estimate` states its error.
 """
 
 from discreet.local._heavy_hitters import heavy_hitters
@@ -38,51 +39,51 @@ from discreet.ranges.domain import bins, dates, integers, ordered
 
 __all__ = [
     "Aggregator",
-    "CollectionSpec",
+    "AggregatorState",
     "BudgetedClient",
+    "CollectionSpec",
     "LocalRanges",
     "MemoizedClient",
-    "AggregatorState",
     "ReportWriter",
     "adaptive_hierarchy",
     "balanced_piecewise",
     "best_mean_randomizer",
     "best_oracle",
     "bins",
+    "compare_trust_models",
     "dates",
+    "distributed_laplace",
     "duchi",
     "flat_histogram",
-    "randomizer_from_json",
     "grr",
     "haar_wavelet",
     "hadamard_response",
     "heavy_hitters",
+    "hierarchical_histogram",
+    "hybrid_grid",
     "hybrid_mean",
     "integers",
-    "longitudinal_olh",
     "l_osue",
-    "distributed_laplace",
     "local_epsilon_for",
-    "hybrid_grid",
     "local_laplace",
+    "longitudinal_olh",
+    "multidimensional_mean",
     "olh",
     "optimal_hierarchical_histogram",
     "ordered",
     "oue",
     "piecewise_mean",
     "plan_collection",
+    "randomizer_from_json",
     "rappor",
-    "multidimensional_mean",
-    "summation_histogram_encoding",
     "shuffled_guarantee",
     "shuffled_ranges",
     "simulate_square_wave_error",
     "square_wave",
     "subset_selection",
     "sue",
+    "summation_histogram_encoding",
     "threshold_histogram_encoding",
-    "hierarchical_histogram",
-    "compare_trust_models",
 ]
 
 

@@ -31,8 +31,7 @@ from discreet.noise.distribution import Floats, Ints
 from discreet.noise.random_source import RandomSource, resolve_rng
 from discreet.noise.uniform import uniform_integers
 
-# ── Found ────────────────────────────────────────────────────────────────────────────────────────
-# What a search for heavy hitters found, with its error.
+# ── Estimate ─────────────────────────────────────────────────────────────────────────────────────
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -167,7 +166,7 @@ def _words(rows: Texts) -> NDArray[np.uint64]:
     return filled.view(np.uint64)
 
 
-# ── Heavy ────────────────────────────────────────────────────────────────────────────────────────
+# ── Randomizer ───────────────────────────────────────────────────────────────────────────────────
 
 
 _CHUNK = 1 << 16

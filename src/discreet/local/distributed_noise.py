@@ -1,8 +1,8 @@
-"""Noise in shares: no client adds enough to hide alone, all together add discrete Laplace noise.
+"""Distributed noise: each client adds a share, and all shares together are discrete Laplace noise.
 
 Each client adds its share to its own vector, modulo a public number, and a protocol of secure
-aggregation reveals the sum and nothing else. What is published is then what a trusted server would
-have published, without the server. The protocol itself is not part of this package.
+aggregation reveals the sum and nothing else. The published sum is then the one that a trusted server
+would have published, without the server. The protocol itself is not part of this package.
 """
 
 from __future__ import annotations

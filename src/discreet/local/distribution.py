@@ -1,4 +1,8 @@
-"""The square wave: the whole distribution of a bounded number, from one symbol of each client."""
+"""The distribution of a bounded number, from one symbol of each client (square wave).
+
+The square wave is a randomizer with a window. The estimate is the distribution that makes the
+reports most likely, found by expectation-maximization, as shares of equal cells.
+"""
 
 from __future__ import annotations
 
@@ -22,8 +26,7 @@ from discreet.mechanisms.mechanism import Certificate
 from discreet.noise.distribution import Floats, Ints
 from discreet.noise.random_source import RandomSource, resolve_rng
 
-# ── Distribution ─────────────────────────────────────────────────────────────────────────────────
-# The distribution of bounded numbers as it was estimated: shares of equal cells.
+# ── Estimates ────────────────────────────────────────────────────────────────────────────────────
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -113,8 +116,7 @@ class DistributionBootstrap:
         return 2 * center - high, 2 * center - low
 
 
-# ── Reconstruct ──────────────────────────────────────────────────────────────────────────────────
-# The distribution that makes the reports of a window most likely, by expectation-maximization.
+# ── Maximum likelihood ───────────────────────────────────────────────────────────────────────────
 
 
 MOST_ITERATIONS = 10_000
@@ -179,7 +181,7 @@ def _smoothed(shares: Floats) -> Floats:
     return inner
 
 
-# ── Wave ─────────────────────────────────────────────────────────────────────────────────────────
+# ── Square wave ──────────────────────────────────────────────────────────────────────────────────
 
 
 _CHUNK = 1 << 17

@@ -1,11 +1,13 @@
-"""Memoized local hashing: repeated reports of a few bytes, whatever the number of categories.
+"""Longitudinal collection: reports of the same client again and again, with memoization.
 
-The permanent response is a report of local hashing, forms and a hash value that is right with some
-probability; a copy has the same forms and a hash value that is drawn once more. Two randomized
-responses in a row are one of a smaller epsilon, so to the server a copy is an ordinary report of
-local hashing.
+Reports of one client add up: k fresh reports cost k epsilon. Instead a client randomizes its value
+once (the permanent response), keeps that to itself, and sends copies with fresh noise. However many
+copies it sends, they reveal no more about the value than the permanent response does.
 
-The forms stay the same from copy to copy: reports of one client are linked by them, as by a name.
+A permanent response belongs to a *period*. The client answers once per period, with its value of
+that time. Periods begin at times that do not depend on values, and cost the permanent epsilon each.
+A memory by value, in which a client changes its response when its value changes, would show when
+that happened: no number of this module would bound it.
 """
 
 from __future__ import annotations
@@ -35,20 +37,9 @@ from discreet.mechanisms.mechanism import Certificate, CertificateCheck
 from discreet.noise._packed_bernoulli import packed_bernoulli
 from discreet.noise.distribution import Floats, Ints
 from discreet.noise.random_source import RandomSource, resolve_rng
-from discreet.noise.uniform import uniform_integers, bernoulli_real
+from discreet.noise.uniform import bernoulli_real, uniform_integers
 
-# ── Longitudinal ─────────────────────────────────────────────────────────────────────────────────
-# The same client again and again: a permanent response, and fresh noise on top of it.
-#
-# Reports of one client add up: k fresh reports cost k epsilon, and soon nothing is left. Instead a
-# client randomizes its value once and for all (the permanent response), keeps that to itself, and
-# sends, whenever asked, a copy with fresh noise. However many copies it sends, they say no more
-# about the value than the permanent response does.
-#
-# A permanent response belongs to a *period*. The client answers once a period, with its value of
-# then; periods begin at times that do not depend on values, and cost the permanent epsilon each.
-# A memory by value, in which a client changes its response when its value changes, would show when
-# that happened: no number of this module would bound it.
+# ── Unary encodings ──────────────────────────────────────────────────────────────────────────────
 
 
 # Digits to which e^-epsilon, and powers that only ever lower a claim, are known.
@@ -314,7 +305,12 @@ def _check(part: str, ratio: Fraction, epsilon: Fraction) -> CertificateCheck:
     )
 
 
-# ── Memoized hashing ─────────────────────────────────────────────────────────────────────────────
+# ── Local hashing ────────────────────────────────────────────────────────────────────────────────
+# The permanent response is a report of local hashing: forms, and a hash value that is right with some
+# probability. A copy has the same forms and a hash value that is drawn once more. Two randomized
+# responses in a row are one of a smaller epsilon, so to the server a copy is an ordinary report.
+#
+# The forms stay the same from copy to copy: reports of one client are linked by them, as by a name.
 
 
 _CHUNK = 1 << 16

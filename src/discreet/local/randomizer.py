@@ -1,4 +1,9 @@
-"""Whole numbers of a few binary digits side by side in bytes, lowest digits first."""
+"""Local randomizers: what every client of a collection does, and how a server counts the reports.
+
+A report is a row of bytes of fixed width, the same in memory, in a file and on a wire. A server
+adds reports into a vector of 64-bit counts, and vectors of disjoint sets of reports add up. So a
+collection of any size is a sum, and the order and place of its parts do not matter.
+"""
 
 from __future__ import annotations
 
@@ -24,8 +29,8 @@ from discreet.mechanisms.mechanism import CertificateCheck, Mechanism
 from discreet.noise.distribution import Ints
 from discreet.noise.random_source import RandomSource
 
-# ── Coin ─────────────────────────────────────────────────────────────────────────────────────────
-# What a coin gives away that decides between truth and lie, from the coin as it is thrown.
+# ── Coins ────────────────────────────────────────────────────────────────────────────────────────
+# The privacy loss of a coin that decides between truth and lie, from the coin as it is thrown.
 
 
 # An epsilon beyond it is not certified: the coin would have to be known to too many digits.
@@ -57,8 +62,7 @@ def coin_check(
     )
 
 
-# ── Hadamard ─────────────────────────────────────────────────────────────────────────────────────
-# The Walsh-Hadamard transform.
+# ── Walsh-Hadamard transform ─────────────────────────────────────────────────────────────────────
 
 
 def walsh_hadamard(values: Ints) -> Ints:
@@ -77,12 +81,7 @@ def walsh_hadamard(values: Ints) -> Ints:
     return out
 
 
-# ── Randomizer ───────────────────────────────────────────────────────────────────────────────────
-# What every client of a collection does, and how a server counts the reports: all of it public.
-#
-# A report is a row of bytes of fixed width, the same in memory, in a file and on a wire. A server
-# adds reports into a vector of 64-bit counts; vectors of disjoint sets of reports add up. So a
-# collection of any size is a sum, and the order and place of its parts do not matter.
+# ── Randomizers ──────────────────────────────────────────────────────────────────────────────────
 
 
 Reports: TypeAlias = NDArray[np.uint8]
@@ -168,6 +167,7 @@ def codes(value: ArrayLike, categories: int) -> Ints:
 
 
 # ── Packing ──────────────────────────────────────────────────────────────────────────────────────
+# Whole numbers of a few binary digits side by side in bytes, lowest digits first.
 
 
 def pack(fields: Sequence[Ints] | Ints, digits: Sequence[int]) -> Reports:

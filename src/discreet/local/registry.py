@@ -1,4 +1,8 @@
-"""Every kind of report there is, and the way from a description back to its randomizer."""
+"""Every kind of randomizer, and the way from a public description back to its randomizer.
+
+Each kind names the function that makes it. Keyword arguments are ``epsilon`` and what
+`LocalRandomizer.parameters` returned. The function is imported when a description asks for it.
+"""
 
 from __future__ import annotations
 
@@ -12,13 +16,6 @@ from typing import Any
 from discreet.core.canonical_json import read_ratio
 from discreet.core.errors import InvalidArgument, PrivacyError
 from discreet.local.randomizer import VERSION, LocalRandomizer
-
-# ── Catalog ────────────────────────────────────────────────────────────────────────────────────
-# From a public description back to the randomizer it describes.
-#
-# Each kind names the function that makes it: keyword arguments are ``epsilon`` and what
-# `Randomizer.parameters` returned. It is imported when a description asks for it.
-
 
 _FIELDS = {"permanent": "permanent_epsilon"}
 """Fields of a description whose argument has another name."""

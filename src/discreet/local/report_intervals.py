@@ -1,7 +1,7 @@
-"""Intervals from reports to which every client added noise: post-processing, free of charge.
+"""Confidence intervals from reports to which every client added noise: post-processing.
 
-Noise of mean zero on each number (Laplace, of a public scale), or randomized responses. The
-population's parameter is covered, not that of the clients at hand.
+The noise has mean zero on each number (Laplace, of a public scale), or reports are randomized
+responses. The intervals cover the parameter of the population, not that of the clients at hand.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The same clients behind a shuffler: what their reports are worth, and how much they may say."""
+"""The shuffle model: the guarantee of shuffled reports, and the local epsilon that a target allows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,9 @@
-"""The trust ladder: what the same guarantee costs if fewer parties are trusted (F56, F59)."""
+"""Trust models compared: the error of one guarantee with a central, shuffle or local model (F56, F59).
+
+Shuffled ranges choose structure and epsilon together. How far shuffling amplifies depends on how
+the reports of a randomizer hide each other, and the best randomizer depends on the epsilon that
+amplification leaves. The two are settled in turns.
+"""
 
 from __future__ import annotations
 
@@ -22,18 +27,14 @@ from discreet.local.ranges.hierarchical import LocalHierarchicalHistogram
 from discreet.local.ranges.plan import plan_collection
 from discreet.query.budget import budget
 from discreet.ranges._strategy_design import RangeDesign
-from discreet.ranges.domain import Domain, declared
+from discreet.ranges.domain import Domain, check_domain
 from discreet.ranges.plan import table
-from discreet.ranges.strategies.base import Contribution, price
+from discreet.ranges.strategies.base import Contribution, measurement_cost
 from discreet.ranges.strategies.hierarchical import optimal_blocks
-from discreet.ranges.table_query import Asked, workload_of
+from discreet.ranges.table_query import WorkloadLike, workload_of
 from discreet.ranges.workload import Workload
 
-# ── Shuffled ─────────────────────────────────────────────────────────────────────────────────────
-# Local ranges whose reports pass a shuffler: the structure and the epsilon that go together (F56).
-#
-# How far shuffling amplifies depends on how the reports of a randomizer hide each other; which
-# randomizer is best depends on the epsilon that amplification leaves. The two are settled in turns.
+# ── Shuffled ranges ──────────────────────────────────────────────────────────────────────────────
 
 
 _TURNS = 3
@@ -66,7 +67,7 @@ def parts_of(randomizer: LocalHierarchicalHistogram | LocalHaar) -> Parts:
 
 def shuffled_ranges(
     domain: Domain,
-    workload: Asked,
+    workload: WorkloadLike,
     *,
     epsilon: Number,
     delta: Number,
@@ -93,7 +94,7 @@ def shuffled_ranges(
         if min_honest_reports is None
         else min(check.count("min_honest_reports", min_honest_reports), expected_clients)
     )
-    workload = workload_of(workload, declared(domain))
+    workload = workload_of(workload, check_domain(domain))
     local = local_epsilon(target, delta=slack, reports=hidden)
     best: ShuffledRanges | None = None
     for _ in range(_TURNS):
@@ -137,7 +138,7 @@ def _parts(part: LocalRandomizer) -> Parts:
             return ()
 
 
-# ── Ladder ───────────────────────────────────────────────────────────────────────────────────────
+# ── Comparison ───────────────────────────────────────────────────────────────────────────────────
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -192,7 +193,7 @@ class TrustComparison:
 
 def compare_trust_models(
     domain: Domain,
-    workload: Asked,
+    workload: WorkloadLike,
     *,
     epsilon: Number,
     delta: Number,
@@ -216,7 +217,7 @@ def compare_trust_models(
     loss = check.positive("epsilon", epsilon)
     slack = check.probability("delta", delta, zero=False, one=False)
     check.count("expected_clients", expected_clients)
-    workload = workload_of(workload, declared(domain))
+    workload = workload_of(workload, check_domain(domain))
     central = _central(domain, workload, loss, expected_clients)
     share = check.probability("honest_share", honest_share, zero=False)
     good = max(1, math.floor(share * expected_clients))
@@ -281,7 +282,7 @@ def _central(domain: Domain, workload: Workload, epsilon: Fraction, n: int) -> R
     best = optimal_blocks(
         domain.size,
         workload=workload,
-        price=price(cost, family="laplace"),
+        price=measurement_cost(cost, family="laplace"),
         relation=NeighboringRelation.REPLACE_ONE,
         contribution=Contribution(),
         total=n,

@@ -1,4 +1,4 @@
-"""An answer: keys, noisy integers and how to read them. Public, and complete as JSON."""
+"""Noisy answers to a query, with intervals for the noise and for noise and sampling."""
 
 from __future__ import annotations
 
@@ -23,9 +23,7 @@ from discreet.query._noisy_integers import NoisyIntegers, distribution_content, 
 from discreet.query._quantile_estimate import QuantileEstimator
 from discreet.query._reading import Reading
 
-# ── Sampling ─────────────────────────────────────────────────────────────────────────────────────
-# Intervals that also cover sampling: for the population that the rows were drawn from.
-#
+# ── Intervals that also cover sampling ───────────────────────────────────────────────────────────
 # Valid for any number of rows and any distribution, if the units were drawn independently and each
 # gives at most one row to a group.
 
@@ -118,7 +116,7 @@ def _edge(outside: Callable[[Floats], NDArray[np.bool_]], far: Floats, near: Flo
     return far
 
 
-# ── Answer ───────────────────────────────────────────────────────────────────────────────────────
+# ── Answers ──────────────────────────────────────────────────────────────────────────────────────
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,4 +1,7 @@
-"""From four noisy sums to a covariance, with intervals that cover the noise."""
+"""From noisy integers to published numbers, with intervals that cover the noise.
+
+All of it is post-processing: it reads noisy integers and public constants only.
+"""
 
 from __future__ import annotations
 
@@ -18,9 +21,7 @@ from discreet.noise.distribution import Distribution
 from discreet.query._measure import SumEstimator
 from discreet.query._noisy_integers import NoisyIntegers
 
-# ── Estimate ─────────────────────────────────────────────────────────────────────────────────────
-# From noisy integers to published numbers, with intervals that cover the noise.
-#
+# ── Counts, sums, means and variances ────────────────────────────────────────────────────────────
 # Everything here is post-processing: it reads noisy integers and public constants only.
 
 
@@ -190,7 +191,7 @@ def listed(numbers: Floats) -> list[float]:
     return [float(number) for number in numbers]
 
 
-# ── Covariance ───────────────────────────────────────────────────────────────────────────────────
+# ── Covariances ──────────────────────────────────────────────────────────────────────────────────
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,7 +1,7 @@
-"""Who pays for what: questions that need the same integers measure them once, and share the cost.
+"""What is measured to answer queries: scans of the data, vectors of integers, and shares.
 
-Parts are named by anything hashable. A question that shares no part with another keeps its portion
-of the budget to itself.
+Queries about the same rows and groups share a scan, and vectors that they have in common are
+measured once.
 """
 
 from __future__ import annotations
@@ -27,8 +27,7 @@ from discreet.query._quantile_tree import QuantileTree, best_shape, spread
 from discreet.query.budget import BudgetChange, QueryBudget
 from discreet.query.builders import Kind, Method, Query
 
-# ── Passes ───────────────────────────────────────────────────────────────────────────────────────
-# Passes over the data: questions about the same rows and groups are collected together.
+# ── Scans of the data ────────────────────────────────────────────────────────────────────────────
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,9 +113,7 @@ class DataScans:
         return tuple(one.plan() for one in self._passes)
 
 
-# ── Parts ────────────────────────────────────────────────────────────────────────────────────────
-# What must be measured to answer a question: vectors of exact integers, and how far they move.
-#
+# ── Measured vectors and their sensitivity ───────────────────────────────────────────────────────
 # Every part is a whole combination of sums over the same rows: the number of rows, the sum of the
 # codes, and the sum of their squares. Means and variances are measured around the middle of the
 # declared bounds, which halves their sensitivity.
@@ -347,9 +344,7 @@ def _positive(l1: int, l2_squared: int) -> BudgetChange:
     return BudgetChange(l1=max(l1, 1), l2_squared=max(l2_squared, 1))
 
 
-# ── Bins ─────────────────────────────────────────────────────────────────────────────────────────
-# Ranks of values: public bins of a declared range, and what is measured on their counts.
-#
+# ── Bins for quantiles ───────────────────────────────────────────────────────────────────────────
 # An engine counts rows in each bin of each group. A tree of such counts answers all quantiles; a
 # choice of one bin by its rank answers one.
 
@@ -523,7 +518,7 @@ def rank_parts_of(query: Query, collected: DataScan) -> tuple[MeasuredVector, ..
     )
 
 
-# ── Sharing ──────────────────────────────────────────────────────────────────────────────────────
+# ── Shares of the budget ─────────────────────────────────────────────────────────────────────────
 
 
 P = TypeVar("P", bound=Hashable)

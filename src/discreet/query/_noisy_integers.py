@@ -48,7 +48,7 @@ def distribution_content(law: Distribution) -> dict[str, str]:
 
 
 def read_distribution(content: Mapping[str, str]) -> DiscreteLaplace | DiscreteGaussian:
-    """The inverse of ``law_content``."""
+    """The inverse of ``distribution_content``."""
     match content["law"]:
         case "discrete laplace":
             return DiscreteLaplace(read_ratio("scale", content["scale"]))

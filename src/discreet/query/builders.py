@@ -21,6 +21,7 @@ Kind: TypeAlias = Literal[
 Method: TypeAlias = Literal["tree", "exponential"]
 _FINEST = 10**6
 Value: TypeAlias = str | Expression
+Values: TypeAlias = list[str] | list[Expression] | list[Value] | tuple[Value, ...]
 Edges: TypeAlias = Iterable[Number | dt.date] | None
 By: TypeAlias = str | Expression | Iterable[str | Expression] | Mapping[str, Expression] | None
 

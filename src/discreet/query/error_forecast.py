@@ -1,4 +1,4 @@
-"""How much a stated accuracy costs: the smallest amount whose forecast stays within a width."""
+"""The error of a query before its release, and the smallest budget for a stated error."""
 
 from __future__ import annotations
 
@@ -21,8 +21,7 @@ from discreet.query._release_plan import PlannedQuery, check_query, plan_release
 from discreet.query.budget import QueryBudget
 from discreet.query.builders import Query
 
-# ── Forecast ─────────────────────────────────────────────────────────────────────────────────────
-# The error of an answer before it is asked.
+# ── Error forecasts ──────────────────────────────────────────────────────────────────────────────
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,7 +147,7 @@ def _ratio_error(
     return math.ldexp(std, 2 * scale.exponent - 2), math.ldexp(width, 2 * scale.exponent - 2)
 
 
-# ── Targets ──────────────────────────────────────────────────────────────────────────────────────
+# ── Budgets for a stated error ───────────────────────────────────────────────────────────────────
 
 
 Measure: TypeAlias = Literal["epsilon", "rho"]

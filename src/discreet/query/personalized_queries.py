@@ -1,4 +1,7 @@
-"""The passes of a weighted answer: the sums of each level, in as few of them as possible."""
+"""Queries on people whose budgets differ: weights, noise and error by privacy level.
+
+All of it is public: levels and their budgets, weights, noise, and the error before release.
+"""
 
 from __future__ import annotations
 
@@ -35,9 +38,7 @@ from discreet.query.budget import BudgetChange, Noise, QueryBudget
 from discreet.query.builders import Query
 from discreet.query.error_forecast import forecast
 
-# ── Personal ─────────────────────────────────────────────────────────────────────────────────────
-# Questions to people whose budgets differ: weights by level, noise for the most open level.
-#
+# ── Privacy levels ───────────────────────────────────────────────────────────────────────────────
 # Everything here is public: levels and their budgets, weights, noise, and the error before release.
 
 
@@ -136,7 +137,7 @@ def _amount(
             raise InvalidArgument(f"levels[{level!r}] must be pure, zcdp or approx.")
 
 
-# ── noise for weighted sums ──────────────────────────────────────────────────
+# ── Noise for weighted sums ──────────────────────────────────────────────────────────────────────
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -146,8 +147,8 @@ class WeightedPlan:
     Theorem: if the noisy parts of ``design`` are drawn from `combined` sums, the release has
         ``guarantee``, level by level, and each level's is within the level's budget.
     Proof: the rows of a person of level l are in the sums of level l alone, and there move a part
-        by at most its move d (`move_of`). The weighted part, a whole combination with factor
-        p of these sums, moves by p d, and by no more than `coarsened` says when it is rounded. The
+        by at most its move d (`sensitivity_of`). The weighted part, a whole combination with factor
+        p of these sums, moves by p d, and by no more than `coarsen_sensitivity` says when it is rounded. The
         noise is the smallest with which every level's move costs at most the level's share of the
         part; shares add up.
     Source: Alaggan, Gambs, Kermarrec 2016, for sums; for Gaussian noise the same with squares.
@@ -257,7 +258,7 @@ def _times(move: BudgetChange, factor: int) -> BudgetChange:
 
 
 def _rounded(move: BudgetChange, *, shift: int, entries: int) -> BudgetChange:
-    """As `coarsened`, by a given power of two."""
+    """As `coarsen_sensitivity`, by a given power of two."""
     if not shift:
         return move
     l1 = (move.l1 >> shift) + 1 + entries
@@ -326,7 +327,7 @@ def _sum(costs: Sequence[Guarantee]) -> Guarantee:
     return sum(others, start=first)
 
 
-# ── the error before release ─────────────────────────────────────────────────
+# ── The error before release ─────────────────────────────────────────────────────────────────────
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -417,7 +418,7 @@ def _bias(
     return most * sum((1 - weights[x]) * expected_rows[x] for x in weights)
 
 
-# ── Levels ───────────────────────────────────────────────────────────────────────────────────────
+# ── Scans by privacy level ───────────────────────────────────────────────────────────────────────
 
 
 _LABEL = "level of the person"

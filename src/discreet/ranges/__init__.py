@@ -1,4 +1,4 @@
-"""Counts of ranges, of rectangles and of streams on ordered domains."""
+"""Range queries on ordered domains, on grids, and on streams (continual counting)."""
 
 from discreet.core._lazy_import import lazy_exports
 

@@ -1,4 +1,4 @@
-"""How wide the intervals of answers are, before anything is released."""
+"""Noisy measurements that releases of ranges and of grids share: JSON, errors and half-widths."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from discreet.core.errors import InvalidArgument
 from discreet.noise.distribution import Floats, Ints, floats
 from discreet.query._noisy_integers import distribution_content, read_distribution
 from discreet.ranges import _noise_tails as tails
-from discreet.ranges._noise_tails import Law
+from discreet.ranges._noise_tails import NoiseDistribution
 from discreet.ranges.domain import Domain
 from discreet.ranges.grid.box_strategy import BoxStrategy
 from discreet.ranges.grid.domain import GridDomain
@@ -31,8 +31,7 @@ from discreet.ranges.strategies.haar import Haar
 from discreet.ranges.strategies.hierarchical import HierarchicalHistogram
 from discreet.ranges.strategies.square_root import SquareRootStrategy
 
-# ── Content ──────────────────────────────────────────────────────────────────────────────────────
-# Structures, noise and measurements as JSON, and back.
+# ── Strategies and noise as JSON ─────────────────────────────────────────────────────────────────
 
 
 def packed(group: Ints) -> str:
@@ -68,8 +67,7 @@ def read_strategy(content: dict[str, Any]) -> Strategy:
             raise InvalidArgument("text must be a release of ranges; its structure is unknown.")
 
 
-# ── Measured ─────────────────────────────────────────────────────────────────────────────────────
-# Noisy integers of a structure: what a release of ranges and one of a grid have in common.
+# ── Measurements ─────────────────────────────────────────────────────────────────────────────────
 
 
 VERSION = 1
@@ -89,7 +87,7 @@ class NoisyMeasurements(ABC):
     """The share of the largest sum that rounding in doubles may take."""
 
     strategy: Strategy | BoxStrategy
-    laws: tuple[Law, ...]
+    laws: tuple[NoiseDistribution, ...]
     measured: tuple[Ints, ...]
     guarantee: Guarantee
     contribution: Contribution
@@ -183,7 +181,7 @@ class NoisyMeasurements(ABC):
         return tails.quick(self.laws, largest, variance, tail) + self._rounding
 
 
-# ── Widths ───────────────────────────────────────────────────────────────────────────────────────
+# ── Half-widths of intervals ─────────────────────────────────────────────────────────────────────
 
 
 _CLOSE = 1000
@@ -192,7 +190,7 @@ _MOST_TERMS = 1 << 20
 
 
 def half_widths(
-    strategy: Strategy, laws: Sequence[Law], a: Ints, b: Ints, *, tail: float
+    strategy: Strategy, laws: Sequence[NoiseDistribution], a: Ints, b: Ints, *, tail: float
 ) -> Floats:
     """Half-widths that the noise of ranges of cells ``a .. b`` leaves with probability ``tail``.
 

@@ -20,7 +20,7 @@ from discreet.noise.gaussian import DiscreteGaussian
 from discreet.noise.laplace import DiscreteLaplace
 from discreet.ranges.strategies.base import Terms
 
-Law: TypeAlias = DiscreteLaplace | DiscreteGaussian
+NoiseDistribution: TypeAlias = DiscreteLaplace | DiscreteGaussian
 _FINE = 1 << 10
 """From this sigma on the lattice is invisible, and sums of discrete Gaussians are normal."""
 _SMOOTHING = 0.06
@@ -40,12 +40,14 @@ _IMAGE = 200.0
 """Deviations: only noise beyond them can be taken for noise that is within `_FAR`."""
 
 
-def variances(laws: Sequence[Law]) -> Floats:
+def variances(laws: Sequence[NoiseDistribution]) -> Floats:
     """Of the noise of each law; so little that doubles have none is rounded up, to divide by it."""
     return np.array([max(law.variance, _LEAST) for law in laws])
 
 
-def quick(laws: Sequence[Law], largest: Floats, variance: Floats, tail: float) -> Floats:
+def quick(
+    laws: Sequence[NoiseDistribution], largest: Floats, variance: Floats, tail: float
+) -> Floats:
     """Half-widths w with P(|noise| > w) <= tail, from variances alone.
 
     Theorem: a sum of independent ``a_i X_i`` with X_i discrete Laplace of scale b_i or discrete
@@ -70,7 +72,9 @@ def quick(laws: Sequence[Law], largest: Floats, variance: Floats, tail: float) -
     return np.where(variance > 0, _chernoff(laws, largest, variance, tail), 0.0)
 
 
-def _chernoff(laws: Sequence[Law], largest: Floats, variance: Floats, tail: float) -> Floats:
+def _chernoff(
+    laws: Sequence[NoiseDistribution], largest: Floats, variance: Floats, tail: float
+) -> Floats:
     ratio, heaviest = _spread(laws, largest)
     proxy = variance * ratio
     cost = math.log(2 / tail)
@@ -89,7 +93,7 @@ def _chernoff(laws: Sequence[Law], largest: Floats, variance: Floats, tail: floa
     return best * (1 + 1e-12)
 
 
-def close(laws: Sequence[Law], terms: Terms, variance: float, tail: float) -> float:
+def close(laws: Sequence[NoiseDistribution], terms: Terms, variance: float, tail: float) -> float:
     """A half-width w with P(|noise| > w) <= tail, for one answer with known weights.
 
     Theorem: let Z be the noise and Y an independent normal of deviation s. Then
@@ -127,7 +131,7 @@ def close(laws: Sequence[Law], terms: Terms, variance: float, tail: float) -> fl
     return high + _ROOM * _SMOOTHING * deviation
 
 
-def _images(laws: Sequence[Law], terms: Terms, variance: float) -> float:
+def _images(laws: Sequence[NoiseDistribution], terms: Terms, variance: float) -> float:
     """At least the probability of noise beyond `_IMAGE`; none if it is far below `_SLACK`.
 
     Proof: as in ``quick``, at one t; else Chebyshev's inequality. Rare noise, of which the few that
@@ -143,7 +147,7 @@ def _images(laws: Sequence[Law], terms: Terms, variance: float) -> float:
     return 0.0 if cost < math.log(_SLACK / 20) else _IMAGE**-2
 
 
-def _log_of_sum(laws: Sequence[Law], terms: Terms, u: Floats) -> Floats:
+def _log_of_sum(laws: Sequence[NoiseDistribution], terms: Terms, u: Floats) -> Floats:
     """The logarithm of the characteristic function of the noise."""
     log = np.zeros(len(u))
     some = max(1, _BATCH // len(u))
@@ -155,7 +159,7 @@ def _log_of_sum(laws: Sequence[Law], terms: Terms, u: Floats) -> Floats:
     return log
 
 
-def _seen(laws: Sequence[Law], terms: Terms, u: Floats) -> Floats:
+def _seen(laws: Sequence[NoiseDistribution], terms: Terms, u: Floats) -> Floats:
     """The part of u where the characteristic function can be told from zero.
 
     Proof: the factors fall as long as ``weight * u`` is below pi, so what is left out is below
@@ -169,12 +173,12 @@ def _seen(laws: Sequence[Law], terms: Terms, u: Floats) -> Floats:
     return u[: places[int(np.argmax(gone))] + 1] if gone.any() else u
 
 
-def fine(laws: Sequence[Law]) -> bool:
+def fine(laws: Sequence[NoiseDistribution]) -> bool:
     """Whether ``normal`` applies: Gaussian noise on a grid far below it."""
     return all(isinstance(law, DiscreteGaussian) and law.square >= _FINE**2 for law in laws)
 
 
-def normal(laws: Sequence[Law], deviation: Floats, tail: float) -> Floats:
+def normal(laws: Sequence[NoiseDistribution], deviation: Floats, tail: float) -> Floats:
     """Half-widths for sums of discrete Gaussians of large sigma.
 
     Theorem: with ``sigma >= 1024`` and normal noise of deviation 8 added to each coordinate on
@@ -194,7 +198,7 @@ def normal(laws: Sequence[Law], deviation: Floats, tail: float) -> Floats:
     return (quantile * math.sqrt(1 + added**2) + 4 * added) * (1 + 1e-9) * deviation
 
 
-def _spread(laws: Sequence[Law], largest: Floats) -> tuple[float, float]:
+def _spread(laws: Sequence[NoiseDistribution], largest: Floats) -> tuple[float, float]:
     """V of `quick` for noise of variance one, and B."""
     ratio = max(_proxy(law) / each for law, each in zip(laws, variances(laws), strict=True))
     heaviest = max(
@@ -204,13 +208,13 @@ def _spread(laws: Sequence[Law], largest: Floats) -> tuple[float, float]:
     return ratio, heaviest
 
 
-def _proxy(law: Law) -> float:
+def _proxy(law: NoiseDistribution) -> float:
     if isinstance(law, DiscreteLaplace):
         return 2 * float(law.scale) ** 2
     return float(law.square)
 
 
-def _log_characteristic(law: Law, u: Floats) -> Floats:
+def _log_characteristic(law: NoiseDistribution, u: Floats) -> Floats:
     """The logarithm of the characteristic function's size (it is real, and positive enough)."""
     if isinstance(law, DiscreteLaplace):
         # 1 / (1 + v (1 - cos u)) with the variance v.

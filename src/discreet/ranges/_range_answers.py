@@ -1,7 +1,7 @@
-"""What noisy cells of a domain answer: ranges, unions, curves, quantiles, heavy cells.
+"""What noisy cells of a domain answer: ranges, unions, curves, quantiles, cells above a threshold.
 
-Every release of ranges, central or local, offers these; what differs is where the cells come from,
-how large their errors are and how far those reach.
+Every release of ranges, central or local, offers these. Releases differ in where the cells come
+from, how large their errors are and how far those reach.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from discreet.noise.distribution import Floats, Ints, floats
 from discreet.ranges.domain import Domain, span
 from discreet.ranges.strategies.base import Strategy
 
-# ── Polish ───────────────────────────────────────────────────────────────────────────────────────
-# Answers that look right: no negative counts, a fixed total. Biased; raw answers stay (F41).
+# ── Nonnegative answers ──────────────────────────────────────────────────────────────────────────
+# No negative counts, a fixed total. Biased; the raw answers stay available (F41).
 
 
 _MOST_STEPS = 3000
@@ -79,8 +79,7 @@ def _largest_eigenvalue(strategy: Strategy, noise: Floats) -> float:
     return 1.1 * size
 
 
-# ── Quantile ─────────────────────────────────────────────────────────────────────────────────────
-# Quantiles with intervals from noisy prefix sums (F39).
+# ── Quantiles from noisy prefix sums (F39) ───────────────────────────────────────────────────────
 
 
 Variance: TypeAlias = Callable[[Ints, Ints], Floats]
@@ -138,7 +137,7 @@ def quantile_interval(
 # ── Answers ──────────────────────────────────────────────────────────────────────────────────────
 
 
-LEVEL = 0.95
+DEFAULT_CONFIDENCE = 0.95
 """Of intervals, unless another is asked for."""
 
 
@@ -216,7 +215,7 @@ class RangeAnswers(ABC):
         return plain(np.sqrt(self._variance(a, b)))
 
     def interval(
-        self, lower: Any = None, upper: Any = None, *, confidence: float = LEVEL
+        self, lower: Any = None, upper: Any = None, *, confidence: float = DEFAULT_CONFIDENCE
     ) -> tuple[Any, Any]:
         """Bounds that hold the exact count, each with probability ``confidence``."""
         tail = 1 - float(check.probability("confidence", confidence, zero=False, one=False))
@@ -242,7 +241,7 @@ class RangeAnswers(ABC):
         c, d = self._one(*second)
         return float(self._covariances(np.array([a, b + 1]), np.array([c, d + 1])))
 
-    def cdf(self, *, confidence: float = LEVEL) -> CumulativeCurve:
+    def cdf(self, *, confidence: float = DEFAULT_CONFIDENCE) -> CumulativeCurve:
         """Prefix counts that never fall, with a band that holds all exact ones at once.
 
         Proof: by the union bound over the cells. The band is around the unbiased answers; narrowing
@@ -262,7 +261,7 @@ class RangeAnswers(ABC):
             confidence=inside,
         )
 
-    def quantile(self, share: float, *, confidence: float = LEVEL) -> QuantileEstimate:
+    def quantile(self, share: float, *, confidence: float = DEFAULT_CONFIDENCE) -> QuantileEstimate:
         """The first label up to which there is a share of the rows, with an interval of labels."""
         part = float(check.probability("share", share))
         inside = float(check.probability("confidence", confidence, zero=False, one=False))
@@ -275,7 +274,9 @@ class RangeAnswers(ABC):
             label=label(cell), low=label(low), high=label(high), confidence=inside
         )
 
-    def cells_above(self, threshold: float, *, confidence: float = LEVEL) -> list[HeavyRange]:
+    def cells_above(
+        self, threshold: float, *, confidence: float = DEFAULT_CONFIDENCE
+    ) -> list[HeavyRange]:
         """Cells that surely hold more than ``threshold`` rows: all of them at once, at the level.
 
         Proof: by the union bound over all cells, every exact count is above the lower bound.

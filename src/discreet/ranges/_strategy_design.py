@@ -1,4 +1,4 @@
-"""A structure with its noise: what it will cost and how wrong it will be, before a row is read."""
+"""A strategy with its noise: its cost and its error, known before a row is read."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from discreet.noise.random_source import RandomSource, resolve_rng
 from discreet.query.budget import Noise, QueryBudget
 from discreet.ranges import _noise_tails as tails
 from discreet.ranges._measurements import half_widths
-from discreet.ranges._noise_tails import Law
+from discreet.ranges._noise_tails import NoiseDistribution
 from discreet.ranges.domain import Domain
 from discreet.ranges.grid.box_strategy import BoxStrategy
 from discreet.ranges.release import RangeRelease
-from discreet.ranges.strategies.base import Contribution, Family, Strategy, spent
+from discreet.ranges.strategies.base import Contribution, Family, Strategy, family_budget
 from discreet.ranges.workload import Workload
 
 
@@ -43,7 +43,7 @@ class StrategyDesign:
     @cached_property
     def mechanisms(self) -> tuple[Noise, ...]:
         """One for each group of measured integers; together they cost the budget."""
-        return spent(self.budget, family=self.family).mechanisms(
+        return family_budget(self.budget, family=self.family).mechanisms(
             self.strategy.moves(self.contribution, self.relation),
             shares=self.strategy.shares,
             relation=self.relation,
@@ -64,9 +64,9 @@ class StrategyDesign:
         return Guarantee(events.compose(each), self.relation)
 
     @cached_property
-    def laws(self) -> tuple[Law, ...]:
+    def laws(self) -> tuple[NoiseDistribution, ...]:
         """The noise of each group."""
-        return tuple(law_of(mechanism) for mechanism in self.mechanisms)
+        return tuple(noise_distribution(mechanism) for mechanism in self.mechanisms)
 
     @cached_property
     def noise(self) -> Floats:
@@ -139,7 +139,7 @@ class RangeDesign(StrategyDesign):
         return f"{self.describe()} on {self.domain} ({self.budget}, {self.relation.value})"
 
 
-def law_of(mechanism: Noise) -> Law:
+def noise_distribution(mechanism: Noise) -> NoiseDistribution:
     """The noise of a mechanism on counts."""
     lattice = mechanism.integers if isinstance(mechanism, AdditiveMechanism) else None
     if lattice is None or not isinstance(lattice.noise, DiscreteLaplace | DiscreteGaussian):

@@ -1,4 +1,8 @@
-"""Coarser cells: neighbors merged before anything is measured, in declared blocks."""
+"""Ordered domains: the cells that are counted, their labels, and coarser cells made of them.
+
+A domain is declared, never inferred from the data. Ranges include both ends; an end of None is
+open. For bins, a range starts at the lower edge of one bin and ends at the upper edge of another.
+"""
 
 from __future__ import annotations
 
@@ -17,11 +21,7 @@ from discreet.core._rational import Number
 from discreet.core.errors import InvalidArgument, OutOfDomain
 from discreet.noise.distribution import Ints
 
-# ── Domain ───────────────────────────────────────────────────────────────────────────────────────
-# Ordered domains: what may be counted, cell by cell, and how a label becomes a place.
-#
-# A domain is declared, never looked up in the data. Ranges include both ends; an end of None is open.
-# Of bins, a range starts at the lower edge of one bin and ends at the upper edge of another.
+# ── Domains ──────────────────────────────────────────────────────────────────────────────────────
 
 
 LARGEST = 1 << 26
@@ -213,7 +213,7 @@ class OrdinalDomain:
 Domain: TypeAlias = IntegerDomain | DateDomain | BinnedDomain | OrdinalDomain
 
 
-def declared(domain: Domain) -> Domain:
+def check_domain(domain: Domain) -> Domain:
     """The domain itself; an error if it is something else."""
     if not isinstance(domain, IntegerDomain | DateDomain | BinnedDomain | OrdinalDomain):
         raise InvalidArgument(
@@ -297,7 +297,7 @@ def _sized(size: int) -> None:
         )
 
 
-# ── Coarse ───────────────────────────────────────────────────────────────────────────────────────
+# ── Coarser cells ────────────────────────────────────────────────────────────────────────────────
 
 
 _CELLS_CONSTANT = 10
@@ -310,7 +310,7 @@ def coarsen(domain: Domain, *, block: int) -> Domain:
     ``"2024-01-01 .. 2024-01-07"``.
     """
     step = check.count("block", block)
-    starts = range(0, declared(domain).size, step)
+    starts = range(0, check_domain(domain).size, step)
     match domain:
         case IntegerDomain():
             return bins([*(domain.lower + start for start in starts), domain.upper + 1])

@@ -32,9 +32,9 @@ from discreet.query._measure import TableSpec
 from discreet.query.budget import Noise, QueryBudget
 from discreet.query.builders import Value, as_expression, plainly, quantiles
 from discreet.ranges import _noise_tails as tails
-from discreet.ranges._strategy_design import law_of
+from discreet.ranges._strategy_design import noise_distribution
 from discreet.ranges.strategies.base import Contribution, group_move
-from discreet.ranges.table_query import contribution_of, counting, limited
+from discreet.ranges.table_query import contribution_of, count_cells, with_limits
 
 FANS = (4, 8, 16, 32, 64)
 Block = tuple[int, int]
@@ -58,7 +58,7 @@ class HierarchicalSearchQuery:
         return f"quantiles {which} of {plainly(self.value)}{where}"
 
 
-def descent(
+def quantile_search(
     value: Value,
     q: Iterable[Number],
     *,
@@ -138,7 +138,7 @@ class HierarchicalSearch:
         """
         failure = 1 - float(check.probability("confidence", confidence, zero=False, one=False))
         tail = failure / (len(self.widths) * (self.cells - 1) * len(self.query.q))
-        laws = tuple(law_of(mechanism) for mechanism in self.mechanisms)
+        laws = tuple(noise_distribution(mechanism) for mechanism in self.mechanisms)
         heavy = max(float(max(q, 1 - q)) for q in self.query.q)
         if not any(law.variance for law in laws):  # less noise than doubles can tell
             return 0.0
@@ -184,7 +184,7 @@ class HierarchicalSearch:
         )
 
 
-def planned_descent(
+def plan_quantile_search(
     query: HierarchicalSearchQuery, *, setting: TableSpec, budget: QueryBudget
 ) -> HierarchicalSearch:
     """The way down, with the number of children for which ranks are closest."""
@@ -224,8 +224,8 @@ def _counting(
         return BoundedCode(code=code, lower=0, upper=len(steps), kind="number")
 
     cell = Expression(bind, text=f"block of {query.value!r}")
-    own = limited(setting, query.limits)
-    return counting({plainly(query.value): cell}, where=query.where, setting=own)
+    own = with_limits(setting, query.limits)
+    return count_cells({plainly(query.value): cell}, where=query.where, setting=own)
 
 
 def _roughly(span: int, fan: int, many: int, *, gaussian: bool) -> float:

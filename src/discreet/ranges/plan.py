@@ -1,4 +1,7 @@
-"""The planner: every structure's error in closed form, before a bit of budget is spent (F59)."""
+"""The planner: the error of every strategy in closed form, before any budget is spent (F59).
+
+Mechanisms whose error depends on the data are offered on request only, without a rank.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,13 @@ from discreet.ranges._strategy_design import RangeDesign, StrategyDesign
 from discreet.ranges.domain import Domain
 from discreet.ranges.grid.domain import GridDomain, GridWorkload, product
 from discreet.ranges.strategies import explicit_matrix as dense
-from discreet.ranges.strategies.base import Contribution, MeasurementCost, Strategy, families, price
+from discreet.ranges.strategies.base import (
+    Contribution,
+    MeasurementCost,
+    Strategy,
+    families,
+    measurement_cost,
+)
 from discreet.ranges.strategies.data_dependent import DAWA, MOST_CELLS, MWEM
 from discreet.ranges.strategies.haar import haar, optimal_haar
 from discreet.ranges.strategies.hierarchical import flat, optimal_blocks, tree
@@ -27,8 +36,7 @@ from discreet.ranges.strategies.square_root import SquareRootStrategy
 from discreet.ranges.strategies.weighted_sums import LARGEST, optimal_sums
 from discreet.ranges.workload import LengthWorkload, ListedWorkload, Workload, listed
 
-# ── Aware plan ───────────────────────────────────────────────────────────────────────────────────
-# Data-aware mechanisms that a planner may offer, on request only: their error is not known.
+# ── Data-dependent mechanisms ────────────────────────────────────────────────────────────────────
 
 
 Aware: TypeAlias = DAWA | MWEM
@@ -73,8 +81,7 @@ def listed_names(offers: tuple[Aware, ...]) -> list[str]:
     return [f"{offer.describe()}, laplace noise" for offer in offers]
 
 
-# ── Listing ──────────────────────────────────────────────────────────────────────────────────────
-# Structures that a planner compares, and how a comparison is written below each other.
+# ── Candidates ───────────────────────────────────────────────────────────────────────────────────
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -111,7 +118,7 @@ def table(lines: list[list[str]], *, words: int = 1) -> list[str]:
     ]
 
 
-# ── Plan ─────────────────────────────────────────────────────────────────────────────────────────
+# ── Plans ────────────────────────────────────────────────────────────────────────────────────────
 
 
 BRANCHINGS = (2, 4, 8, 16, 32)
@@ -225,7 +232,7 @@ def plan_ranges(
     tried = tried_ranges(workload, domain.size)
     found = []
     for family in families(budget):
-        cost = price(budget, family=family)
+        cost = measurement_cost(budget, family=family)
         made = _strategies(
             domain.size,
             workload=workload,

@@ -1,4 +1,4 @@
-"""The artifact: noisy measurements that answer every range later, without the data (F61)."""
+"""Releases of ranges: noisy measurements that answer every range later, without the data (F61)."""
 
 from __future__ import annotations
 
@@ -23,8 +23,7 @@ from discreet.ranges.domain import Domain, span
 from discreet.ranges.grid.domain import GridDomain, corners, read_grid, signed_sums
 from discreet.ranges.strategies.base import Strategy
 
-# ── Aware ────────────────────────────────────────────────────────────────────────────────────────
-# Releases whose error depends on the data: answers without a standard deviation.
+# ── Releases whose error depends on the data ─────────────────────────────────────────────────────
 
 
 VERSION = 1
@@ -100,7 +99,7 @@ class DataDependentRelease:
         return corners(self.cells)
 
 
-# ── Release ──────────────────────────────────────────────────────────────────────────────────────
+# ── Releases with exact errors ───────────────────────────────────────────────────────────────────
 
 
 @dataclass(frozen=True, kw_only=True)

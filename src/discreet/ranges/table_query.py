@@ -1,4 +1,7 @@
-"""How much a stated accuracy of ranges costs: the smallest amount whose intervals are within it."""
+"""Range queries on a table: from declared columns to cells, contributions and a ranked plan.
+
+Also the smallest budget whose intervals have a wanted margin of error.
+"""
 
 from __future__ import annotations
 
@@ -38,8 +41,7 @@ from discreet.ranges.plan import plan_ranges as ranked
 from discreet.ranges.strategies.base import Contribution
 from discreet.ranges.workload import Workload
 
-# ── Question ─────────────────────────────────────────────────────────────────────────────────────
-# Ranges asked of a table: from declared columns to cells, contributions and a ranked plan.
+# ── Queries and plans ────────────────────────────────────────────────────────────────────────────
 
 
 MOST_CELLS = 10**7
@@ -52,7 +54,7 @@ WORKLOADS: Mapping[str, Callable[[], Workload]] = {
     "long": workloads.long,
     "prefixes": workloads.prefixes,
 }
-Asked: TypeAlias = str | Workload | Sequence[tuple[Any, Any]]
+WorkloadLike: TypeAlias = str | Workload | Sequence[tuple[Any, Any]]
 """A name, a workload, or pairs of labels (first, last)."""
 Axis: TypeAlias = Domain | NumberColumn | CategoryColumn | DateColumn | int
 """A domain, a declared column, or a number of cells."""
@@ -89,7 +91,7 @@ class RangeQuery(CellQuery):
     """A question about all ranges of a column; made by `ranges`."""
 
     value: Expression
-    workload: Asked = "all"
+    workload: WorkloadLike = "all"
     bins: int | None = None
     edges: tuple[Number, ...] | None = None
 
@@ -129,7 +131,7 @@ class PlannedRanges(PlannedCells):
 def ranges(
     value: Value,
     *,
-    workload: Asked = "all",
+    workload: WorkloadLike = "all",
     bins: int | None = None,
     edges: Iterable[Number] | None = None,
     where: Expression | None = None,
@@ -159,7 +161,7 @@ def ranges(
     )
 
 
-def planned(
+def plan_query(
     query: RangeQuery, *, setting: TableSpec, budget: QueryBudget, expected_rows: int | None = None
 ) -> PlannedRanges:
     """Cells, sensitivity and noise from public facts alone; ``expected_rows`` only scales what is shown.
@@ -172,8 +174,8 @@ def planned(
     Needs: nothing of the data.
     """
     cell, domain = cells_of(query, setting.schema)
-    own = limited(setting, query.limits)
-    counted = counting({plainly(query.value): cell}, where=query.where, setting=own)
+    own = with_limits(setting, query.limits)
+    counted = count_cells({plainly(query.value): cell}, where=query.where, setting=own)
     # The number of rows is never taken as public here: conditions and limits change it.
     found = ranked(
         domain,
@@ -186,12 +188,12 @@ def planned(
     return PlannedRanges(query=query, counted=counted, ranked=replace(found, expected_rows=shown))
 
 
-def limited(setting: TableSpec, own: ContributionLimits) -> TableSpec:
+def with_limits(setting: TableSpec, own: ContributionLimits) -> TableSpec:
     """The setting with a question's own limits in place of the table's."""
     return replace(setting, limits=own.over(setting.limits))
 
 
-def counting(
+def count_cells(
     by: Mapping[str, Expression], *, where: Expression | None, setting: TableSpec
 ) -> TableScan:
     """Rows in each cell: cells are the groups of the plan, so that its limits know them."""
@@ -214,7 +216,7 @@ def contribution_of(counted: TableScan) -> Contribution:
 
 def plan_ranges(  # noqa: PLR0913 - each has a name, most a default
     domain: Axis,
-    workload: Asked = "all",
+    workload: WorkloadLike = "all",
     *,
     epsilon: Number | None = None,
     delta: Number | None = None,
@@ -261,7 +263,7 @@ def domain_of(domain: Axis) -> Domain:
     return domain
 
 
-def workload_of(asked: Asked, domain: Domain) -> Workload:
+def workload_of(asked: WorkloadLike, domain: Domain) -> Workload:
     """The workload of a name or of pairs of labels."""
     if isinstance(
         asked, workloads.LengthWorkload | workloads.PrefixWorkload | workloads.ListedWorkload
@@ -366,13 +368,13 @@ def _value(bound: BoundedCode, code: int) -> float:
     return float(code * Fraction(2) ** bound.exponent)
 
 
-# ── Target ───────────────────────────────────────────────────────────────────────────────────────
+# ── Budget for a margin of error ─────────────────────────────────────────────────────────────────
 
 
 _PLANS = 12
 
 
-def range_amount_for(
+def range_budget_for(
     query: RangeQuery,
     *,
     setting: TableSpec,
@@ -390,7 +392,7 @@ def range_amount_for(
     On more than 256 cells, "every range" is every one of the many that the planner tries.
     """
     wanted, budget = check.positive("within", within), budget_factory(measure, delta)
-    first = planned(query, setting=setting, budget=budget(Fraction(1))).ranked.candidates[0]
+    first = plan_query(query, setting=setting, budget=budget(Fraction(1))).ranked.candidates[0]
 
     def meets(amount: Fraction) -> bool:
         design = replace(first.design, budget=budget(amount))
@@ -398,7 +400,7 @@ def range_amount_for(
 
     amount = smallest_amount(meets, title=query.title)
     for _ in range(_PLANS):
-        best = planned(query, setting=setting, budget=budget(amount)).ranked.candidates[0]
+        best = plan_query(query, setting=setting, budget=budget(amount)).ranked.candidates[0]
         width = Fraction(best.width(confidence=confidence))
         if width <= wanted:
             return budget(amount)

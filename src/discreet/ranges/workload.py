@@ -1,7 +1,7 @@
-"""How much of each block the ranges of a workload cover: means of products, in closed form.
+"""Workloads: the ranges that matter, and the closed forms that error forecasts need.
 
-`workload.gram` is about cells; here sums over blocks of cells are taken without ever holding a
-matrix of cells, so that large domains can be planned.
+A range of cells ``a .. b`` is the difference of two prefix sums, at the points ``a`` and ``b + 1``
+of ``0 .. size``. A workload is a weight on pairs of points; weights always sum to one.
 """
 
 from __future__ import annotations
@@ -18,11 +18,7 @@ from discreet.core import _validate as check
 from discreet.core.errors import InvalidArgument
 from discreet.noise.distribution import Floats, Ints, floats
 
-# ── Workload ─────────────────────────────────────────────────────────────────────────────────────
-# Workloads: which ranges will be asked, and the closed forms that error forecasts need.
-#
-# A range of cells ``a .. b`` is the difference of two prefix sums, at the points ``a`` and ``b + 1``
-# of ``0 .. size``. A workload is a weight on pairs of points; weights always sum to one.
+# ── Workloads ────────────────────────────────────────────────────────────────────────────────────
 
 
 _SHORT = 16
@@ -311,7 +307,9 @@ def _between(x: Floats, low: int, high: int) -> Floats:
     return floats(total / number.sum())
 
 
-# ── Cover ────────────────────────────────────────────────────────────────────────────────────────
+# ── Sums over blocks ─────────────────────────────────────────────────────────────────────────────
+# `gram` is about cells. Here sums over blocks of cells are taken without ever holding a matrix of
+# cells, so that large domains can be planned.
 
 
 _BATCH = 1 << 20

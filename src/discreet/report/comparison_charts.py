@@ -1,4 +1,4 @@
-"""Comparisons of what could be used: models of trust, structures, noises."""
+"""Charts that compare options: central and local intervals, trust models, range strategies, noises."""
 
 from __future__ import annotations
 
@@ -17,8 +17,7 @@ from discreet.report.drawing.line_chart import ChartAxis, ChartCurve
 from discreet.report.drawing.panel import BarPanel, LinePanel, Panel
 from discreet.tables.release import describe_epsilon
 
-# ── Intervals ────────────────────────────────────────────────────────────────────────────────────
-# Noise before and after a query, as curves against the number of rows.
+# ── Central and local intervals ────────────────────────────────────────────────────────────────────
 
 
 def against_rows(found: CentralLocalComparisons) -> tuple[LinePanel, ...]:
@@ -65,7 +64,7 @@ def _panel(
     )
 
 
-# ── Ladder ───────────────────────────────────────────────────────────────────────────────────────
+# ── Trust models ───────────────────────────────────────────────────────────────────────────────────
 
 
 _MOST = 9

@@ -1,4 +1,4 @@
-"""A guarantee in plain words."""
+"""One self-contained HTML page, its tables, values for spreadsheets and JSON, and guarantees in words."""
 
 from __future__ import annotations
 
@@ -9,11 +9,7 @@ from string import Template
 
 from discreet.accounting.guarantee import Guarantee
 from discreet.core.relation import NeighboringRelation
-from discreet.tables.release import DELTA, stated_delta, describe_epsilon
-
-# ── Document ─────────────────────────────────────────────────────────────────────────────────────
-# One self-contained HTML page, its tables, and values that spreadsheets and JSON can hold.
-
+from discreet.tables.release import DELTA, describe_epsilon, stated_delta
 
 _PAGE = Template("""<!DOCTYPE html>
 <html lang="en"><head><meta charset="utf-8"><title>$title</title>
@@ -74,7 +70,7 @@ def finite(value: object) -> object:
             return value
 
 
-# ── Words ────────────────────────────────────────────────────────────────────────────────────────
+# ── Guarantees in words ────────────────────────────────────────────────────────────────────────────
 
 
 def plainly(guarantee: Guarantee, *, delta: float = DELTA) -> str:

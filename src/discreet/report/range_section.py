@@ -1,4 +1,8 @@
-"""Releases of ranges together with their plans, as a report shows them."""
+"""Range and grid releases in a report, with their plans.
+
+A range section has the error against the length, the cumulative curve with its band, and examples.
+A grid section has a heat map, the totals of rows and columns, and examples.
+"""
 
 from __future__ import annotations
 
@@ -30,8 +34,7 @@ from discreet.tables.range_release import (
 )
 from discreet.tables.release import describe_epsilon
 
-# ── Ranged ───────────────────────────────────────────────────────────────────────────────────────
-# What ranges and rectangles share in a report: labels of cells, examples, structures, summary.
+# ── Shared parts ───────────────────────────────────────────────────────────────────────────────────
 
 
 SHOWN = 6
@@ -92,8 +95,7 @@ def summary(release: AnyRangeRelease, plan: RangePlan | GridPlan, *, file: str) 
     }
 
 
-# ── Grid ─────────────────────────────────────────────────────────────────────────────────────────
-# Rectangles in a report: a heat map, the totals of rows and columns, some examples.
+# ── Grids ──────────────────────────────────────────────────────────────────────────────────────────
 
 
 _MOST = (120, 60)
@@ -189,8 +191,7 @@ def _all_ends(domain: Domain) -> tuple[list[Any], list[Any]]:
     return [a for a, _ in pairs], [b for _, b in pairs]
 
 
-# ── Ranges ───────────────────────────────────────────────────────────────────────────────────────
-# Ranges in a report: error against length, the cumulative curve with its band, some examples.
+# ── Ranges ─────────────────────────────────────────────────────────────────────────────────────────
 
 
 _POINTS = 300
@@ -304,10 +305,12 @@ def _tick(release: ChargedRangeRelease, tick: float) -> str:
     return cut(str(ends(release.domain, int(tick), int(tick))[1]), 12) if inside else ""
 
 
-# ── Shown ────────────────────────────────────────────────────────────────────────────────────────
+# ── Sections ───────────────────────────────────────────────────────────────────────────────────────
 
 
-def shown(release: AnyRangeRelease, plan: AnyPlannedRanges, *, file: str) -> RangeSection | GridSection:
+def shown(
+    release: AnyRangeRelease, plan: AnyPlannedRanges, *, file: str
+) -> RangeSection | GridSection:
     """What a report shows of a release that ``file`` holds."""
     match release, plan.ranked:
         case ChargedRangeRelease(), RangePlan() as ranked:

@@ -51,7 +51,7 @@ def read(path: Path) -> ReleaseFile:
     account = declared.section(content, "account", ("ledger", "name", "limit"))
     setting = declared.table_spec(table, content.get("columns"))
     given = account.get("limit")
-    questions = release_spec(
+    checked = release_spec(
         content.get("statistic"), setting=setting, limit=given, folder=path.parent
     )
     return ReleaseFile(

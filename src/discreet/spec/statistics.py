@@ -22,8 +22,8 @@ from discreet.query._release_plan import ReleasePlan, TableSpec, join_plans, pla
 from discreet.query.budget import QueryBudget, budget
 from discreet.query.builders import KeySet, Query
 from discreet.query.error_forecast import Measure, budget_for
-from discreet.ranges.grid.table_query import GridQuery, planned_grid, rectangles
-from discreet.ranges.table_query import RangeQuery, planned, range_amount_for, ranges
+from discreet.ranges.grid.table_query import GridQuery, plan_grid_query, rectangles
+from discreet.ranges.table_query import RangeQuery, plan_query, range_budget_for, ranges
 from discreet.spec import query_json as sent
 from discreet.spec.table import LIMITS, known, text
 from discreet.tables._execute import ReleaseBatch
@@ -72,10 +72,10 @@ class RangeStatistic:
     def planned(self, setting: TableSpec) -> AnyPlannedRanges:
         """The structures that could be released, best first."""
         if isinstance(self.query, GridQuery):
-            return planned_grid(
+            return plan_grid_query(
                 self.query, setting=setting, budget=self.budget, expected_rows=self.expected_rows
             )
-        return planned(
+        return plan_query(
             self.query, setting=setting, budget=self.budget, expected_rows=self.expected_rows
         )
 
@@ -113,7 +113,7 @@ def range_statistic(
             query=query, budget=budget(**amounts), expected_rows=rows, within=wanted
         )
     delta = amounts["delta"]
-    found = range_amount_for(
+    found = range_budget_for(
         query,
         setting=setting,
         within=wanted,

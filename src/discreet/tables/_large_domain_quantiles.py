@@ -14,7 +14,7 @@ from discreet.ledger.account import Receipt
 from discreet.noise.distribution import Ints
 from discreet.noise.random_source import RandomSource
 from discreet.ranges.hierarchical_search import HierarchicalSearch
-from discreet.ranges.table_query import ROWS, limited
+from discreet.ranges.table_query import ROWS, with_limits
 from discreet.tables._open_table import OpenTable
 from discreet.tables.release import (
     describe_epsilon,
@@ -99,7 +99,7 @@ def release_large_domain_quantiles(
         values=values,
         rank_width=planned.rank_width(),
         mechanism=f"descent over {len(planned.widths)} levels: {planned.mechanisms[0]!r}",
-        privacy_statement=describe_protection(limited(planned.setting, planned.query.limits)),
+        privacy_statement=describe_protection(with_limits(planned.setting, planned.query.limits)),
         guarantee=planned.guarantee,
         receipt=held.receipt,
     )

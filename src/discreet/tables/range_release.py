@@ -14,7 +14,7 @@ from discreet.query._release_plan import TableSpec
 from discreet.ranges.grid.release import GridRelease
 from discreet.ranges.grid.table_query import PlannedGrid
 from discreet.ranges.release import RangeRelease
-from discreet.ranges.table_query import ROWS, PlannedRanges, limited
+from discreet.ranges.table_query import ROWS, PlannedRanges, with_limits
 from discreet.tables.release import (
     describe_epsilon,
     describe_protection,
@@ -111,7 +111,7 @@ def release_cells(
 
     Theorem: the artifact has the guarantee of the plan, for which the receipt was charged.
     Proof: `RangeDesign.guarantee`, `GridDesign.guarantee`; the counts are those of the plan that
-        was priced (`planned`, `planned_grid`).
+        was planned (`plan_query`, `plan_grid_query`).
     Source: docs/theory/ranges.md, docs/theory/grids.md.
     Needs: ``table`` holds the integers of ``planned.counted``.
     """
@@ -120,7 +120,7 @@ def release_cells(
         "title": planned.query.title,
         "query_text": planned.query.text,
         "mechanism": f"{planned.ranked.best.describe()}; groups: {'; '.join(noises)}",
-        "privacy_statement": describe_protection(limited(setting, planned.query.limits)),
+        "privacy_statement": describe_protection(with_limits(setting, planned.query.limits)),
         "receipt": receipt,
     }
     counts = table.columns[ROWS]

@@ -1,4 +1,4 @@
-"""What leaves the house: a value with its error, its guarantee and its receipt."""
+"""Releases: a value with its error, its guarantee and the receipt of the ledger."""
 
 from __future__ import annotations
 
@@ -24,8 +24,7 @@ from discreet.query._bound_suggestions import sum_width
 from discreet.query._measure import SumEstimator
 from discreet.query._release_plan import TableSpec
 
-# ── Charge ───────────────────────────────────────────────────────────────────────────────────────
-# What every release shares: the reservation before the first row, and who is protected.
+# ── Reservation and privacy statement ────────────────────────────────────────────────────────────
 
 
 def reserve_budget(
@@ -71,8 +70,7 @@ def describe_protection(setting: TableSpec) -> str:
     return "; ".join([f"protects {act}", *limits])
 
 
-# ── Fold ─────────────────────────────────────────────────────────────────────────────────────────
-# Small groups put together after the release: post-processing, at no cost.
+# ── Merged small groups ──────────────────────────────────────────────────────────────────────────
 
 
 _LEVEL = 0.95
@@ -169,7 +167,7 @@ def _measured(release: Release) -> tuple[Any, SumEstimator]:
     return answer.parts[0], answer.scale
 
 
-# ── Release ──────────────────────────────────────────────────────────────────────────────────────
+# ── Releases ─────────────────────────────────────────────────────────────────────────────────────
 
 
 VERSION = 1

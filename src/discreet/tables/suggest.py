@@ -57,9 +57,7 @@ class SuggestedBounds:
         if self.whole:
             ends = f"lower = {math.floor(self.lower)}, upper = {math.ceil(self.upper)}"
             return f'{_bare(self.column)} = {{ kind = "integer", {ends} }}'
-        settings = (
-            f"lower = {self.lower:.17g}, upper = {self.upper:.17g}, grid = {self.granularity:.17g}"
-        )
+        settings = f"lower = {self.lower:.17g}, upper = {self.upper:.17g}, granularity = {self.granularity:.17g}"
         return f'{_bare(self.column)} = {{ kind = "real", {settings} }}'
 
     def __str__(self) -> str:

@@ -26,16 +26,25 @@ from discreet.noise.random_source import RandomSource, system_rng
 from discreet.query import builders
 from discreet.query._release_plan import ReleasePlan, TableSpec, check_query, plan_release
 from discreet.query.budget import QueryBudget, budget
-from discreet.query.builders import By, Edges, Keys, Query, Value
+from discreet.query.builders import By, Edges, Keys, Query, Value, Values
 from discreet.query.builders import Method as QuantileMethod
 from discreet.query.error_forecast import ErrorForecast, Measure, budget_for, forecast
-from discreet.ranges._range_answers import LEVEL
+from discreet.ranges._range_answers import DEFAULT_CONFIDENCE
 from discreet.ranges.grid.plan import GridPlan
-from discreet.ranges.grid.table_query import AskedGrid, GridQuery, planned_grid, rectangles
-from discreet.ranges.hierarchical_search import HierarchicalSearch, descent, planned_descent
+from discreet.ranges.grid.table_query import (
+    GridQuery,
+    GridWorkloadLike,
+    plan_grid_query,
+    rectangles,
+)
+from discreet.ranges.hierarchical_search import (
+    HierarchicalSearch,
+    plan_quantile_search,
+    quantile_search,
+)
 from discreet.ranges.plan import RangePlan
-from discreet.ranges.table_query import Asked, RangeQuery, range_amount_for, ranges
-from discreet.ranges.table_query import planned as planned_ranges
+from discreet.ranges.table_query import RangeQuery, WorkloadLike, range_budget_for, ranges
+from discreet.ranges.table_query import plan_query as planned_ranges
 from discreet.tables._execute import ReleaseBatch, execute_batch
 from discreet.tables._large_domain_quantiles import (
     LargeDomainQuantiles,
@@ -101,7 +110,7 @@ def split_range_args(given: RangeBudget) -> tuple[ContributionLimits, QueryBudge
 
 
 def range_query(
-    value: Value | Sequence[Value],
+    value: Value | Values,
     *,
     workload: Any,
     bins: int | Mapping[str, int] | None,
@@ -114,7 +123,7 @@ def range_query(
         if isinstance(bins, Mapping):
             raise InvalidArgument("bins must be a number for one column, not a mapping.")
         return ranges(
-            cast("Value", value),
+            value,
             workload=workload,
             bins=bins,
             edges=edges,
@@ -314,7 +323,7 @@ class Table(OpenTable):
 
         Theorem: all answers together are within the budget under the table's relation, and the
             account is charged for them before a row is read.
-        Proof: `Budget.mechanisms` for the noise, `move_of` for the sensitivities; answers are
+        Proof: `Budget.mechanisms` for the noise, `sensitivity_of` for the sensitivities; answers are
             post-processing of the noisy integers.
         Source: docs/theory/queries.md.
         Needs: an account; columns of the source as declared.
@@ -327,7 +336,7 @@ class Table(OpenTable):
         self,
         value: Value,
         *,
-        workload: Asked = "all",
+        workload: WorkloadLike = "all",
         bins: int | None = None,
         edges: Iterable[Number] | None = None,
         where: Expression | None = None,
@@ -337,9 +346,9 @@ class Table(OpenTable):
     @overload
     def ranges(
         self,
-        value: Sequence[Value],
+        value: Values,
         *,
-        workload: AskedGrid = "all",
+        workload: GridWorkloadLike = "all",
         bins: Mapping[str, int] | None = None,
         where: Expression | None = None,
         **more: Unpack[RangeBudget],
@@ -347,7 +356,7 @@ class Table(OpenTable):
 
     def ranges(
         self,
-        value: Value | Sequence[Value],
+        value: Value | Values,
         *,
         workload: Any = "all",
         bins: int | Mapping[str, int] | None = None,
@@ -380,7 +389,7 @@ class Table(OpenTable):
         self,
         value: Value,
         *,
-        workload: Asked = "all",
+        workload: WorkloadLike = "all",
         bins: int | None = None,
         edges: Iterable[Number] | None = None,
         where: Expression | None = None,
@@ -391,9 +400,9 @@ class Table(OpenTable):
     @overload
     def plan_ranges(
         self,
-        value: Sequence[Value],
+        value: Values,
         *,
-        workload: AskedGrid = "all",
+        workload: GridWorkloadLike = "all",
         bins: Mapping[str, int] | None = None,
         where: Expression | None = None,
         expected_rows: int | None = None,
@@ -402,7 +411,7 @@ class Table(OpenTable):
 
     def plan_ranges(
         self,
-        value: Value | Sequence[Value],
+        value: Value | Values,
         *,
         workload: Any = "all",
         bins: int | Mapping[str, int] | None = None,
@@ -426,11 +435,11 @@ class Table(OpenTable):
         value: Value,
         *,
         within: Number,
-        workload: Asked = "all",
+        workload: WorkloadLike = "all",
         bins: int | None = None,
         edges: Iterable[Number] | None = None,
         where: Expression | None = None,
-        confidence: float = LEVEL,
+        confidence: float = DEFAULT_CONFIDENCE,
         measure: Measure = "epsilon",
         delta: Number | None = None,
         **own: Unpack[QueryLimits],
@@ -442,7 +451,7 @@ class Table(OpenTable):
         """
         limits = ContributionLimits(**own)
         query = ranges(value, workload=workload, bins=bins, edges=edges, where=where, limits=limits)
-        found = range_amount_for(
+        found = range_budget_for(
             query,
             setting=self.spec,
             within=within,
@@ -476,10 +485,10 @@ class Table(OpenTable):
         where: Expression | None = None,
         **more: Unpack[RangeBudget],
     ) -> HierarchicalSearch:
-        """How `fine_quantiles` goes: its ``rank_width`` in rows; nothing is read or spent."""
+        """How `large_domain_quantiles` goes: its ``rank_width`` in rows; nothing is read or spent."""
         own, amount = split_range_args(more)
-        query = descent(value, q, where=where, limits=own)
-        return planned_descent(query, setting=self.spec, budget=amount)
+        query = quantile_search(value, q, where=where, limits=own)
+        return plan_quantile_search(query, setting=self.spec, budget=amount)
 
     def discover_keys(
         self,
@@ -627,7 +636,7 @@ class Table(OpenTable):
         self, query: RangeQuery | GridQuery, amount: QueryBudget, expected_rows: int | None = None
     ) -> AnyPlannedRanges:
         if isinstance(query, GridQuery):
-            return planned_grid(
+            return plan_grid_query(
                 query, setting=self.spec, budget=amount, expected_rows=expected_rows
             )
         return planned_ranges(query, setting=self.spec, budget=amount, expected_rows=expected_rows)

@@ -14,7 +14,7 @@ from discreet.local.oracles.local_hashing import LocalHashing, _sets, hadamard_r
 from discreet.local.randomizer import pack, padded, unpack, walsh_hadamard
 from discreet.local.registry import rebuild
 from discreet.noise.random_source import SeededRandomSource, seeded_rng
-from discreet.noise.uniform import uniform_integers, bernoulli_real
+from discreet.noise.uniform import bernoulli_real, uniform_integers
 from tests.block_reports import blocks, check_moments, every_report, follow, work
 from tests.choice_tree import enumerate_sampler
 

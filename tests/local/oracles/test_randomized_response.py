@@ -10,7 +10,7 @@ from discreet.core.errors import InvalidArgument, OutOfDomain
 from discreet.local.collection.aggregator import Aggregator
 from discreet.local.oracles.randomized_response import RandomizedResponse, grr, randomized_response
 from discreet.noise.random_source import seeded_rng
-from discreet.noise.uniform import uniform_integers, bernoulli_real
+from discreet.noise.uniform import bernoulli_real, uniform_integers
 from tests.distributions import frequency, mean_of
 from tests.oracle_distributions import CountedBits, every_row, moments, ranges
 

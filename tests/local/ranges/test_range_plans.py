@@ -22,7 +22,7 @@ from discreet.query.budget import budget
 from discreet.ranges import workload as w
 from discreet.ranges._strategy_design import RangeDesign
 from discreet.ranges.domain import integers
-from discreet.ranges.strategies.base import Contribution, price
+from discreet.ranges.strategies.base import Contribution, measurement_cost
 from discreet.ranges.strategies.hierarchical import optimal_blocks
 from discreet.ranges.table_query import WORKLOADS
 from tests.distributions import ALPHA
@@ -205,7 +205,7 @@ def test_the_published_ladder():
     blocks = optimal_blocks(
         SIZE,
         workload=ALL,
-        price=price(cost, family="laplace"),
+        price=measurement_cost(cost, family="laplace"),
         relation=NeighboringRelation.REPLACE_ONE,
         contribution=Contribution(),
     )

@@ -116,10 +116,10 @@ def test_a_plan_has_whole_numbers_of_items(items):
         plan_labels(MADE, RULE, LIMITS, classes=2, answered_share=0.5, items=items)
 
 
-@pytest.mark.parametrize(("name", "number"), [("questions", -3), ("answers", 0), ("answers", 1.5)])
+@pytest.mark.parametrize(("name", "number"), [("queries", -3), ("answers", 0), ("answers", 1.5)])
 def test_a_plan_has_whole_numbers_of_questions_and_answers(name, number):
     deltas = dict.fromkeys(LIMITS, 1e-5)
-    numbers = {"assignment": MADE, "questions": 5, "answers": 3, name: number}
+    numbers = {"assignment": MADE, "queries": 5, "answers": 3, name: number}
     with pytest.raises(InvalidArgument, match=name):
         BinaryLabelPlan(aggregator=BinaryLabels(aggregator=RULE), deltas=deltas, **numbers)
     with pytest.raises(InvalidArgument, match=name):

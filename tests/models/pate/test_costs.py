@@ -57,7 +57,7 @@ def test_two_sided_costs_hold_for_the_discrete_law(total, classes, sigma, share)
     """Every histogram, every neighbor, both directions; units of votes are the grid of noise."""
     orders = np.array([1.1, 2, 5, 20, 100])
     laws = {
-        h: np.log(exact.discrete_law(h, sigma=Fraction(sigma))) for h in histograms(total, classes)
+        h: np.log(exact.discrete_pmf(h, sigma=Fraction(sigma))) for h in histograms(total, classes)
     }
     worst, one_sided = 0.0, 0.0
     for here, law in laws.items():
@@ -220,18 +220,18 @@ def test_the_window_grows_with_the_order():
     ],
 )
 def test_laws_of_winners(votes, sigma, law):
-    assert np.exp(exact.log_law(votes, sigma=sigma)) == pytest.approx(law, abs=1e-6)
+    assert np.exp(exact.log_pmf(votes, sigma=sigma)) == pytest.approx(law, abs=1e-6)
 
 
 @pytest.mark.parametrize("gap", [10, 50, 83, 250])
 def test_far_behind_the_law_keeps_its_digits(gap):
-    found = exact.log_law([gap, 0], sigma=1)[1]
+    found = exact.log_pmf([gap, 0], sigma=1)[1]
     assert found == pytest.approx(norm.logsf(gap / math.sqrt(2)), rel=1e-11)
 
 
 def test_discrete_and_continuous_laws_meet():
-    fine = exact.discrete_law([2000, 500, 100], sigma=Fraction(900))
-    assert fine == pytest.approx(np.exp(exact.log_law([2000, 500, 100], sigma=900)), abs=1e-3)
+    fine = exact.discrete_pmf([2000, 500, 100], sigma=Fraction(900))
+    assert fine == pytest.approx(np.exp(exact.log_pmf([2000, 500, 100], sigma=900)), abs=1e-3)
     assert fine.sum() == pytest.approx(1, abs=1e-12)
 
 
@@ -303,7 +303,7 @@ def test_end_to_end_as_printed():
 def test_the_exact_diagnosis_is_below_the_bound():
     counts = np.vstack([VOTES, VOTES[:, ::-1]]) * UNITS
     told = np.array([True, True, True, False] * 2)
-    given = {"rule": RULE, "shares": {"one": UNITS, "none": 0}, "orders": ORDERS}
+    given = {"aggregator": RULE, "shares": {"one": UNITS, "none": 0}, "orders": ORDERS}
     found = exact.diagnose_exactly(counts, told, **given).curves
     forward_or_reverse = [4.222009e-7, 2.343640e-6, 3.343081e-4]  # at order 2, the worse of both
     asked = 8 * 2 / (2 * 150**2)
@@ -344,4 +344,4 @@ def test_a_diagnosis_cannot_be_charged_or_printed(tmp_path):
     with pytest.raises(InvalidArgument, match="histogram"):
         exact.exact_cost(VOTES, sigma=40, share=1, orders=[2])
     with pytest.raises(InvalidArgument, match="small"):
-        exact.discrete_law([1, 2], sigma=Fraction(10**6))
+        exact.discrete_pmf([1, 2], sigma=Fraction(10**6))

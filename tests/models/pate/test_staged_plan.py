@@ -89,7 +89,7 @@ def test_a_staged_run_goes_on_where_the_last_stage_ended():
         threshold=2, sigma_threshold=Fraction(1, 10), sigma_votes=Fraction(1, 10)
     )
     assignment = assign_weighting(4, people=PEOPLE, sensitivities={"open": 1, "strict": 1})
-    make = {"assignment": assignment, "rule": small, "classes": 2}
+    make = {"assignment": assignment, "aggregator": small, "classes": 2}
     plan = StagedPlan(
         stages=(
             LabelPlan(**make, queries=6, answers=3),
@@ -261,7 +261,7 @@ def test_who_has_several_teachers_pays_for_all_of_them():
     """One teacher's weight alone would be a sixteenth of what an owner of four costs."""
     copied = assign_upsampling(20, copies={"open": 4, "strict": 1})
     rule = ConfidentGNMax(threshold=5, sigma_threshold=10, sigma_votes=5)
-    numbers = {"rule": rule, "classes": 3}
+    numbers = {"aggregator": rule, "classes": 3}
     turns = TurnPlan(
         schedule=TeacherSchedule(slots=(copied,) * 2), queries=5, answers=4, **numbers
     )

@@ -10,7 +10,7 @@ import numpy as np
 
 from discreet.audit import exact
 from discreet.audit.case import AuditCase, one_by_one
-from discreet.audit.cases.mechanisms import integer_laws
+from discreet.audit.cases.mechanisms import integer_distributions
 from discreet.core.relation import NeighboringRelation
 from discreet.mechanisms.additive import AdditiveMechanism, gaussian, laplace
 from discreet.mechanisms.bin_statistics import bin_statistics
@@ -91,7 +91,7 @@ def _bounded() -> tuple[AuditCase, ...]:
 def _blocks() -> tuple[AuditCase, ...]:
     one = NeighboringRelation.REPLACE_ONE
     moved = laplace(sensitivity=2, epsilon=1, domain="integers", relation=one)
-    one_moved = integer_laws(moved, 1)
+    one_moved = integer_distributions(moved, 1)
     bins = bin_statistics(lower=0, upper=1, bins=5, epsilon=1, empty="lower", relation=one)
     groups = sample_and_aggregate(np.mean, lower=0, upper=1, groups=5, epsilon=1, summary="mean")
     return (

@@ -119,7 +119,7 @@ def best_bias(task: Task, size: float) -> tuple[float, str]:
     return bias(makers[chosen](whole), whole), chosen
 
 
-def properly(setting: StudySetting) -> Findings:
+def corrected_experiment(setting: StudySetting) -> Findings:
     """One reading protected, one car protected, and the bias against the noise."""
     place = road(setting.data)
     task = Task.of(place, setting.rng("E4"))

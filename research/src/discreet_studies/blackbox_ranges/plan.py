@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from discreet_studies.blackbox_ranges.appendix import appendix
-from discreet_studies.blackbox_ranges.corrected_experiment import properly
+from discreet_studies.blackbox_ranges.corrected_experiment import corrected_experiment
 from discreet_studies.blackbox_ranges.illustration import plane
 from discreet_studies.blackbox_ranges.scaling import scaling
 from discreet_studies.blackbox_ranges.search_against_optimum import searches
@@ -28,7 +28,11 @@ AOUTOUF = StudyPlan(
         Experiment(id="E1", title="A plane and two inputs (Figure 5.1)", run=plane),
         Experiment(id="E2", title="The decision tree of the appendix", run=appendix),
         Experiment(id="E3", title="Traffic, as published (Chapter 7)", run=traffic),
-        Experiment(id="E4", title="Traffic, with public days and a unit of privacy", run=properly),
+        Experiment(
+            id="E4",
+            title="Traffic, with public days and a unit of privacy",
+            run=corrected_experiment,
+        ),
         Experiment(id="E5", title="The search against the optimum", run=searches),
         Experiment(id="E6", title="Smooth against one sensitivity", run=smooth),
         Experiment(id="E7", title="Sizes", run=scaling),

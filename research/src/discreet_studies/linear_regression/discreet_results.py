@@ -28,12 +28,12 @@ _OURS = Claims(
 )
 
 
-def house(setting: StudySetting) -> Findings:
+def discreet_results(setting: StudySetting) -> Findings:
     """Noise and errors of a regression that keeps its guarantee."""
     if importlib.util.find_spec("sklearn") is None:
         missing = Claims(source=_SOURCE, why="scikit-learn is not installed (discreet[models]).")
         return Findings(checks=(missing.beyond("E14/models", "errors of our own regression"),))
-    from discreet.models.regression import PrivateLinearRegression  # noqa: PLC0415
+    from discreet.models.regression import PrivateLinearRegression
 
     sets = Sets.of(setting, tuple(DOMAINS))
     checks = _noise(PrivateLinearRegression)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from discreet_studies.linear_regression.claimed_guarantees import promises
+from discreet_studies.linear_regression.claimed_guarantees import claimed_guarantees
 from discreet_studies.linear_regression.clipping import train_and_test, train_only
 from discreet_studies.linear_regression.datasets import SIZES
-from discreet_studies.linear_regression.discreet_results import house
+from discreet_studies.linear_regression.discreet_results import discreet_results
 from discreet_studies.linear_regression.joint_release import balls, together
 from discreet_studies.linear_regression.perturbed_sums import adaptive, plain
 from discreet_studies.linear_regression.posterior import posterior
@@ -16,8 +16,8 @@ from discreet_studies.linear_regression.preprocessing_comparison import (
     of_targets,
 )
 from discreet_studies.linear_regression.published_errors import wang
-from discreet_studies.linear_regression.scaling_leakage import leaks
-from discreet_studies.linear_regression.valid_guarantees import honest
+from discreet_studies.linear_regression.scaling_leakage import scaling_leakage
+from discreet_studies.linear_regression.valid_guarantees import valid_guarantees
 from discreet_studies.study import Experiment, StudyPlan
 
 KALAJA = StudyPlan(
@@ -32,7 +32,7 @@ KALAJA = StudyPlan(
     "epsilon: all scale with exact statistics of the rows, so that one row moves everything. "
     "Errors that grow with epsilon are no bug: rows are clipped in training and not in the test.",
     experiments=(
-        Experiment(id="E0", title="Noise, and what it is worth", run=promises),
+        Experiment(id="E0", title="Noise, and what it is worth", run=claimed_guarantees),
         Experiment(id="E1", title="Noisy sums alone (Figure 4.1)", run=plain),
         Experiment(id="E2", title="With a private penalty (Figure 4.2)", run=adaptive),
         Experiment(id="E3", title="Row norm or largest norm (Figure 4.3)", run=of_rows),
@@ -44,9 +44,9 @@ KALAJA = StudyPlan(
         Experiment(id="E9", title="The errors of Wang 2018", run=wang),
         Experiment(id="E10", title="Releases accounted for together", run=together),
         Experiment(id="E11", title="A ball of declared radius", run=balls),
-        Experiment(id="E12", title="What scaling by the data gives away", run=leaks),
-        Experiment(id="E13", title="Scales that are paid for", run=honest),
-        Experiment(id="E14", title="Our own regression", run=house),
+        Experiment(id="E12", title="What scaling by the data gives away", run=scaling_leakage),
+        Experiment(id="E13", title="Scales that are paid for", run=valid_guarantees),
+        Experiment(id="E14", title="Our own regression", run=discreet_results),
         Experiment(id="E15", title="Posterior samples, risk, simulated thresholds", run=posterior),
     ),
     seed=2020,

@@ -54,7 +54,7 @@ _LEAK = Claims(
 )
 
 
-def leaks(setting: StudySetting) -> Findings:
+def scaling_leakage(setting: StudySetting) -> Findings:
     """One outlier, and every row moves."""
     sets = Sets.of(setting, (*SMALL, "california"))
     checks: list[StudyCheck] = []

@@ -44,7 +44,7 @@ _COST = Claims(
 )
 
 
-def honest(setting: StudySetting) -> Findings:
+def valid_guarantees(setting: StudySetting) -> Findings:
     """What is left when nothing is looked at for free."""
     sets = Sets.of(setting, tuple(DOMAINS))
     checks: list[StudyCheck] = []

@@ -20,7 +20,7 @@ _MIXED = Claims(
 )
 
 
-def promises(setting: StudySetting) -> Findings:
+def claimed_guarantees(setting: StudySetting) -> Findings:
     """Exact deltas of mixed noise and blocks, and events that refute all claims."""
     del setting  # exact
     found = claims()

@@ -43,7 +43,9 @@ def parallel(
     if not parts:
         raise InvalidArgument("parts must name at least one guarantee, got none.")
     if relation is NeighboringRelation.LOCAL:
-        raise RelationMismatch("Under NeighboringRelation.LOCAL a client is alone; nothing is partitioned.")
+        raise RelationMismatch(
+            "Under NeighboringRelation.LOCAL a client is alone; nothing is partitioned."
+        )
     if partition is RecordPartition.POSITION and relation is not NeighboringRelation.REPLACE_ONE:
         raise RelationMismatch(
             "A partition by position holds under NeighboringRelation.REPLACE_ONE only: a removed record "

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from discreet_studies.noise_mechanisms.blocked_medians import block_medians
-from discreet_studies.noise_mechanisms.claimed_guarantees import promises
+from discreet_studies.noise_mechanisms.claimed_guarantees import claimed_guarantees
 from discreet_studies.noise_mechanisms.disclosure_control import attacks, noisy_ages, tables_of_six
 from discreet_studies.noise_mechanisms.median_ranking import median_ranking
 from discreet_studies.noise_mechanisms.mixed_noise import mixed_means, mixed_medians
 from discreet_studies.noise_mechanisms.noise_sums import bounded, normal_laplace, textbook
-from discreet_studies.noise_mechanisms.smooth_guarantees import smooth_promises
+from discreet_studies.noise_mechanisms.smooth_guarantees import smooth_guarantees
 from discreet_studies.noise_mechanisms.textbook_numbers import basics
 from discreet_studies.noise_mechanisms.weighted_sensitivity import weighted_sensitivity
 from discreet_studies.study import Experiment, StudyPlan
@@ -24,7 +24,7 @@ BISWAL_MECHANISMS = StudyPlan(
     "with certainty, and blocks of values estimate the middle of the range, not the median. "
     "Exact calibration repairs smooth and weighted sensitivity, with half of the published noise.",
     experiments=(
-        Experiment(id="E0", title="What is promised, and what is kept", run=promises),
+        Experiment(id="E0", title="What is promised, and what is kept", run=claimed_guarantees),
         Experiment(id="E1", title="k-PRAM and k-noise on ages", run=noisy_ages),
         Experiment(id="E2", title="Tables of six rows", run=tables_of_six),
         Experiment(id="E3", title="Normal plus Laplace noise", run=normal_laplace),
@@ -36,7 +36,7 @@ BISWAL_MECHANISMS = StudyPlan(
         Experiment(id="E9", title="Bounded noise", run=bounded),
         Experiment(id="E10", title="Attacks, and PRAM", run=attacks),
         Experiment(id="E11", title="Sensitivities, divergences, sums", run=basics),
-        Experiment(id="E12", title="Noise on smooth sensitivity", run=smooth_promises),
+        Experiment(id="E12", title="Noise on smooth sensitivity", run=smooth_guarantees),
         Experiment(id="E13", title="Private medians over shapes of data", run=median_ranking),
     ),
     seed=2024,

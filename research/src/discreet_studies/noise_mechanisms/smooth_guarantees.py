@@ -12,7 +12,7 @@ from discreet_studies.checks import Claims
 from discreet_studies.study import Figure, Findings, Line, StudyCheck, StudySetting, StudyTable
 
 
-def smooth_promises(setting: StudySetting) -> Findings:
+def smooth_guarantees(setting: StudySetting) -> Findings:
     """Exact deltas of Laplace, Gaussian and heavy-tailed noise with the published constants."""
     del setting  # exact
     return Findings(

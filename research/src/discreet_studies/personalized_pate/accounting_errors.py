@@ -80,7 +80,7 @@ _STOPPED = Claims(
 )
 
 
-def faults(setting: StudySetting) -> Findings:
+def accounting_errors(setting: StudySetting) -> Findings:
     """Vectors, then the witnesses."""
     pairs, one, both = _enumerated()
     length, moved = ends(VOTES["B"]), ends([229, 11, *VOTES["B"][2:]])

@@ -100,7 +100,7 @@ def digits(folder: Path | None) -> ClassificationDataSet:
                            delimiter=",", dtype=np.float32)  # fmt: skip
         x, y = table[:, :-1] / np.float32(255), table[:, -1].astype(np.int64)
         return ClassificationDataSet(name="5,000 digits", classes=10, x=x, y=y)
-    from sklearn.datasets import load_digits  # noqa: PLC0415 - an extra
+    from sklearn.datasets import load_digits
 
     small = load_digits()
     x = (np.asarray(small.data) / 16).astype(np.float32)

@@ -23,7 +23,7 @@ _QUERIES = 1500
 _FIXED = "fixed beforehand"
 
 
-def exactly(setting: StudySetting) -> Findings:
+def exact_costs(setting: StudySetting) -> Findings:
     """Labels at epsilon 1 by account; only the last row is a guarantee."""
     checks: list[StudyCheck] = []
     columns: dict[str, dict[str, int]] = {}

@@ -19,8 +19,8 @@ from discreet.core.errors import InvalidArgument
 from discreet.models.pate._data_dependent_cost import (
     ORDERS,
     DataDependentCost,
-    threshold_costs,
     check_answered,
+    threshold_costs,
 )
 from discreet.models.pate.aggregators import ConfidentGNMax
 from discreet.models.pate.teacher_assignment import UNITS
@@ -33,7 +33,7 @@ _PANEL = 12.0
 _SMALL = 1e-2
 
 
-def log_law(votes: ArrayLike, *, sigma: float) -> Floats:
+def log_pmf(votes: ArrayLike, *, sigma: float) -> Floats:
     """Logarithms of the probabilities that each class wins, under continuous Gaussian noise.
 
     Each is the integral of phi(z) prod_i Phi(z + (n_j - n_i)/sigma), by Gauss and Legendre on
@@ -54,7 +54,7 @@ def log_law(votes: ArrayLike, *, sigma: float) -> Floats:
     return np.asarray(sp.logsumexp(logs, axis=-1))
 
 
-def discrete_law(counts: ArrayLike, *, sigma: Fraction) -> Floats:
+def discrete_pmf(counts: ArrayLike, *, sigma: Fraction) -> Floats:
     """Probabilities that each class wins under discrete noise, ties to the first; small sigma.
 
     ``counts``: one histogram of whole numbers, in the units of ``sigma``.
@@ -165,7 +165,7 @@ def diagnose_exactly(
 
 
 def _outputs(votes: Floats, sigma: float, threshold: tuple[float, float] | None) -> Floats:
-    law = log_law(votes, sigma=sigma)
+    law = log_pmf(votes, sigma=sigma)
     if threshold is None:
         return law
     limit, noise = threshold

@@ -45,7 +45,9 @@ def reinforced(
     limit = float(probability("sure", sure))
     expected = np.rint(known * float(plan.assignment.weights.sum())).astype(np.int64)
     held = found[: plan.queries]
-    told = np.flatnonzero(plan.aggregator.passes_threshold(held - expected[: plan.queries], rng=source))
+    told = np.flatnonzero(
+        plan.aggregator.passes_threshold(held - expected[: plan.queries], rng=source)
+    )
     told = told[: plan.answers]
     asked = int(told[-1]) + 1 if len(told) == plan.answers else len(held)
     own = np.where(known.max(axis=1) > limit, known.argmax(axis=1), UNANSWERED)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from discreet_studies.optional_models import learned
+from discreet_studies.optional_models import lazy_experiment
 from discreet_studies.study import Experiment, StudyPlan
 
 FILES = (
@@ -31,27 +31,43 @@ MUEHL = StudyPlan(
         Experiment(
             id="E0",
             title="Formulas, and both faults",
-            run=learned(_HERE, "accounting_errors", "faults"),
+            run=lazy_experiment(_HERE, "accounting_errors", "accounting_errors"),
         ),
         Experiment(
-            id="E1", title="Teachers, labels, rejections", run=learned(_HERE, "utility", "utility")
+            id="E1",
+            title="Teachers, labels, rejections",
+            run=lazy_experiment(_HERE, "utility", "utility"),
         ),
-        Experiment(id="E2", title="Best orders", run=learned(_HERE, "cost_growth", "best_orders")),
-        Experiment(id="E3", title="Ratio of costs", run=learned(_HERE, "cost_growth", "ratios")),
-        Experiment(id="E4", title="Cost curves", run=learned(_HERE, "cost_growth", "spending")),
         Experiment(
-            id="E5", title="Labels until a budget is spent", run=learned(_HERE, "labels", "labels")
+            id="E2", title="Best orders", run=lazy_experiment(_HERE, "cost_growth", "best_orders")
         ),
-        Experiment(id="E6", title="Students", run=learned(_HERE, "students", "students")),
         Experiment(
-            id="E7", title="Menus of three levels", run=learned(_HERE, "privacy_levels", "menus")
+            id="E3", title="Ratio of costs", run=lazy_experiment(_HERE, "cost_growth", "ratios")
+        ),
+        Experiment(
+            id="E4", title="Cost curves", run=lazy_experiment(_HERE, "cost_growth", "spending")
+        ),
+        Experiment(
+            id="E5",
+            title="Labels until a budget is spent",
+            run=lazy_experiment(_HERE, "labels", "labels"),
+        ),
+        Experiment(id="E6", title="Students", run=lazy_experiment(_HERE, "students", "students")),
+        Experiment(
+            id="E7",
+            title="Menus of three levels",
+            run=lazy_experiment(_HERE, "privacy_levels", "privacy_levels"),
         ),
         Experiment(
             id="E8",
             title="Guarantees fixed beforehand",
-            run=learned(_HERE, "valid_guarantees", "honest"),
+            run=lazy_experiment(_HERE, "valid_guarantees", "valid_guarantees"),
         ),
-        Experiment(id="E9", title="Other accounts", run=learned(_HERE, "exact_costs", "exactly")),
+        Experiment(
+            id="E9",
+            title="Other accounts",
+            run=lazy_experiment(_HERE, "exact_costs", "exact_costs"),
+        ),
     ),
     seed=2021,
     files=FILES,

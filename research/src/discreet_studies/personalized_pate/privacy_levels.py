@@ -17,7 +17,7 @@ from discreet_studies.study import Cell, Findings, StudyCheck, StudySetting, Stu
 _LAW = Claims(source="M41")
 
 
-def menus(setting: StudySetting) -> Findings:
+def privacy_levels(setting: StudySetting) -> Findings:
     """Labels by weighting with three levels."""
     checks: list[StudyCheck] = []
     rows: list[tuple[Cell, ...]] = []

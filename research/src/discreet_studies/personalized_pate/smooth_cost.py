@@ -140,9 +140,9 @@ def questions_bound(
     first = math.floor(-threshold / step) - _FINE - 2
     last = math.ceil((total - threshold) / step) + _FINE + 2
     grid = threshold + step * np.arange(first, last + 1)
-    cost = query_cost(
-        grid * UNITS, threshold=threshold, sigma=sigma, share=share, orders=[order]
-    )[:, 0]
+    cost = query_cost(grid * UNITS, threshold=threshold, sigma=sigma, share=share, orders=[order])[
+        :, 0
+    ]
     window = np.lib.stride_tricks.sliding_window_view(cost, 2 * _FINE + 4)
     cells = (window.max(axis=1) - window.min(axis=1)) * _UP
     inner = _FINE + 1

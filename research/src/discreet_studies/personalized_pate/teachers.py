@@ -72,7 +72,7 @@ class KernelRidge:
 
 def forest(seed: int) -> Any:
     """A hundred trees, as in the thesis."""
-    from sklearn.ensemble import RandomForestClassifier  # noqa: PLC0415 - an extra
+    from sklearn.ensemble import RandomForestClassifier
 
     return RandomForestClassifier(n_estimators=100, random_state=seed)
 

@@ -65,11 +65,15 @@ class LabelOutcome:
     @property
     def rule(self) -> str:
         """Threshold and both noises."""
-        rule = self.plan.aggregator.aggregator if isinstance(self.plan, BinaryLabelPlan) else self.plan.aggregator
+        rule = (
+            self.plan.aggregator.aggregator
+            if isinstance(self.plan, BinaryLabelPlan)
+            else self.plan.aggregator
+        )
         return f"{rule.threshold:.4g} / {rule.sigma_threshold:.4g} / {rule.sigma_votes:.4g}"
 
 
-def honest(setting: StudySetting) -> Findings:
+def valid_guarantees(setting: StudySetting) -> Findings:
     """The same budgets, both kept whatever the votes are."""
     checks: list[StudyCheck] = []
     rows: list[tuple[Cell, ...]] = []
@@ -132,7 +136,11 @@ def searched(world: World, cell: tuple[float, float]) -> LabelPlan | BinaryLabel
     if world.classes > 2:
         return choice.plan
     return plan_binary_labels(
-        made, choice.plan.aggregator, limits, answered_share=choice.answered_share, items=world.sizes[1]
+        made,
+        choice.plan.aggregator,
+        limits,
+        answered_share=choice.answered_share,
+        items=world.sizes[1],
     )
 
 

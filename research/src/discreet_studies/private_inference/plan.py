@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from discreet_studies.optional_models import learned
+from discreet_studies.optional_models import lazy_experiment
 from discreet_studies.private_inference.calibration import calibrations, compositions
 from discreet_studies.private_inference.interval_coverage import coverages
 from discreet_studies.private_inference.interval_widths import widths
@@ -35,18 +35,24 @@ BISWAL_INFERENCE = StudyPlan(
         Experiment(id="E7", title="Figures of adjusted epsilon", run=figures),
         Experiment(id="E8", title="Leakage of a series, exactly", run=vectors),
         Experiment(
-            id="E9", title="Which schedules converge", run=learned(_HERE, "schedules", "exponents")
+            id="E9",
+            title="Which schedules converge",
+            run=lazy_experiment(_HERE, "schedules", "exponents"),
         ),
         Experiment(
             id="E10",
             title="The bound on what is lost",
-            run=learned(_HERE, "schedules", "convergence"),
+            run=lazy_experiment(_HERE, "schedules", "convergence"),
         ),
         Experiment(
-            id="E11", title="What is learned", run=learned(_HERE, "gradient_descent", "learning")
+            id="E11",
+            title="What is learned",
+            run=lazy_experiment(_HERE, "gradient_descent", "learning"),
         ),
         Experiment(
-            id="E12", title="What a run costs", run=learned(_HERE, "schedule_costs", "trajectories")
+            id="E12",
+            title="What a run costs",
+            run=lazy_experiment(_HERE, "schedule_costs", "trajectories"),
         ),
     ),
     seed=2024,

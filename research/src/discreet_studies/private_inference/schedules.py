@@ -18,8 +18,8 @@ from discreet.models.dp_sgd._laplace_rates import (
 from discreet.models.dp_sgd.convergence import (
     ConvergenceProblem,
     convergence_bound,
-    minimizer,
     convergence_problem,
+    minimizer,
     simulate,
 )
 from discreet.models.dp_sgd.losses import Squared
@@ -128,7 +128,9 @@ def _constants() -> list[StudyCheck]:
     far = range(1, 200)
     rate = 0.01
     noises = noise_scales(np.full(200, rate), diameter=2.0, epsilon=1.0)
-    totals = [convergence_bound(facts, rates=np.full(n, rate), scales=noises[:n]).total for n in far]
+    totals = [
+        convergence_bound(facts, rates=np.full(n, rate), scales=noises[:n]).total for n in far
+    ]
     planned = best_steps(distance=13.4, epsilon=1.0, dimension=10, rate=rate, diameter=2.0)
     return [
         Claims(source="C39").number(

@@ -24,7 +24,7 @@ _ORACLE = Claims(
 _LEAVES = 64
 
 
-def promises(setting: StudySetting) -> Findings:
+def claimed_guarantees(setting: StudySetting) -> Findings:
     """Noise scales, true epsilons, and the leaves that range queries give away."""
     del setting  # exact, but for an attack that always succeeds
     return Findings(

@@ -38,7 +38,7 @@ def visits(days: int) -> Ints:
     return np.where(closed, 0, drawn).astype(np.int64)
 
 
-def total_law(days: int) -> tuple[float, float]:
+def total_distribution(days: int) -> tuple[float, float]:
     """Mean and standard deviation of the total that `visits` draws."""
     mean, closed = _means(days)
     mean = np.where(closed, 0.0, mean)

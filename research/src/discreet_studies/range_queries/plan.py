@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from discreet_studies.range_queries.claimed_guarantees import promises
+from discreet_studies.range_queries.claimed_guarantees import claimed_guarantees
 from discreet_studies.range_queries.crossover import crossover
 from discreet_studies.range_queries.data_dependent import by_data
 from discreet_studies.range_queries.discreet_reports import same_experiments
@@ -29,7 +29,7 @@ FRIIS = StudyPlan(
     "the local model right oracles, levels chosen for them and inference take the error down by "
     "five to fifteen times on the largest domains, at an epsilon that is kept.",
     experiments=(
-        Experiment(id="E0", title="What the published code promises", run=promises),
+        Experiment(id="E0", title="What the published code promises", run=claimed_guarantees),
         Experiment(id="E1", title="A hundred structures, one range", run=sanity),
         Experiment(id="E2", title="Central flat against length", run=central_flat),
         Experiment(id="E3", title="Local flat against length", run=local_flat),

@@ -14,7 +14,7 @@ from discreet.ranges.strategies import hierarchical as blocks
 from discreet_studies.checks import MOST_SIMULATED, Claims
 from discreet_studies.range_queries import central_model
 from discreet_studies.range_queries import discreet_results as house
-from discreet_studies.range_queries.example_counts import total_law, visits
+from discreet_studies.range_queries.example_counts import total_distribution, visits
 from discreet_studies.range_queries.local_model import Flat, Levels, LocalModel, published
 from discreet_studies.study import Figure, Findings, Line, StudyCheck, StudySetting
 
@@ -109,7 +109,7 @@ def _law(errors: Floats) -> StudyCheck:
 def _generator() -> list[StudyCheck]:
     days = 2048
     counts = visits(days)
-    mean, spread = total_law(days)
+    mean, spread = total_distribution(days)
     claims = Claims(
         source="generator of visits",
         why="588,782 visits are stated for a run of the generator; the order of its draws is not, "

@@ -39,11 +39,11 @@ Law: TypeAlias = dict[bytes, float]
 """The probability of each report."""
 
 
-def report_law(randomizer: LocalRandomizer, value: Any) -> Law:
+def report_distribution(randomizer: LocalRandomizer, value: Any) -> Law:
     """The law of the report of a client with this value (numbers: a bound of their range)."""
     match randomizer:
         case MemoizedOracle():
-            return copies_law(randomizer, value, 1)
+            return copies_distribution(randomizer, value, 1)
         case RandomizedResponse() | SubsetSelection() | LocalHashing():
             return _weighted(randomizer, value)
         case UnaryEncoding():
@@ -63,17 +63,17 @@ def report_law(randomizer: LocalRandomizer, value: Any) -> Law:
             return _drawn(randomizer.shares, randomizer.parts, codes, width=randomizer.width)
         case PartitionOracle():
             block = sum(start <= value for start in randomizer.starts) - 1
-            return report_law(randomizer.oracle, block)
+            return report_distribution(randomizer.oracle, block)
         case HybridGrid():
             return _grid(randomizer, value)
         case _:
             raise InvalidArgument(f"The reports of {randomizer.kind} are too many to be listed.")
 
 
-def copies_law(plan: MemoizedOracle, value: Any, reports: int) -> Law:
+def copies_distribution(plan: MemoizedOracle, value: Any, reports: int) -> Law:
     """The law of several reports, one after the other, that come from one permanent response."""
     law: Law = {}
-    for memory, mass in remembered_law(plan, value).items():
+    for memory, mass in memoized_distribution(plan, value).items():
         copy = _copies(plan, memory)
         for sent in itertools.product(copy, repeat=reports):
             seen = b"".join(sent)
@@ -206,7 +206,7 @@ def _hybrid(randomizer: HybridMean, value: float) -> Law:
 def _several(randomizer: MultidimensionalMean, values: Sequence[float]) -> Law:
     """Columns in every order, each with the symbol of its place between its bounds."""
     every = [
-        report_law(randomizer.part, float(value == high))
+        report_distribution(randomizer.part, float(value == high))
         for value, (_, _, high) in zip(values, randomizer.columns, strict=True)
     ]
     orders = list(itertools.permutations(range(len(every)), randomizer.sampled))
@@ -229,7 +229,7 @@ def _drawn(
     law: Law = {}
     tagged = len(parts) > 1
     for level, (share, part, code) in enumerate(zip(shares, parts, codes, strict=True)):
-        for report, mass in report_law(part, code).items():
+        for report, mass in report_distribution(part, code).items():
             whole = bytes((level,)) * tagged + report
             law[whole.ljust(width, b"\0")] = float(share) * mass
     return law
@@ -250,10 +250,10 @@ def _grid(randomizer: HybridGrid, value: Mapping[str, int]) -> Law:
 # ── memory: a permanent response, and copies of it ─────────────────────────────────────────────
 
 
-def remembered_law(plan: MemoizedOracle, value: Any) -> Law:
+def memoized_distribution(plan: MemoizedOracle, value: Any) -> Law:
     """The law of a permanent response: all that any number of copies can tell."""
     if isinstance(plan, MemoizedUnary | MemoizedHashing):
-        return report_law(plan.response, value)
+        return report_distribution(plan.response, value)
     raise InvalidArgument(f"The memory of {plan.kind} is not known here.")
 
 

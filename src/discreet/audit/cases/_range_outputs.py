@@ -159,7 +159,7 @@ def published_oracle(values: Ints, *, size: int, epsilon: float, seed: int) -> I
     return np.where(honest, values, rng.integers(0, size, len(values)))
 
 
-def oracle_law(value: int, *, size: int, epsilon: float) -> dict[int, float]:
+def oracle_distribution(value: int, *, size: int, epsilon: float) -> dict[int, float]:
     """The exact law of one report."""
     p = _truth(size, epsilon)
     return {k: (1 - p) / size + (p if k == value else 0.0) for k in range(size)}
@@ -194,7 +194,7 @@ def published_local_tree(
     return np.stack((levels, reports), axis=1)
 
 
-def local_tree_law(
+def local_tree_distribution(
     value: int, *, size: int, epsilon: float, degree: int = 2
 ) -> dict[tuple[int, int], float]:
     """The exact law of one client's message."""
@@ -202,7 +202,7 @@ def local_tree_law(
     return {
         (level, node): mass / depth
         for level in range(depth)
-        for node, mass in oracle_law(
+        for node, mass in oracle_distribution(
             value // degree ** (depth - 1 - level), size=degree**level, epsilon=epsilon
         ).items()
     }

@@ -17,10 +17,10 @@ from discreet.audit.case import AuditCase, broken_case
 from discreet.audit.cases import _range_outputs as ranges
 from discreet.audit.cases._local_outputs import (
     Law,
-    copies_law,
+    copies_distribution,
+    memoized_distribution,
     noisy_pair,
-    remembered_law,
-    report_law,
+    report_distribution,
 )
 from discreet.local._heavy_hitters import HeavyHitters, heavy_hitters
 from discreet.local.distribution import square_wave
@@ -191,7 +191,9 @@ def _laws(client: AuditedClient) -> Callable[[], exact.OutputPair] | None:
         return None  # hundreds of thousands of reports; its cells are those of olh
     if isinstance(made, LocalLaplace | SummationHistogramEncoding):
         return lambda: noisy_pair(made)
-    return lambda: exact.pair(report_law(made, client.left), report_law(made, client.right))
+    return lambda: exact.pair(
+        report_distribution(made, client.left), report_distribution(made, client.right)
+    )
 
 
 def _encoded(randomizer: LocalRandomizer, value: Any, n: int, seed: int) -> object:
@@ -220,7 +222,7 @@ def _again(client: AuditedClient) -> tuple[AuditCase, ...]:
         return np.hstack([plan.report(memory, rng=bits) for _ in range(_COPIES)])
 
     def laws() -> exact.OutputPair:
-        left, right = (copies_law(plan, value, _COPIES) for value in both)
+        left, right = (copies_distribution(plan, value, _COPIES) for value in both)
         return exact.pair(left, right)
 
     few = AuditCase(
@@ -238,7 +240,7 @@ def _again(client: AuditedClient) -> tuple[AuditCase, ...]:
         draw=lambda value, n, seed: plan.remember(np.full(n, value), rng=seeded_rng(seed)),
         left=client.left,
         right=client.right,
-        laws=lambda: exact.pair(*(remembered_law(plan, value) for value in both)),
+        laws=lambda: exact.pair(*(memoized_distribution(plan, value) for value in both)),
         samples=SAMPLES,
     )
     return few, lasting
@@ -261,7 +263,7 @@ def _published_oracle(size: int, nominal: float) -> AuditCase:
         lambda value, n, seed: ranges.published_oracle(
             np.full(n, value), size=size, epsilon=nominal, seed=seed
         ),
-        lambda value: ranges.oracle_law(value, size=size, epsilon=nominal),
+        lambda value: ranges.oracle_distribution(value, size=size, epsilon=nominal),
         (0, 1),
         nominal=nominal,
         why=f"log(1 + g e^eps / (g - 1)) = {ranges.oracle_epsilon(size, nominal):.3f} (M3)",
@@ -276,7 +278,9 @@ def _published_tree(*, size: int, degree: int, nominal: float) -> AuditCase:
         lambda value, n, seed: ranges.published_local_tree(
             np.full(n, value), size=size, epsilon=nominal, seed=seed, degree=degree
         ),
-        lambda value: ranges.local_tree_law(value, size=size, epsilon=nominal, degree=degree),
+        lambda value: ranges.local_tree_distribution(
+            value, size=size, epsilon=nominal, degree=degree
+        ),
         (0, size - 1),
         nominal=nominal,
         why=f"the oracle at {degree} nodes: {true:.3f} (M3)",

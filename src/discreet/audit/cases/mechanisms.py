@@ -137,18 +137,18 @@ def additive_draw(mechanism: AdditiveMechanism) -> Draw:
 
 
 def _integers(name: str, mechanism: AdditiveMechanism, shift: int) -> AuditCase:
-    return _case(name, mechanism, 0, shift, laws=lambda: integer_laws(mechanism, shift))
+    return _case(name, mechanism, 0, shift, laws=lambda: integer_distributions(mechanism, shift))
 
 
 def _vector(name: str, mechanism: AdditiveMechanism, shifts: tuple[int, ...]) -> AuditCase:
     def laws() -> exact.OutputPair:
-        moved = [integer_laws(mechanism, shift) for shift in shifts if shift]
+        moved = [integer_distributions(mechanism, shift) for shift in shifts if shift]
         return reduce(exact.product, moved)
 
     return _case(name, mechanism, (0,) * len(shifts), shifts, laws=laws)
 
 
-def integer_laws(mechanism: AdditiveMechanism, shift: int) -> exact.OutputPair:
+def integer_distributions(mechanism: AdditiveMechanism, shift: int) -> exact.OutputPair:
     """The laws of the outputs on 0 and on shift, listed integer by integer."""
     assert mechanism.integers is not None  # noqa: S101 - all of these are made on integers
     noise = mechanism.integers.noise
@@ -169,11 +169,15 @@ def integer_laws(mechanism: AdditiveMechanism, shift: int) -> exact.OutputPair:
 
 def _reals(name: str, mechanism: AdditiveMechanism, left: float, right: float) -> AuditCase:
     return _case(
-        name, mechanism, left, right, laws=lambda: rounded_laplace_laws(mechanism, left, right)
+        name,
+        mechanism,
+        left,
+        right,
+        laws=lambda: rounded_laplace_distributions(mechanism, left, right),
     )
 
 
-def rounded_laplace_laws(
+def rounded_laplace_distributions(
     mechanism: AdditiveMechanism, left: float, right: float
 ) -> exact.OutputPair:
     """Laplace noise around two reals, rounded to the grid: every multiple between them listed."""
@@ -280,13 +284,15 @@ def _selection_case(mechanism: Selection, left: Scores, right: Scores) -> AuditC
         left=left,
         right=right,
         laws=lambda: exact.pair(
-            selection_law(mechanism, left), selection_law(mechanism, right), error=1e-15
+            selection_distribution(mechanism, left),
+            selection_distribution(mechanism, right),
+            error=1e-15,
         ),
         samples=ONE_BY_ONE,
     )
 
 
-def selection_law(mechanism: Selection, scores: Scores) -> dict[int, float]:
+def selection_distribution(mechanism: Selection, scores: Scores) -> dict[int, float]:
     """The law of the choice by our own enumeration, not by the mechanism's."""
     weight = float(mechanism.rate)
     match mechanism:

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from discreet import disclosure, blackbox
+from discreet import blackbox, disclosure
 from discreet.accounting.guarantee import Guarantee
 from discreet.audit import exact
 from discreet.audit.case import AuditCase, one_by_one

@@ -16,7 +16,7 @@ from discreet.audit import exact
 from discreet.audit.case import AuditCase, Draw, broken_case
 from discreet.audit.cases import _range_outputs as ranges
 from discreet.audit.cases import local as local_cases
-from discreet.audit.cases.mechanisms import integer_laws
+from discreet.audit.cases.mechanisms import integer_distributions
 from discreet.audit.cases.sparse_vector import laplace_integers
 from discreet.audit.lattice_distribution import discrete_laplace, point
 from discreet.mechanisms.additive import laplace
@@ -140,7 +140,7 @@ def sound() -> tuple[AuditCase, ...]:
             draw=draw,
             left=(0,) * _LEVELS,
             right=(1,) * _LEVELS,
-            laws=lambda: reduce(exact.product, [integer_laws(tree, 1)] * _LEVELS),
+            laws=lambda: reduce(exact.product, [integer_distributions(tree, 1)] * _LEVELS),
         ),
         AuditCase(
             name="tree, the same differences",
@@ -222,8 +222,8 @@ def _path_laws(scale: float, times: int = _LEVELS) -> exact.OutputPair:
 
 
 def _oracle(value: int) -> dict[int, float]:
-    return ranges.oracle_law(value, size=4, epsilon=EPSILON)
+    return ranges.oracle_distribution(value, size=4, epsilon=EPSILON)
 
 
 def _local(value: int) -> dict[tuple[int, int], float]:
-    return ranges.local_tree_law(value, size=8, epsilon=EPSILON)
+    return ranges.local_tree_distribution(value, size=8, epsilon=EPSILON)

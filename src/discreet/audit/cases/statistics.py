@@ -11,7 +11,7 @@ import numpy as np
 
 from discreet.audit import exact
 from discreet.audit.case import ONE_BY_ONE, AuditCase, one_by_one
-from discreet.audit.cases.mechanisms import integer_laws
+from discreet.audit.cases.mechanisms import integer_distributions
 from discreet.audit.lattice_distribution import Floats, listed
 from discreet.audit.series._private_fit import plan_fit
 from discreet.intervals._mean import difference_interval, mean_interval, variance_interval
@@ -119,7 +119,7 @@ def _columns() -> tuple[AuditCase, ...]:
             more,
             claimed=counts.guarantee,
             # The bins without the row have the same law on both sides.
-            laws=lambda: integer_laws(counts.inner, 1),
+            laws=lambda: integer_distributions(counts.inner, 1),
         ),
     )
 

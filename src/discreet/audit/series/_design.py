@@ -1,4 +1,7 @@
-"""How much designed noise saves on a panel of people who are alike."""
+"""Noise for a leakage target: the least total variance that hides every cell well enough (C30).
+
+`savings` says how much designed noise saves on a panel of exchangeable people.
+"""
 
 from __future__ import annotations
 
@@ -18,8 +21,7 @@ from discreet.audit.series.worst_case import worst
 from discreet.core._validate import count, positive
 from discreet.core.errors import InvalidArgument, NotCertified
 
-# ── Design ───────────────────────────────────────────────────────────────────────────────────────
-# Noise for a leakage target: the least total variance that hides every cell well enough (C30).
+# ── Noise design ───────────────────────────────────────────────────────────────────────────────────
 
 
 Shape: TypeAlias = Literal["equal", "independent", "stationary", "correlated"]
@@ -226,7 +228,7 @@ def _nearest(share: Floats, bound: float) -> NDArray[np.bool_]:
     return result & (share > _NEAR * bound)
 
 
-# ── Savings ──────────────────────────────────────────────────────────────────────────────────────
+# ── Savings ────────────────────────────────────────────────────────────────────────────────────────
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,8 +1,9 @@
-"""The exact leakage of a Gaussian model, for all cells at once (C29).
+"""The exact privacy leakage of published means under a Gaussian model of a panel (C29).
 
 Everything is jointly Gaussian: given the secret and what is known, the releases are normal with a
 mean that is linear in the secret and a covariance that does not depend on it. Two values of the
-secret are then exactly as far apart as two normal laws.
+secret are then exactly as far apart as two normal distributions. The same leakage from the
+covariance of all cells is slow, serves any secret, and checks the fast computation.
 """
 
 from __future__ import annotations
@@ -22,8 +23,7 @@ from discreet.audit.series.threat_model import KNOWN, Known, Secret, SeriesRelea
 from discreet.core._validate import count, probability
 from discreet.core.errors import InvalidArgument, NotCertified, Unsupported
 
-# ── Moments ──────────────────────────────────────────────────────────────────────────────────────
-# Covariances of the releases with each other and with every cell, from the model.
+# ── Covariances of the releases ────────────────────────────────────────────────────────────────────
 
 
 # Model variance times machine precision must stay this far below the noise.
@@ -172,8 +172,7 @@ def trustworthy(variances: Floats, releases: SeriesReleases) -> None:
         )
 
 
-# ── Brute ────────────────────────────────────────────────────────────────────────────────────────
-# The same leakage from the covariance of all cells: slow, for any secret, and the oracle.
+# ── Brute force over all cells ─────────────────────────────────────────────────────────────────────
 
 
 LARGEST = 4000
@@ -243,8 +242,8 @@ def brute_factor(
     return whitened * releases.width
 
 
-# ── Signs ────────────────────────────────────────────────────────────────────────────────────────
-# The largest move of a release when each of several values moves by plus or minus its width.
+# ── Largest change over signs ──────────────────────────────────────────────────────────────────────
+# The largest change of a release when each of several values changes by plus or minus its width.
 
 
 # Up to this many values all sign patterns are tried: 2^15 of them.
@@ -313,8 +312,7 @@ def _bounds(factor: Floats) -> Peak:
     return Peak(lower=lower, upper=max(math.sqrt(upper), lower))
 
 
-# ── Answer ───────────────────────────────────────────────────────────────────────────────────────
-# What an analysis says: the leakage under the model, beside what needs no model.
+# ── Results ────────────────────────────────────────────────────────────────────────────────────────
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -410,7 +408,7 @@ def noise_alone(releases: SeriesReleases, *, times: tuple[int, ...]) -> Peak:
     return largest(factor * releases.width)
 
 
-# ── Engine ───────────────────────────────────────────────────────────────────────────────────────
+# ── Leakage of all cells ───────────────────────────────────────────────────────────────────────────
 
 
 # Products with so few multiplications are left to one thread by OpenBLAS. Hundreds of larger ones

@@ -1,4 +1,8 @@
-"""Less error for free: what has been published, smoothed with the model."""
+"""Publish means of a panel with noise designed for it, and smooth what has been published.
+
+The noise may be correlated and is exact on integers. Smoothing with the model is post-processing
+and reduces the error.
+"""
 
 from __future__ import annotations
 
@@ -24,8 +28,7 @@ from discreet.mechanisms.additive import AdditiveMechanism, gaussian
 from discreet.mechanisms.quantiles import SortedColumn
 from discreet.noise.random_source import RandomSource, resolve_rng
 
-# ── Publish ──────────────────────────────────────────────────────────────────────────────────────
-# Means of a panel with noise that was designed for it: correlated, and exact on integers.
+# ── Publication ────────────────────────────────────────────────────────────────────────────────────
 
 
 Ints = NDArray[np.int64]
@@ -188,7 +191,7 @@ def _whitening(releases: SeriesReleases, column: SortedColumn, people: int) -> W
     return Whitening(rows=rows, digits=digits, column=column, people=people)
 
 
-# ── Smooth ───────────────────────────────────────────────────────────────────────────────────────
+# ── Smoothing ──────────────────────────────────────────────────────────────────────────────────────
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from discreet.audit.series.model import Floats, covariance, numbers
-from discreet.core._validate import count, as_tuple, positive
+from discreet.core._validate import as_tuple, count, positive
 from discreet.core.errors import InvalidArgument
 
 Known: TypeAlias = Literal["time", "none", "all"]

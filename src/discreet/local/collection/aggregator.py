@@ -89,7 +89,7 @@ class Aggregator:
             whole = len(joined) - len(joined) % width
             self.refused += whole < len(joined)  # the last one was cut off
             return np.frombuffer(joined[:whole], dtype=np.uint8).reshape(-1, width)
-        listed = check.listed("reports", reports)
+        listed = check.as_tuple("reports", reports)
         if not all(isinstance(report, (bytes, bytearray, memoryview)) for report in listed):
             raise InvalidArgument("reports must be bytes, a list of bytes, or an array of uint8.")
         fitting = [report for report in map(bytes, listed) if len(report) == width]

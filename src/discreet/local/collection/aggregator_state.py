@@ -1,8 +1,8 @@
-"""Counting that can be stopped at any moment: how much of which file is in the sum, with the sum.
+"""Counting that can be stopped at any moment: the sum, and how much of which file is in it.
 
-The state of a count is an SQLite database. Sum and positions change in one transaction, so whoever
-comes back after a crash finds both as they were at the same moment, and goes on from there: every
-report is counted once, however often the count is begun again. One process at a time.
+The state of a count is an SQLite database. Sum and positions change in one transaction, so after a
+crash both are found as they were at the same moment, and counting goes on from there: every report
+is counted once, however often the count is begun again. One process at a time.
 """
 
 from __future__ import annotations

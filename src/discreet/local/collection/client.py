@@ -1,9 +1,9 @@
-"""What one client keeps between its reports: what it has spent, and its permanent response.
+"""What a client keeps between its reports: its spent budget, and its permanent response.
 
-Both kinds of client refuse what would pass their budget, and both are saved as text. Save the text
-before a report is sent, so that a crash can waste budget but never spend it twice. A text that is
-lost or damaged is an error, never a new client: whoever starts again starts a new budget, and
-should do so knowingly.
+Both kinds of client refuse what would exceed their budget, and both are saved as text. Save the
+text before a report is sent, so that a crash can waste budget but never spend it twice. A text that
+is lost or damaged is an error, never a new client: starting again starts a new budget, and should
+be a decision.
 """
 
 from __future__ import annotations
@@ -72,7 +72,9 @@ class BudgetedClient:
         return client
 
     def __repr__(self) -> str:
-        return f"BudgetedClient({self.randomizer!r}, sent={self.sent}, budget={float(self.budget):g})"
+        return (
+            f"BudgetedClient({self.randomizer!r}, sent={self.sent}, budget={float(self.budget):g})"
+        )
 
 
 class MemoizedClient:

@@ -1,4 +1,4 @@
-"""One collection as everyone who takes part must know it: how to randomize, and what codes mean."""
+"""The public description of a collection: how clients randomize, and what the codes mean."""
 
 from __future__ import annotations
 

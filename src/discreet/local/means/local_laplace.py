@@ -1,4 +1,4 @@
-"""The mean of bounded numbers with Laplace noise on every client: the plain way."""
+"""The mean of bounded numbers with Laplace noise on every client."""
 
 from __future__ import annotations
 

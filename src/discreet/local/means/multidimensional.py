@@ -1,4 +1,7 @@
-"""Means of several numbers of each client: every report is about a few of them, drawn at random."""
+"""Means of one or several numbers per client: the randomizer of least error, and sampled columns.
+
+With several numbers, every report is about a few of them, drawn at random.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,7 @@ from numpy.typing import ArrayLike
 
 from discreet.core import canonical_json as canonical
 from discreet.core._rational import Number
-from discreet.core._validate import count, as_tuple, as_mapping, positive
+from discreet.core._validate import as_mapping, as_tuple, count, positive
 from discreet.core.errors import InvalidArgument, OutOfDomain
 from discreet.local._window_channel import rows, symbols_of
 from discreet.local.means.balanced_piecewise import balanced_piecewise
@@ -26,8 +29,7 @@ from discreet.noise.distribution import Floats, Ints
 from discreet.noise.random_source import RandomSource, resolve_rng
 from discreet.noise.uniform import uniform_integers
 
-# ── Best ─────────────────────────────────────────────────────────────────────────────────────────
-# The randomizer for a mean that has the least error.
+# ── One number ───────────────────────────────────────────────────────────────────────────────────
 
 
 _EQUAL = 1.005  # a standard deviation that is less by half a percent is not worth more symbols
@@ -49,7 +51,7 @@ def best_mean_randomizer(*, epsilon: Number, lower: Number, upper: Number) -> Bo
     return bit if bit.std <= _EQUAL * wide.std else wide
 
 
-# ── Several ──────────────────────────────────────────────────────────────────────────────────────
+# ── Several numbers ──────────────────────────────────────────────────────────────────────────────
 
 
 MOST_COLUMNS = 255

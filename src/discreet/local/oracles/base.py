@@ -23,12 +23,10 @@ from discreet.core.errors import InvalidArgument, Unsupported
 from discreet.local.randomizer import LocalRandomizer
 from discreet.noise.distribution import Floats, Ints
 
-# ── Frequencies ──────────────────────────────────────────────────────────────────────────────────
-# Estimated shares of all categories, with their error, and what may be done to them.
-#
-# The estimate itself is unbiased and its variance is an exact law. Everything under "adjusted" is
-# post-processing: it costs no privacy, and each kind buys plausible numbers at a price that its own
-# text names.
+# ── Estimates ────────────────────────────────────────────────────────────────────────────────────
+# The estimate itself is unbiased and its variance is exact. Everything under "adjusted" is
+# post-processing: it costs no privacy. Each kind makes the numbers plausible and has a drawback that
+# its docstring names.
 
 
 class ReportProbabilities(Protocol):
@@ -225,7 +223,7 @@ def _scaled(positive: Floats) -> Floats:
     return positive / total if total > 0 else np.full_like(positive, 1 / len(positive))
 
 
-# ── Oracle ───────────────────────────────────────────────────────────────────────────────────────
+# ── Oracles ──────────────────────────────────────────────────────────────────────────────────────
 
 
 class FrequencyOracle(LocalRandomizer):

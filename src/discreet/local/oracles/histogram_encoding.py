@@ -1,4 +1,4 @@
-"""Summed histogram encoding: a one-hot vector with discrete Laplace noise on every entry."""
+"""Summation histogram encoding: a one-hot vector with discrete Laplace noise on every entry."""
 
 from __future__ import annotations
 

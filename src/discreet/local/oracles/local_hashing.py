@@ -36,7 +36,7 @@ from discreet.local.oracles.subset_selection import BlockOracle
 from discreet.local.randomizer import Reports, Tally, codes, pack, padded, unpack, walsh_hadamard
 from discreet.noise.distribution import Floats, Ints
 from discreet.noise.random_source import RandomSource, resolve_rng
-from discreet.noise.uniform import uniform_integers, bernoulli_real
+from discreet.noise.uniform import bernoulli_real, uniform_integers
 
 # The counts of a server are 8 * 2^m bytes, and a report is added in g steps.
 _MOST_DIGITS = 24

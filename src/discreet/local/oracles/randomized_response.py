@@ -1,4 +1,4 @@
-"""Randomized response: the oldest mechanism, and the building block of the local model."""
+"""Randomized response: the oldest local randomizer, and the building block of others."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from discreet.mechanisms._inputs import Released, read
 from discreet.mechanisms.mechanism import Certificate
 from discreet.noise.distribution import Floats, Ints
 from discreet.noise.random_source import RandomSource, resolve_rng
-from discreet.noise.uniform import uniform_integers, bernoulli_real
+from discreet.noise.uniform import bernoulli_real, uniform_integers
 
 # Codes are added up in this many at a time: a bounded amount of memory for any number of reports.
 _CHUNK = 1 << 18

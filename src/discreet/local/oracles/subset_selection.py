@@ -1,12 +1,12 @@
-"""Subset selection: a report is a uniformly random set of fixed size, likelier with the own item.
+"""Subset selection: a report is a random set of fixed size that is likelier to hold the own item.
 
-A set goes as a bitmap, or as a list of its members in increasing order if that takes less than
-half the bytes; which of the two depends on public parameters only.
+A set is sent as a bitmap, or as a list of its members in increasing order if that takes less than
+half the bytes. Which of the two depends on public parameters only.
 
-How a set is drawn. Everything is drawn as if the own category were number 0, and 0 and the own
-category change places at the end: so neither what is drawn nor the time it takes depends on the
-value. First a uniform set of ``chosen - 1`` others, then one more member: number 0, or a uniform
-one of the others that are left, by the coin. Both are drawn before the coin is used.
+Everything is drawn as if the own category were number 0, and 0 and the own category change places
+at the end: so neither what is drawn nor the time it takes depends on the value. First a uniform set
+of ``chosen - 1`` others, then one more member: number 0, or a uniform one of the others that are
+left, by the coin. Both are drawn before the coin is used.
 """
 
 from __future__ import annotations
@@ -31,17 +31,14 @@ from discreet.mechanisms.mechanism import Certificate
 from discreet.noise._packed_bernoulli import packed_bernoulli
 from discreet.noise.distribution import Floats, Ints
 from discreet.noise.random_source import RandomSource, resolve_rng
-from discreet.noise.uniform import uniform_integers, bernoulli_real
+from discreet.noise.uniform import bernoulli_real, uniform_integers
 
-# ── Design ───────────────────────────────────────────────────────────────────────────────────────
-# Oracles whose reports are sets of one size, so spread that all triples of points are alike.
-#
+# ── Reports that form a block design ─────────────────────────────────────────────────────────────
 # A report is a block: a set of ``chosen`` of ``points`` points. Every point lies in equally many
 # blocks, and so does every pair and every triple of points (a 3-design: all sets of a size, or all
 # flats of one dimension over two elements). A client sends a block with its own point with
 # probability ``keep``, uniform among those, and otherwise a block without it, uniform among those.
-# Everything about the error follows from this alone, whatever the blocks are; they differ in how
-# many bytes they take.
+# The error follows from this alone. Oracles of this kind differ in how many bytes a block takes.
 
 
 class BlockOracle(FrequencyOracle):
@@ -150,7 +147,7 @@ class BlockOracle(FrequencyOracle):
         return Certificate(mechanism=self.kind, guarantee=self.guarantee, checks=(check,)).demand()
 
 
-# ── Subset ───────────────────────────────────────────────────────────────────────────────────────
+# ── Subset selection ─────────────────────────────────────────────────────────────────────────────
 
 
 _MOST_CATEGORIES = 1 << 24

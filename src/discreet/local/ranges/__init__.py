@@ -1,1 +1,1 @@
-"""Ranges from reports of the local model: structures, their exact error, and their readers."""
+"""Range queries in the local model: randomizers, their exact error, and estimates."""

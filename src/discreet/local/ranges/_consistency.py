@@ -1,4 +1,4 @@
-"""Grids over one and two attributes that say different things about the same clients: agreement."""
+"""Make grids over one and two attributes that were measured separately consistent."""
 
 from __future__ import annotations
 

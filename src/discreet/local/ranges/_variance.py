@@ -1,8 +1,9 @@
 """Errors of ranges in the local model, in closed form, for any distribution of the values.
 
 Every client draws one level and reports only there, so the levels' errors come from disjoint parts
-of one population: what one level over-samples another misses. The laws below count that exactly.
-All variances are of estimated shares, times the number of reports n.
+of one population: what one level over-samples another misses. The formulas count that exactly. All
+variances are of estimated shares, times the number of reports n. Also here: the choice of the
+oracle of least error for a level.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from discreet.core._validate import count, as_tuple, one_of
+from discreet.core._validate import as_tuple, count, one_of
 from discreet.core.errors import InvalidArgument
 from discreet.local.oracles.base import FrequencyOracle
 from discreet.local.oracles.local_hashing import hadamard_response, olh
@@ -25,8 +26,7 @@ from discreet.local.oracles.unary_encoding import oue
 from discreet.noise.distribution import Floats, Ints, floats
 from discreet.ranges.workload import Workload, energies, energy, length_energies
 
-# ── Choice ───────────────────────────────────────────────────────────────────────────────────────
-# Which oracle a level should use: the one of least error among those whose reports fit.
+# ── Choice of an oracle ──────────────────────────────────────────────────────────────────────────
 
 
 LONGEST = 1 << 13
@@ -73,7 +73,7 @@ def best_oracle(
     return min(close, key=lambda one: one.width)
 
 
-# ── Law ──────────────────────────────────────────────────────────────────────────────────────────
+# ── Variances ────────────────────────────────────────────────────────────────────────────────────
 
 
 _CHUNK = 1 << 14

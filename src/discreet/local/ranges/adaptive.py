@@ -29,7 +29,7 @@ from discreet.mechanisms.mechanism import Certificate
 from discreet.noise.distribution import Floats, Ints
 from discreet.noise.random_source import RandomSource
 from discreet.ranges import domain as domains
-from discreet.ranges.domain import Domain, declared
+from discreet.ranges.domain import Domain, check_domain
 from discreet.ranges.release import NonnegativeRelease
 
 
@@ -280,7 +280,7 @@ def adaptive_hierarchy(*, domain: Domain, epsilon: Number, branching: int = 2) -
     Source: Du et al. 2021 (AHEAD). F53, with least squares over all rounds.
     Needs: at least two cells, branching >= 2.
     """
-    if declared(domain).size < 2:
+    if check_domain(domain).size < 2:
         raise InvalidArgument("domain must have at least two cells.")
     width = count("branching", branching, minimum=2)
     rounds, reached = 0, 1

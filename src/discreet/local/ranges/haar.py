@@ -1,4 +1,7 @@
-"""The Haar wavelet in the local model: which half of one block a value is in  (HaarHRR, F51)."""
+"""The Haar wavelet in the local model: which half of one block a value is in (HaarHRR, F51).
+
+A level of the wavelet is a signed Hadamard response.
+"""
 
 from __future__ import annotations
 
@@ -29,14 +32,13 @@ from discreet.local.ranges.release import LevelEstimate, LocalRanges
 from discreet.mechanisms.mechanism import Certificate
 from discreet.noise.distribution import Floats, Ints, floats
 from discreet.noise.random_source import RandomSource, resolve_rng
-from discreet.noise.uniform import uniform_integers, bernoulli_real
-from discreet.ranges.domain import Domain, declared, read
+from discreet.noise.uniform import bernoulli_real, uniform_integers
+from discreet.ranges.domain import Domain, check_domain, read
 from discreet.ranges.strategies.base import rounded_shares
-from discreet.ranges.table_query import Asked, workload_of
+from discreet.ranges.table_query import WorkloadLike, workload_of
 from discreet.ranges.workload import energies
 
-# ── Halves ───────────────────────────────────────────────────────────────────────────────────────
-# Which half of which block: a signed Hadamard response, one level of the Haar wavelet.
+# ── One level ────────────────────────────────────────────────────────────────────────────────────
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,7 +113,7 @@ class HaarResponse(LocalRandomizer):
         return light_share(self.epsilon, precision, light=1, heavy=1)
 
 
-# ── Haar ─────────────────────────────────────────────────────────────────────────────────────────
+# ── All levels ───────────────────────────────────────────────────────────────────────────────────
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -190,14 +192,16 @@ def described(*, epsilon: Fraction, domain: dict[str, Any], shares: list[str]) -
     return LocalHaar(domain=read(domain), epsilon=epsilon, shares=told)
 
 
-def haar_wavelet(*, domain: Domain, epsilon: Number, workload: Asked | None = None) -> LocalHaar:
+def haar_wavelet(
+    *, domain: Domain, epsilon: Number, workload: WorkloadLike | None = None
+) -> LocalHaar:
     """The Haar wavelet with equally many clients on every level, or the best for a workload.
 
     Proof: the mean variance is ``c^2 sum_j (E_(j-1) - E_j) / (2^j p_j)`` less a constant, so by
         Lagrange the best p_j go with the root of ``(E_(j-1) - E_j) / 2^j``.
     Source: Kulkarni, Cormode, Srivastava 2018; F51.
     """
-    if declared(domain).size < 2:
+    if check_domain(domain).size < 2:
         raise InvalidArgument("a domain needs at least two cells: with one, all is known.")
     height = (domain.size - 1).bit_length()
     shares = (Fraction(1, height),) * height

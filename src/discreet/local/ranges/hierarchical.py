@@ -1,4 +1,10 @@
-"""Nested blocks in the local model: every client reports its block of one level  (F16, F50)."""
+"""Hierarchical histograms in the local model: every client reports its block of one level (F16, F50).
+
+A client draws its level inside the randomizer, with public probabilities that do not depend on its
+value, and reports the block of that level that holds its value. The whole message, level and all,
+is one report of one randomizer: it costs epsilon once, and is amplified by shuffling among all
+clients, not only among those of its level. Wavelets share the reports of levels.
+"""
 
 from __future__ import annotations
 
@@ -32,15 +38,9 @@ from discreet.mechanisms.mechanism import Certificate
 from discreet.noise.distribution import Ints
 from discreet.noise.random_source import RandomSource, resolve_rng
 from discreet.noise.uniform import uniform_integers
-from discreet.ranges.domain import BinnedDomain, Domain, declared, read
+from discreet.ranges.domain import BinnedDomain, Domain, check_domain, read
 
-# ── Layered ──────────────────────────────────────────────────────────────────────────────────────
-# Reports about one of several levels: what trees and wavelets have in common.
-#
-# A client draws its level inside the randomizer, with public probabilities that do not depend on its
-# value, and reports the block of that level that holds its value. The whole message, level and all,
-# is one report of one randomizer: it costs epsilon once, and amplifies by shuffling among all
-# clients, not only among those of its level.
+# ── Reports about levels ─────────────────────────────────────────────────────────────────────────
 
 
 MOST_LEVELS = 256
@@ -150,7 +150,9 @@ class LevelReports(LocalRandomizer):
         """Levels, each with exactly the probability of its share."""
         unit = math.lcm(*(share.denominator for share in self.shares))
         ends = np.cumsum([int(share * unit) for share in self.shares])
-        return np.searchsorted(ends, uniform_integers(unit, number, rng), side="right").astype(np.int64)
+        return np.searchsorted(ends, uniform_integers(unit, number, rng), side="right").astype(
+            np.int64
+        )
 
     def _check_levels(self) -> None:
         if not 1 <= len(self.shares) == len(self.parts) <= MOST_LEVELS:
@@ -180,7 +182,7 @@ def _in_bins(domain: BinnedDomain, value: ArrayLike) -> Ints:
     return np.where(numbers == edges[-1], domain.size - 1, cells)  # the last bin is closed
 
 
-# ── Tree ─────────────────────────────────────────────────────────────────────────────────────────
+# ── Hierarchical histograms ──────────────────────────────────────────────────────────────────────
 
 
 _NAMED = 5
@@ -346,7 +348,7 @@ def hierarchical_histogram(
     """A tree of one branching with equally many clients on every level but the root."""
     check.count("branching", branching, minimum=2)
     sizes = [1]
-    while sizes[-1] * branching < declared(domain).size:
+    while sizes[-1] * branching < check_domain(domain).size:
         sizes.append(sizes[-1] * branching)
     return blocks(
         domain=domain, epsilon=epsilon, sizes=sizes, oracle=oracle, max_report_bits=max_report_bits
@@ -354,7 +356,7 @@ def hierarchical_histogram(
 
 
 def _check_sizes(domain: Domain, sizes: Sequence[int]) -> None:
-    if declared(domain).size < 2:
+    if check_domain(domain).size < 2:
         raise InvalidArgument("a domain needs at least two cells: with one, all is known.")
     chain = all(b > a > 0 and b % a == 0 for a, b in pairwise(sizes))
     if not sizes or sizes[0] != 1 or not chain or sizes[-1] >= domain.size:

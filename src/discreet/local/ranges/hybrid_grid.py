@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from discreet.core._rational import Number
-from discreet.core._validate import count, as_mapping, positive
+from discreet.core._validate import as_mapping, count, positive
 from discreet.core.errors import InvalidArgument, OutOfDomain
 from discreet.local.oracles.base import FrequencyOracle
 from discreet.local.randomizer import LocalRandomizer, Reports, Tally
@@ -30,7 +30,7 @@ from discreet.noise.distribution import Ints
 from discreet.noise.random_source import RandomSource, resolve_rng
 from discreet.noise.uniform import uniform_integers
 from discreet.ranges import domain as domains
-from discreet.ranges.domain import Domain, declared
+from discreet.ranges.domain import Domain, check_domain
 
 Group: TypeAlias = tuple[str, ...]
 """The attributes that a report is about: one or two."""
@@ -212,7 +212,7 @@ def hybrid_grid(
     """
     if not 2 <= len(as_mapping("attributes", attributes)) <= 16:
         raise InvalidArgument(f"attributes must name 2 to 16 domains, got {len(attributes)}.")
-    if any(declared(domain).size < 2 for domain in attributes.values()):
+    if any(check_domain(domain).size < 2 for domain in attributes.values()):
         raise InvalidArgument("attributes must have at least two cells each.")
     if (fine is None or coarse is None) and expected_clients is None:
         raise InvalidArgument("Give the expected number of clients, or both fine and coarse.")

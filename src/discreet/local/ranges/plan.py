@@ -1,4 +1,8 @@
-"""The planner of the local model: every structure's error before a report is collected (F59)."""
+"""The planner of the local model: the error of every structure before a report is collected (F59).
+
+It also finds the best levels of a hierarchical histogram for a workload, and how many clients each
+level should get (F50).
+"""
 
 from __future__ import annotations
 
@@ -22,14 +26,13 @@ from discreet.local.ranges.hierarchical import (
     hierarchical_histogram,
 )
 from discreet.noise.distribution import Floats, Ints, floats
-from discreet.ranges.domain import Domain, declared
+from discreet.ranges.domain import Domain, check_domain
 from discreet.ranges.plan import lengths_of, table, tried_ranges
 from discreet.ranges.strategies.base import rounded_shares
-from discreet.ranges.table_query import Asked, workload_of
+from discreet.ranges.table_query import WorkloadLike, workload_of
 from discreet.ranges.workload import Workload, energies
 
-# ── Optimize ─────────────────────────────────────────────────────────────────────────────────────
-# The best levels of a local tree for a workload, and how many clients each should get (F50).
+# ── Optimal levels ───────────────────────────────────────────────────────────────────────────────
 
 
 _STEPS = 400
@@ -40,7 +43,7 @@ def optimal_hierarchical_histogram(
     *,
     domain: Domain,
     epsilon: Number,
-    workload: Asked,
+    workload: WorkloadLike,
     oracle: Oracles = None,
     max_report_bits: int | None = None,
 ) -> LocalHierarchicalHistogram:
@@ -53,7 +56,7 @@ def optimal_hierarchical_histogram(
     Source: F50; docs/theory/local-ranges.md. Among all powers of two, every largest block is tried:
         it decides how far the domain is filled up.
     """
-    if declared(domain).size < 2:
+    if check_domain(domain).size < 2:
         raise InvalidArgument("a domain needs at least two cells: with one, all is known.")
     check.positive("epsilon", epsilon)
     workload = workload_of(workload, domain)
@@ -109,7 +112,7 @@ def best_shares(law: HierarchicalVariance, workload: Workload) -> Floats:
     return floats(shares / shares.sum())
 
 
-# ── Plan ─────────────────────────────────────────────────────────────────────────────────────────
+# ── Plans ────────────────────────────────────────────────────────────────────────────────────────
 
 
 BRANCHINGS = (2, 4, 16)
@@ -195,7 +198,7 @@ class LocalPlan:
 
 def plan_collection(
     domain: Domain,
-    workload: Asked,
+    workload: WorkloadLike,
     *,
     epsilon: Number,
     expected_clients: int,
@@ -217,7 +220,7 @@ def plan_collection(
     check.count("expected_clients", expected_clients)
     if max_report_bits is not None:
         check.count("max_report_bits", max_report_bits)
-    workload = workload_of(workload, declared(domain))
+    workload = workload_of(workload, check_domain(domain))
     a, b = tried_ranges(workload, domain.size)
     made = dict.fromkeys(_randomizers(domain, workload, exact, max_report_bits))
     if not made:

@@ -1,4 +1,4 @@
-"""What reports say about the ranges of a domain: the artifact of a collection, without reports."""
+"""Releases of ranges from reports of the local model; they hold no reports."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""What to expect of ranges from a square wave, before anything is collected.
+"""The error of ranges from a square wave, before anything is collected.
 
-The error of its estimates depends on the data, so nothing here is a law of it: one number for what
-an unbiased estimate could do, and a simulation of what the real one does on a guessed distribution.
+The error of these estimates depends on the data, so there is no closed form: one number for what an
+unbiased estimate could do, and a simulation of the real one on a guessed distribution.
 """
 
 from __future__ import annotations

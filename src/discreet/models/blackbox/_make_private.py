@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from discreet.core._rational import Number
-from discreet.core._validate import count, as_mapping, positive, probability
+from discreet.core._validate import as_mapping, count, positive, probability
 from discreet.core.errors import InvalidArgument, RelationMismatch
 from discreet.core.relation import NeighboringRelation
 from discreet.ledger.account import Account
@@ -23,10 +23,10 @@ from discreet.models.blackbox.mechanism import (
     BlackBoxMechanism,
     ExpectedError,
     InputShape,
-    release_alternative,
     cube,
     distribution_of,
     make_noise,
+    release_alternative,
 )
 from discreet.models.blackbox.metrics import Adjacency, AdjacencyLevel, Metric
 from discreet.noise.random_source import seeded_rng
@@ -146,7 +146,10 @@ def make_private(  # noqa: PLR0913 - each has a default and a name
         check_alternative(name, one, task)
     trees = trees_of(function)
     scores = choose(task, extra=tree_methods(task, trees, origin=origin))
-    rated = [rate_alternative(name, one, task, shape=shape, origin=origin) for name, one in others.items()]
+    rated = [
+        rate_alternative(name, one, task, shape=shape, origin=origin)
+        for name, one in others.items()
+    ]
     made = _mechanism(task.sample(count("anchors", anchors)), box, scores)
     better = min(rated, key=lambda one: one.error, default=None)
     if better is not None and better.error < scores[0].error:

@@ -501,13 +501,17 @@ def starters(task: SelectionTask) -> list[RangeMethod]:
     return found
 
 
-def tree_methods(task: SelectionTask, trees: tuple[Any, ...], *, origin: float) -> list[RangeMethod]:
+def tree_methods(
+    task: SelectionTask, trees: tuple[Any, ...], *, origin: float
+) -> list[RangeMethod]:
     """Ranges around trees, in steps of a factor of two, where one whole record may change."""
     if not trees or task.adjacency.level != "record" or task.adjacency.group > 1:
         return []
     shape = task.inputs.shape[1], task.inputs.shape[2]
     return [
-        TreeEnvelopeMethod(trees=trees, origin=origin, shape=shape, slope=width, width=width, step=step)
+        TreeEnvelopeMethod(
+            trees=trees, origin=origin, shape=shape, slope=width, width=width, step=step
+        )
         for width, step in _sensitivities(task)
     ]
 

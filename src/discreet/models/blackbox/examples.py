@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from discreet.accounting.guarantee import Guarantee
 from discreet.core._rational import Number
-from discreet.core._validate import finite, as_tuple, positive
+from discreet.core._validate import as_tuple, finite, positive
 from discreet.core.errors import InvalidArgument, OutOfDomain
 from discreet.core.relation import NeighboringRelation
 from discreet.ledger.account import Account, Receipt, reserve_if_charged
@@ -91,7 +91,10 @@ def release_examples(  # noqa: PLR0913 - as `make_private`
     guarantee = counting.guarantee + adding.guarantee
     source = resolve_rng(rng)
     # What a process has set for numbers too small or too large would tell of them.
-    with reserve_if_charged(account, guarantee, label=label, rng=source) as held, np.errstate(all="ignore"):
+    with (
+        reserve_if_charged(account, guarantee, label=label, rng=source) as held,
+        np.errstate(all="ignore"),
+    ):
         given = tuples("inputs", inputs)
         said = _steps(outputs, low=low, high=high)
         fits = given.shape[1:] == places.shape[1:] or len(given) == 0
@@ -235,4 +238,6 @@ def _median(weights: Floats, said: Floats) -> Floats:
 @lru_cache(maxsize=64)
 def noise_nodes(distribution: Distribution) -> Ints:
     """Quantiles of the noise in the middle of equal shares."""
-    return np.array([distribution.quantile((i + 0.5) / NODES) for i in range(NODES)], dtype=np.int64)
+    return np.array(
+        [distribution.quantile((i + 0.5) / NODES) for i in range(NODES)], dtype=np.int64
+    )

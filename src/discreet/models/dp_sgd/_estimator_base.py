@@ -226,7 +226,7 @@ class GradientDescentEstimator(MappedEstimator):
             max_rows_per_unit=self.max_rows_per_unit,
         )
         objective = self._objective()
-        wishes = TrainingOptions(
+        options = TrainingOptions(
             rate=self.rate,
             steps=self.steps,
             learning_rate=self.learning_rate,
@@ -236,7 +236,7 @@ class GradientDescentEstimator(MappedEstimator):
         return make_plan(
             objective,
             budget=budget,
-            options=wishes,
+            options=options,
             dimension=objective.dimension(width),
             clip=self._clip(columns),
             smoothness=objective.smoothness(self._row_norm(columns)),

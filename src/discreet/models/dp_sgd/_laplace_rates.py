@@ -135,7 +135,10 @@ def measured_exponents(schedule: PowerSchedule, *, steps: int, factor: int = 10)
     few, many = count("steps", steps), count("steps", steps) * count("factor", factor, minimum=2)
     rates = schedule.rates(many)
     scales = noise_scales(rates, growths=schedule.growths(many), diameter=1.0, epsilon=1.0)
-    first, last = schedule_sums(rates[:few], scales=scales[:few]), schedule_sums(rates, scales=scales)
+    first, last = (
+        schedule_sums(rates[:few], scales=scales[:few]),
+        schedule_sums(rates, scales=scales),
+    )
     base = math.log(factor)
     return Exponents(
         distance=math.log(last.distance / first.distance) / base,

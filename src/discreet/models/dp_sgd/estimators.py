@@ -21,10 +21,10 @@ from discreet.models._model_inputs import Floats, bounds_of, doubles, shaped
 from discreet.models.dp_sgd._estimator_base import (
     Classes,
     GradientDescentEstimator,
+    class_places,
     classes_of,
     declared_classes,
     likeliest,
-    class_places,
     probabilities,
 )
 from discreet.models.dp_sgd.budget import TrainingPlan

@@ -22,8 +22,8 @@ from discreet.core.relation import NeighboringRelation
 from discreet.mechanisms.additive import AdditiveMechanism, gaussian
 from discreet.mechanisms.mechanism import Certificate, CertificateCheck, Mechanism
 from discreet.models.dp_sgd._output_perturbation import (
-    gradient_constants,
     contraction,
+    gradient_constants,
     project_to_ball,
     read_records,
 )

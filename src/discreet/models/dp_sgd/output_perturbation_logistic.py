@@ -25,10 +25,10 @@ from discreet.models._model_inputs import Bounds, Floats, doubles, shaped
 from discreet.models.dp_sgd._estimator_base import (
     Classes,
     MappedEstimator,
+    class_places,
     classes_of,
     declared_classes,
     likeliest,
-    class_places,
     probabilities,
 )
 from discreet.models.dp_sgd._laplace_rates import PowerSchedule

@@ -23,7 +23,7 @@ from discreet.core.relation import NeighboringRelation
 from discreet.ledger.account import reserve_if_charged
 from discreet.mechanisms.mechanism import Certificate, CertificateCheck
 from discreet.models._model_inputs import doubles
-from discreet.models.dp_sgd.budget import TrainingBudget, TrainingPlan, training_cost, noise_for
+from discreet.models.dp_sgd.budget import TrainingBudget, TrainingPlan, noise_for, training_cost
 from discreet.models.dp_sgd.estimators import PrivateLogisticRegression
 from discreet.models.dp_sgd.losses import Floats
 from discreet.models.dp_sgd.train import RATE_BITS, Batch, Steps, TrainingRun, follow

@@ -24,7 +24,12 @@ from discreet.models.dp_sgd._laplace_rates import (
     marginal_epsilons,
     noise_scales,
 )
-from discreet.models.dp_sgd.convergence import ConvergenceBound, ConvergenceProblem, Noise, convergence_bound
+from discreet.models.dp_sgd.convergence import (
+    ConvergenceBound,
+    ConvergenceProblem,
+    Noise,
+    convergence_bound,
+)
 
 Budget: TypeAlias = Literal["iterate", "run"]
 

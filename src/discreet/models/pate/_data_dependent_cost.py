@@ -205,7 +205,9 @@ def data_dependent_cost(
             share=share,
             orders=a,
         )
-        curves[name] = times @ votes + threshold_costs(len(found), share, aggregator=aggregator, orders=a)
+        curves[name] = times @ votes + threshold_costs(
+            len(found), share, aggregator=aggregator, orders=a
+        )
     return DataDependentCost(orders=a, curves=curves)
 
 
@@ -219,7 +221,9 @@ def check_answered(
     return found, told
 
 
-def threshold_costs(asked: int, share: float, *, aggregator: ConfidentGNMax, orders: Floats) -> Floats:
+def threshold_costs(
+    asked: int, share: float, *, aggregator: ConfidentGNMax, orders: Floats
+) -> Floats:
     """So many questions at their fixed price, to a level with this share."""
     return asked * share**2 * orders / (2 * float(aggregator.sigma_threshold) ** 2)
 

@@ -70,7 +70,9 @@ class ConfidentGNMax:
         """What every owner pays for an answer, beside the question."""
         return self._cost(assignment, self.sigma_votes, squares=2, dimension=classes)
 
-    def passes_threshold(self, counts: ArrayLike, *, rng: RandomSource | None = None) -> NDArray[np.bool_]:
+    def passes_threshold(
+        self, counts: ArrayLike, *, rng: RandomSource | None = None
+    ) -> NDArray[np.bool_]:
         """Whether each item is answered; ``counts`` in units, one row for each item."""
         found = as_counts(counts)
         noise = self._noise(self.sigma_threshold, len(found), rng)

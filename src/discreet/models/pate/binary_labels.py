@@ -39,11 +39,15 @@ class BinaryLabels:
 
     aggregator: ConfidentGNMax
 
-    def passes_threshold(self, counts: ArrayLike, *, rng: RandomSource | None = None) -> NDArray[np.bool_]:
+    def passes_threshold(
+        self, counts: ArrayLike, *, rng: RandomSource | None = None
+    ) -> NDArray[np.bool_]:
         """Whether each item is answered; ``counts`` in units, one row for each item."""
         found = _two(counts)
         limit = math.ceil(finite("threshold", self.aggregator.threshold) * UNITS)
-        noisy = _noisy(found.max(axis=1), positive("sigma", self.aggregator.sigma_threshold) ** 2, rng)
+        noisy = _noisy(
+            found.max(axis=1), positive("sigma", self.aggregator.sigma_threshold) ** 2, rng
+        )
         return np.asarray(noisy >= limit)
 
     def answers(self, counts: ArrayLike, *, rng: RandomSource | None = None) -> NDArray[np.int64]:
@@ -73,7 +77,7 @@ class BinaryLabels:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BinaryLabelPlan:
-    """At most so many questions and answers about two classes, and what they cost each level.
+    """At most so many queries and answers about two classes, and what they cost each level.
 
     Theorem: ``guarantee`` holds for a run of whatever length within the plan, and for its length.
     Proof: at every order the costs of the steps that are taken add up to at most those of all

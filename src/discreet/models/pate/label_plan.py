@@ -159,7 +159,7 @@ _MOST = 1 << 24
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LabelPlan:
-    """At most so many questions and answers; what they cost each level at most.
+    """At most so many queries and answers; what they cost each level at most.
 
     Theorem: a run that ends after ``queries`` questions or ``answers`` answers, whichever comes
         first, keeps ``guarantee``, and so does its length.
@@ -213,7 +213,11 @@ def plan_labels(
         questions = math.ceil(answers / answered_share * (SPARE if answered_share < 1 else 1))
         questions = questions if items is None else min(questions, items)
         return LabelPlan(
-            assignment=assignment, aggregator=aggregator, classes=number, queries=questions, answers=answers
+            assignment=assignment,
+            aggregator=aggregator,
+            classes=number,
+            queries=questions,
+            answers=answers,
         )
 
     def kept(answers: int) -> list[str]:

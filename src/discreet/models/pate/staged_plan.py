@@ -163,7 +163,11 @@ class _Numbers:
         questions = queries_for(answers, self.answered_share)
         questions = questions if items is None else min(questions, items)
         return LabelPlan(
-            assignment=rest, aggregator=aggregator, classes=self.classes, queries=questions, answers=answers
+            assignment=rest,
+            aggregator=aggregator,
+            classes=self.classes,
+            queries=questions,
+            answers=answers,
         )
 
     def longest(
@@ -178,7 +182,9 @@ class _Numbers:
         """The longest stage that keeps every limit; one label does."""
         most = _MOST if items is None else items
         low, high = 1, 2
-        while high <= most and not _passed([*before, self.stage(high, rest, aggregator, items)], limits):
+        while high <= most and not _passed(
+            [*before, self.stage(high, rest, aggregator, items)], limits
+        ):
             low, high = high, 2 * high
         high = min(high, most + 1)
         while high - low > 1:
@@ -240,7 +246,9 @@ class TurnPlan:
                 answers=self.answers,
             )
             items = np.arange(place, len(labels), length)
-            one = publish_labels(count_votes(said[items], slot, classes=self.classes), plan, rng=rng)
+            one = publish_labels(
+                count_votes(said[items], slot, classes=self.classes), plan, rng=rng
+            )
             labels[items[: one.query_count]] = one.labels
         return LabelRelease(labels=labels, guarantee=self.guarantee)
 

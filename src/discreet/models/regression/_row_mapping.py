@@ -89,7 +89,7 @@ def median(
 ) -> float:
     """The middle of the chosen cell; with ``prior`` on the midpoint, that may be chosen itself.
 
-    Theorem: as private as ``mechanism``, whose sensitivity is `median_move`.
+    Theorem: as private as ``mechanism``, whose sensitivity is `median_sensitivity`.
     Proof: the score of a cell is minus ``max(0, 2 below - n, n - 2 (below + inside))``; each term
         moves by at most one if a row is added, and by at most two if one is replaced. The bonus of
         the midpoint is a public constant.
@@ -112,7 +112,8 @@ def radius(
 ) -> float:
     """The chosen radius: about four of five rows lie within.
 
-    Theorem: as private as ``mechanism``, whose sensitivity is `radius_move`; proof as for `median`.
+    Theorem: as private as ``mechanism``, whose sensitivity is `radius_sensitivity`; proof as
+        for `median`.
     """
     upto = np.cumsum(counts)
     below, many = upto - counts, upto[-1]
@@ -214,7 +215,7 @@ def private_scaling(
 
     Theorem: as private as the composition of ``noises``; the windows of a round are functions of
         the noisy counts of the round before.
-    Needs: public outermost bounds; noises for `histogram_moves`.
+    Needs: public outermost bounds; noises for `histogram_sensitivities`.
 
     A column whose rows the noise hides keeps its bounds: the guard against nonsense.
     """

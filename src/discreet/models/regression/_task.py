@@ -34,7 +34,7 @@ class RegressionTask:
     target: tuple[float, float]
     rows: float
     mu: float
-    """About what the budget is worth in Gaussian differential privacy (see `strength`)."""
+    """About the mu of Gaussian differential privacy that equals the budget (see `gaussian_mu`)."""
     relation: NeighboringRelation
     max_rows_per_unit: int = 1
 
@@ -188,7 +188,7 @@ def spend(
 
 
 def gaussian_mu(amount: QueryBudget) -> float:
-    """The mu of Gaussian differential privacy that is worth about as much: for planning only."""
+    """The mu of Gaussian differential privacy that costs about as much: for planning only."""
     if amount.rho is not None:
         return math.sqrt(2 * float(amount.rho))
     gaussian_budget(epsilon=amount.epsilon, delta=amount.delta, rho=None)

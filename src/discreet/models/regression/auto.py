@@ -27,7 +27,12 @@ from discreet.models._model_inputs import (
     target_table,
 )
 from discreet.models.regression._row_sources import ArrayRows
-from discreet.models.regression._task import NoiseScales, RegressionMethod, RegressionTask, gaussian_mu
+from discreet.models.regression._task import (
+    NoiseScales,
+    RegressionMethod,
+    RegressionTask,
+    gaussian_mu,
+)
 from discreet.models.regression.boosted_adassp import BoostedAdaSSP
 from discreet.models.regression.clipped_gradient import ClippedGradient, MedianBaseline
 from discreet.models.regression.expected_error import forecast
@@ -237,7 +242,9 @@ class AutoLinearRegression(LinearEstimator):
         task = self.task(features=x.shape[1], names=names)
         method, noises = self._plan(task)
         source = self._source
-        with reserve_if_charged(self.account, noises.guarantee, label=self.label, rng=source) as held:
+        with reserve_if_charged(
+            self.account, noises.guarantee, label=self.label, rng=source
+        ) as held:
             rows = ArrayRows(doubles("X", x), doubles("y", table))
             found = method.fit(rows, task, noises=noises, rng=source)
         self.receipt_ = None if held is None else held.receipt

@@ -16,7 +16,12 @@ from functools import partial
 import numpy as np
 
 from discreet.models._model_inputs import Floats
-from discreet.models.regression._residual_rounds import encode_rows, descend, gradient_square, noisy_gram
+from discreet.models.regression._residual_rounds import (
+    descend,
+    encode_rows,
+    gradient_square,
+    noisy_gram,
+)
 from discreet.models.regression._row_lattice import Ints, RowLattice, RowMap
 from discreet.models.regression._row_mapping import (
     CELLS,
@@ -86,11 +91,20 @@ class BoostedAdaSSP:
         share = left * (1 - self.matrix_share) / self.rounds
         return [
             *target_parts(task, self.target_share),
-            *(FitStage(name=CENTERS, sensitivity=median_sensitivity(task), share=each) for _ in range(d)),
-            *(FitStage(name=SPREADS, sensitivity=radius_sensitivity(task), share=each) for _ in range(d)),
+            *(
+                FitStage(name=CENTERS, sensitivity=median_sensitivity(task), share=each)
+                for _ in range(d)
+            ),
+            *(
+                FitStage(name=SPREADS, sensitivity=radius_sensitivity(task), share=each)
+                for _ in range(d)
+            ),
             FitStage(name=RADIUS, sensitivity=radius_sensitivity(task), share=self.radius_share),
             FitStage(name=MATRIX, sensitivity=matrix, share=left * self.matrix_share),
-            *(FitStage(name=PRODUCTS, sensitivity=gradient, share=share) for _ in range(self.rounds)),
+            *(
+                FitStage(name=PRODUCTS, sensitivity=gradient, share=share)
+                for _ in range(self.rounds)
+            ),
         ]
 
     def plan(self, task: RegressionTask, amount: QueryBudget) -> NoiseScales:

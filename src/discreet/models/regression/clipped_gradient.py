@@ -15,7 +15,7 @@ from functools import partial
 import numpy as np
 
 from discreet.models._model_inputs import Floats
-from discreet.models.regression._residual_rounds import encode_rows, descend, gradient_square
+from discreet.models.regression._residual_rounds import descend, encode_rows, gradient_square
 from discreet.models.regression._row_lattice import Ints, RowLattice, RowMap
 from discreet.models.regression._row_mapping import (
     CELLS,
@@ -164,10 +164,15 @@ class ClippedGradient:
         return [
             *target_parts(task, Fraction(15, 100)),
             FitStage(
-                name=MEANS, sensitivity=task.vector(task.features * _STEPS**2), share=Fraction(15, 100)
+                name=MEANS,
+                sensitivity=task.vector(task.features * _STEPS**2),
+                share=Fraction(15, 100),
             ),
             FitStage(name=RADIUS, sensitivity=radius_sensitivity(task), share=Fraction(4, 100)),
-            *(FitStage(name=PRODUCTS, sensitivity=round_move, share=left) for _ in range(self.rounds)),
+            *(
+                FitStage(name=PRODUCTS, sensitivity=round_move, share=left)
+                for _ in range(self.rounds)
+            ),
         ]
 
     def plan(self, task: RegressionTask, amount: QueryBudget) -> NoiseScales:

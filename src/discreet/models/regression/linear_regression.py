@@ -32,7 +32,12 @@ from discreet.models._model_inputs import (
     target_table,
 )
 from discreet.models.regression._row_lattice import Mapping, RowLattice, flat_sums, read_sums
-from discreet.models.regression._row_mapping import HowScaled, declare, histogram_sensitivities, row_map
+from discreet.models.regression._row_mapping import (
+    HowScaled,
+    declare,
+    histogram_sensitivities,
+    row_map,
+)
 from discreet.models.regression._row_sources import ArrayRows, RowSource, SourceRows, empty
 from discreet.models.regression.ssp_and_adassp import (
     Coefficients,

@@ -25,8 +25,8 @@ from discreet.models.regression._row_lattice import RowLattice
 from discreet.models.regression.sufficient_statistics import (
     NoisySufficientStatistics,
     SufficientStatisticsPlan,
-    moment_sensitivities,
     eigenvalue_sensitivity,
+    moment_sensitivities,
 )
 from discreet.query.budget import BudgetChange
 

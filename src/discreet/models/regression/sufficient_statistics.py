@@ -336,13 +336,18 @@ def plan_sufficient_statistics(  # noqa: PLR0913 - the budget in the words of th
     left = 1 - sum(parts.values(), start=Fraction(0))
     if left <= 0:
         raise InvalidArgument("The shares must leave something for the moments themselves.")
-    joint, squares = moment_sensitivities(lattice, relation=relation, max_rows_per_unit=max_rows_per_unit)
+    joint, squares = moment_sensitivities(
+        lattice, relation=relation, max_rows_per_unit=max_rows_per_unit
+    )
     wanted = [(joint, left), *((one, parts["scaling"] * part) for one, part in scaling)]
     if parts["squares"]:
         wanted.append((squares, parts["squares"]))
     if parts["smallest"]:
         wanted.append(
-            (eigenvalue_sensitivity(lattice, max_rows_per_unit=max_rows_per_unit), parts["smallest"])
+            (
+                eigenvalue_sensitivity(lattice, max_rows_per_unit=max_rows_per_unit),
+                parts["smallest"],
+            )
         )
     noises = list(
         gaussians(

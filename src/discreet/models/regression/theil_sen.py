@@ -73,7 +73,9 @@ class TheilSen:
             cost = events.PureEvent(whole)
             each = [events.PureEvent(price) for price in prices]
         mechanisms = tuple(
-            exponential_mechanism(sensitivity=part.sensitivity.l1, epsilon=price, relation=task.relation)
+            exponential_mechanism(
+                sensitivity=part.sensitivity.l1, epsilon=price, relation=task.relation
+            )
             for part, price in zip(parts, prices, strict=True)
         )
         return NoiseScales(

@@ -1,4 +1,4 @@
-"""Grids: several ordered axes, every combination of their cells; and which rectangles are asked."""
+"""Grids of several ordered axes, workloads of rectangles, and sums over rectangles."""
 
 from __future__ import annotations
 
@@ -171,7 +171,7 @@ def rectangles(
     return RectangleWorkload(first=whole[..., 0], last=whole[..., 1], weights=given / given.sum())
 
 
-def checked(workload: GridWorkload, shape: tuple[int, ...]) -> None:
+def check_workload(workload: GridWorkload, shape: tuple[int, ...]) -> None:
     """Refuse a workload of other axes, or of cells outside the grid."""
     match workload:
         case ProductWorkload() if len(workload.axes) not in (1, len(shape)):
@@ -196,7 +196,7 @@ def on_axes(workload: GridWorkload, shape: tuple[int, ...]) -> tuple[Workload, .
         case MarginalWorkload():
             return tuple(_marginal_axis(size, len(shape)) for size in shape)
         case RectangleWorkload():
-            checked(workload, shape)
+            check_workload(workload, shape)
             return tuple(
                 axes.ranges(list(zip(a.tolist(), b.tolist(), strict=True)), weights=list(weights))
                 for (a, b) in workload.ends()
@@ -211,7 +211,7 @@ def mean_energies(
 
     ``blocks`` are block sizes of each axis; entry (i, j, ...) belongs to boxes with these sides.
     """
-    checked(workload, shape)
+    check_workload(workload, shape)
     match workload:
         case ProductWorkload():
             each = [
@@ -264,7 +264,7 @@ def _pair(one: Any) -> tuple[Any, Any]:
 
 def listed_rectangles(workload: GridWorkload, shape: tuple[int, ...]) -> tuple[Ends, Floats]:
     """Every rectangle of a workload with its weight: for small grids and for tests."""
-    checked(workload, shape)
+    check_workload(workload, shape)
     match workload:
         case RectangleWorkload():
             return workload.ends(), workload.weights

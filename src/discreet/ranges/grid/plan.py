@@ -1,4 +1,4 @@
-"""Designs on grids, and their planner: errors in closed form before a bit of budget is spent."""
+"""The planner of grids: errors in closed form before any budget is spent."""
 
 from __future__ import annotations
 
@@ -18,11 +18,16 @@ from discreet.ranges._strategy_design import StrategyDesign
 from discreet.ranges.domain import Domain
 from discreet.ranges.grid import _optimize as optimize
 from discreet.ranges.grid.box_strategy import BoxStrategy
-from discreet.ranges.grid.domain import Ends, GridDomain, GridWorkload, checked
+from discreet.ranges.grid.domain import Ends, GridDomain, GridWorkload, check_workload
 from discreet.ranges.grid.release import GridRelease
 from discreet.ranges.plan import Aware, StrategyCandidate, listed_names, table
 from discreet.ranges.plan import data_aware as aware
-from discreet.ranges.strategies.base import Contribution, MeasurementCost, families, price
+from discreet.ranges.strategies.base import (
+    Contribution,
+    MeasurementCost,
+    families,
+    measurement_cost,
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -136,10 +141,10 @@ def plan_grid(
         check.count("expected_rows", expected_rows)
     units = Contribution() if contribution is None else contribution
     grid = GridDomain(domains=tuple(domains))
-    checked(workload, grid.shape)
+    check_workload(workload, grid.shape)
     best: dict[tuple[str, str], GridCandidate] = {}
     for family in families(budget):
-        cost = price(budget, family=family)
+        cost = measurement_cost(budget, family=family)
         for strategy in _strategies(
             grid.shape, workload, cost, relation=relation, contribution=units
         ):

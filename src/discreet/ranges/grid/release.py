@@ -1,4 +1,4 @@
-"""The artifact of a grid: noisy measurements that answer every rectangle later (F61)."""
+"""Releases of a grid: noisy measurements that answer every rectangle later (F61)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from discreet.noise.distribution import Floats, floats
 from discreet.noise.gaussian import DiscreteGaussian
 from discreet.ranges import _noise_tails as tails
 from discreet.ranges._measurements import NoisyMeasurements
-from discreet.ranges._range_answers import LEVEL, plain
+from discreet.ranges._range_answers import DEFAULT_CONFIDENCE, plain
 from discreet.ranges.grid.box_strategy import BoxStrategy, read_boxes
 from discreet.ranges.grid.domain import Ends, GridDomain, corners, read_grid, signed_sums
 from discreet.ranges.strategies.base import Terms
@@ -91,7 +91,7 @@ class GridRelease(NoisyMeasurements):
         """The exact standard deviation of the answers."""
         return plain(np.sqrt(self.strategy.variance(self.grid.ends(spans), self._noise)))
 
-    def interval(self, *spans: Any, confidence: float = LEVEL) -> tuple[Any, Any]:
+    def interval(self, *spans: Any, confidence: float = DEFAULT_CONFIDENCE) -> tuple[Any, Any]:
         """Bounds that hold the exact count, each with probability at least ``confidence``.
 
         Up to a hundred rectangles at a time get bounds from the law of their own noise; more get
@@ -102,7 +102,7 @@ class GridRelease(NoisyMeasurements):
         value, width = self._answers(ends), self._widths(ends, tail)
         return plain(value - width), plain(value + width)
 
-    def marginal(self, axis: int, *, confidence: float = LEVEL) -> Marginal:
+    def marginal(self, axis: int, *, confidence: float = DEFAULT_CONFIDENCE) -> Marginal:
         """The totals along one axis, summed over all others."""
         inside = float(check.probability("confidence", confidence, zero=False, one=False))
         number = len(self.grid.shape)
@@ -123,7 +123,9 @@ class GridRelease(NoisyMeasurements):
             confidence=inside,
         )
 
-    def cells_above(self, threshold: float, *, confidence: float = LEVEL) -> list[HeavyCell]:
+    def cells_above(
+        self, threshold: float, *, confidence: float = DEFAULT_CONFIDENCE
+    ) -> list[HeavyCell]:
         """Cells that surely hold more than ``threshold`` rows: all of them at once, at the level.
 
         Proof: by the union bound over all cells, every exact count is above the lower bound.

@@ -1,4 +1,4 @@
-"""Rectangles asked of a table: several declared columns together, as a grid of cells."""
+"""Rectangle queries on a table: several declared columns together, as a grid of cells."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ from discreet.ranges.table_query import (
     PlannedCells,
     cells_of,
     contribution_of,
-    counting,
+    count_cells,
     domain_of,
-    limited,
     ranges,
+    with_limits,
 )
 
 WORKLOADS: Mapping[str, Callable[[], GridWorkload]] = {
@@ -38,7 +38,7 @@ WORKLOADS: Mapping[str, Callable[[], GridWorkload]] = {
     "points": grid.points,
     "marginals": grid.marginals,
 }
-AskedGrid: TypeAlias = str | GridWorkload
+GridWorkloadLike: TypeAlias = str | GridWorkload
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -46,7 +46,7 @@ class GridQuery(CellQuery):
     """A question about all rectangles of several columns; made by `rectangles`."""
 
     values: Mapping[str, Expression]
-    workload: AskedGrid = "all"
+    workload: GridWorkloadLike = "all"
     bins: Mapping[str, int]
 
     @property
@@ -66,7 +66,7 @@ class PlannedGrid(PlannedCells):
 def rectangles(
     values: Sequence[Value],
     *,
-    workload: AskedGrid = "all",
+    workload: GridWorkloadLike = "all",
     bins: Mapping[str, int] | None = None,
     where: Expression | None = None,
     name: str = "",
@@ -95,7 +95,7 @@ def rectangles(
     )
 
 
-def planned_grid(
+def plan_grid_query(
     query: GridQuery, *, setting: TableSpec, budget: QueryBudget, expected_rows: int | None = None
 ) -> PlannedGrid:
     """Cells, sensitivity and noise from public facts alone; ``expected_rows`` only scales what is shown.
@@ -113,7 +113,7 @@ def planned_grid(
     if size > MOST_CELLS:
         raise InvalidArgument(f"the grid has {size} cells, more than 10**7: use bins=.")
     by = {name: cell for name, (cell, _) in axes.items()}
-    counted = counting(by, where=query.where, setting=limited(setting, query.limits))
+    counted = count_cells(by, where=query.where, setting=with_limits(setting, query.limits))
     found = ranked(
         domains,
         _workload(query.workload),
@@ -127,7 +127,7 @@ def planned_grid(
 
 def plan_grid(  # noqa: PLR0913 - each has a name, most a default
     domains: Sequence[Axis],
-    workload: AskedGrid = "all",
+    workload: GridWorkloadLike = "all",
     *,
     epsilon: Number | None = None,
     delta: Number | None = None,
@@ -154,7 +154,7 @@ def plan_grid(  # noqa: PLR0913 - each has a name, most a default
     )
 
 
-def _workload(asked: AskedGrid) -> GridWorkload:
+def _workload(asked: GridWorkloadLike) -> GridWorkload:
     if isinstance(asked, GridWorkload):
         return asked
     word: object = asked

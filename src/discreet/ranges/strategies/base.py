@@ -1,8 +1,8 @@
-"""What every structure offers: integers to measure, how far they move, and how to read them back.
+"""What every strategy offers: integers to measure, their sensitivity, and estimates from them.
 
 A strategy measures groups of integers, exact linear combinations of the counts. Each group gets
-independent noise of one law; ``noise`` below is its exact variance, group by group. Estimates are
-the best linear unbiased ones, so that every variance here is exact and known before a row is read.
+independent noise of one distribution; ``noise`` is its exact variance, group by group. Estimates
+are the best linear unbiased ones, so every variance is exact and known before a row is read.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from discreet.query.budget import BudgetChange, QueryBudget
 from discreet.ranges.workload import Workload
 
 # ── Noise ────────────────────────────────────────────────────────────────────────────────────────
-# What a share of a budget buys: the variance of the noise of each group, before calibration.
+# The variance that a share of a budget buys for each group, before calibration.
 
 
 Family: TypeAlias = Literal["laplace", "gaussian"]
@@ -71,7 +71,7 @@ class MeasurementCost:
         return found
 
 
-def price(budget: QueryBudget, *, family: Family) -> MeasurementCost:
+def measurement_cost(budget: QueryBudget, *, family: Family) -> MeasurementCost:
     """What a budget buys in noise of a family. Laplace noise does not need the delta."""
     if family == "laplace":
         return MeasurementCost(family=family, strength=float(budget.epsilon or 0))
@@ -88,12 +88,12 @@ def families(budget: QueryBudget) -> tuple[Family, ...]:
     return ("laplace",) if budget.delta is None else ("laplace", "gaussian")
 
 
-def spent(budget: QueryBudget, *, family: Family) -> QueryBudget:
+def family_budget(budget: QueryBudget, *, family: Family) -> QueryBudget:
     """The budget as the mechanisms of a family take it: Laplace noise is pure."""
     return QueryBudget(epsilon=budget.epsilon) if family == "laplace" else budget
 
 
-# ── Strategy ─────────────────────────────────────────────────────────────────────────────────────
+# ── Strategies ───────────────────────────────────────────────────────────────────────────────────
 
 
 LARGEST_COUNT = 1 << 40
@@ -236,6 +236,6 @@ def cells_within(counts: Ints, *, padded: int) -> Ints:
     return cells
 
 
-def clamped(values: Ints) -> Ints:
+def clamp_counts(values: Ints) -> Ints:
     """Within what a mechanism takes; entry by entry, so that no distance grows."""
     return np.clip(values, -_LARGEST_VALUE, _LARGEST_VALUE)

@@ -1,4 +1,10 @@
-"""MWEM: multiplicative weights on what was found to be most wrong (F38); no prior error."""
+"""Strategies that adapt to the data, DAWA (F37) and MWEM (F38): their error is not known before.
+
+DAWA first partitions the cells into buckets within which the counts look alike, then releases noisy
+bucket totals, spread evenly. Published first stages leave single cells without noise and break
+their epsilon; here every candidate has noise for one common sensitivity. MWEM applies
+multiplicative weights to the ranges that were found to be most wrong.
+"""
 
 from __future__ import annotations
 
@@ -30,16 +36,16 @@ from discreet.ranges.grid.domain import (
     signed_sums,
 )
 from discreet.ranges.release import NO_PRIOR_ERROR, DataDependentRelease
-from discreet.ranges.strategies.base import LARGEST_COUNT, Contribution, group_move, price
+from discreet.ranges.strategies.base import (
+    LARGEST_COUNT,
+    Contribution,
+    group_move,
+    measurement_cost,
+)
 from discreet.ranges.strategies.hierarchical import optimal_blocks
 from discreet.ranges.workload import all_ranges
 
-# ── Dawa ─────────────────────────────────────────────────────────────────────────────────────────
-# DAWA with a first stage that keeps its promise: buckets chosen by noise on every interval (F37).
-#
-# First a partition into buckets within which the counts look alike, then noisy bucket totals, spread
-# evenly. First stages in use leave single cells without noise and break their epsilon; here every
-# candidate has noise for one common sensitivity. There is no prior error.
+# ── DAWA ─────────────────────────────────────────────────────────────────────────────────────────
 
 
 LONGEST = 1 << 10
@@ -229,7 +235,7 @@ class DAWA:
         blocks = optimal_blocks(
             buckets,
             workload=all_ranges(),
-            price=price(rest, family="laplace"),
+            price=measurement_cost(rest, family="laplace"),
             relation=self.relation,
             contribution=units,
         )
@@ -243,7 +249,7 @@ class DAWA:
         )
 
 
-# ── Mwem ─────────────────────────────────────────────────────────────────────────────────────────
+# ── MWEM ─────────────────────────────────────────────────────────────────────────────────────────
 
 
 _ROUNDS = 10

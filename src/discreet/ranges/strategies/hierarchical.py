@@ -1,4 +1,9 @@
-"""The best nested blocks for a workload: which sizes, and how to share the budget (F30)."""
+"""Hierarchical histograms: counts of cells and of larger and larger blocks (F27, F28, F30).
+
+Flat histograms, trees of any branching and of mixed radix are all of this kind: blocks of sizes
+``1 = s_0 | s_1 | ... | s_k``, each level with its own share of the budget. The best sizes and shares
+for a workload are found here too.
+"""
 
 from __future__ import annotations
 
@@ -26,11 +31,7 @@ from discreet.ranges.strategies.base import (
 )
 from discreet.ranges.workload import Workload, energies, energy, length_energies
 
-# ── Blocks ───────────────────────────────────────────────────────────────────────────────────────
-# Nested blocks: a histogram, and sums of it over larger and larger blocks (F27, F28).
-#
-# Flat histograms, trees of any branching and of mixed radix are all of this kind: blocks of sizes
-# ``1 = s_0 | s_1 | ... | s_k``, each level with its own share of the budget.
+# ── Strategies ───────────────────────────────────────────────────────────────────────────────────
 
 
 _NAMED = 5
@@ -253,7 +254,7 @@ def _compressed(level: Sequence[tuple[float, int]]) -> tuple[Floats, Floats]:
     return weights, counts
 
 
-# ── Optimize ─────────────────────────────────────────────────────────────────────────────────────
+# ── Optimal sizes and shares ─────────────────────────────────────────────────────────────────────
 
 
 _STEPS = 60

@@ -1,8 +1,8 @@
 """The square root of the prefix matrix as a static strategy for Gaussian noise (F32).
 
-Measured is ``C (d x)``: C the Toeplitz square root, rounded to integers, and d a whole factor for
-each cell. Plain, d is one; normalized, it makes all columns about equally long, which lowers the
-error of every range. All norms are those of the integers that are measured.
+The strategy measures ``C (d x)``: C the Toeplitz square root, rounded to integers, and d a whole
+factor for each cell. Plain, d is one; normalized, it makes all columns about equally long, which
+lowers the error of every range. All norms are those of the integers that are measured.
 """
 
 from __future__ import annotations
@@ -12,34 +12,27 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, lru_cache
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 import scipy
-from numpy.typing import NDArray
 from scipy import fft
 
 from discreet.core import _validate as check
 from discreet.core.errors import InvalidArgument, OutOfDomain, Unsupported
 from discreet.core.relation import NeighboringRelation, central_relation
-from discreet.noise.distribution import Floats as Floats_roots
-from discreet.noise.distribution import Ints as Ints_roots
-from discreet.noise.distribution import floats
+from discreet.noise.distribution import Floats, Ints, floats
 from discreet.query.budget import BudgetChange
 from discreet.ranges.strategies.base import LARGEST_COUNT, Contribution, Terms, matrix_move
 from discreet.ranges.workload import LengthWorkload, ListedWorkload, Workload, length, mean_squares
 
-# ── Toeplitz ─────────────────────────────────────────────────────────────────────────────────────
-# The square root of the prefix matrix: coefficients, exact products, norms and variances.
-#
+# ── Toeplitz matrices ────────────────────────────────────────────────────────────────────────────
 # The matrix of prefix sums M (ones on and below the diagonal) is R R with R lower triangular and
 # Toeplitz: its first column is c_0 = 1, c_k = c_(k-1) (2k - 1) / (2k), the series of (1 - z)^(-1/2).
 # Released is R x with noise; what is wanted is M x. A released product is made of integers: the
 # coefficients are rounded to a public grid first, and all norms are those of the rounded ones.
 
 
-Floats: TypeAlias = NDArray[np.float64]
-Ints: TypeAlias = NDArray[np.int64]
 _FFT_BITS = 44
 """Two pieces of b bits and n entries each are convolved if 2 b + log2 n is at most this."""
 _LARGEST = 1 << 62
@@ -167,7 +160,7 @@ def normalized_prefix_variances(size: int) -> Floats:
     return variances
 
 
-# ── Roots ────────────────────────────────────────────────────────────────────────────────────────
+# ── Strategies ───────────────────────────────────────────────────────────────────────────────────
 
 
 _BITS = 17
@@ -196,12 +189,12 @@ class SquareRootStrategy:
         return (Fraction(1),)
 
     @cached_property
-    def column(self) -> Ints_roots:
+    def column(self) -> Ints:
         """The first column of C, in steps of 2**-17."""
         return on_grid(coefficients(self.size), bits=_BITS)
 
     @cached_property
-    def factors(self) -> Ints_roots:
+    def factors(self) -> Ints:
         """d: whole factors of the cells."""
         if not self.normalized:
             return np.ones(self.size, dtype=np.int64)
@@ -235,15 +228,15 @@ class SquareRootStrategy:
         move = matrix_move(contribution, l1=times * tallest, l2_squared=longest)
         return (BudgetChange(l1=move.l1, l2_squared=times * rows**2 * longest),)
 
-    def measure(self, counts: Ints_roots) -> tuple[Ints_roots, ...]:
+    def measure(self, counts: Ints) -> tuple[Ints, ...]:
         kept = np.minimum(counts, self.largest_count)
         return (exact(self.column, self.factors * kept),)
 
-    def estimate(self, noisy: Sequence[Ints_roots], noise: Floats_roots) -> Floats_roots:  # noqa: ARG002 - square
+    def estimate(self, noisy: Sequence[Ints], noise: Floats) -> Floats:  # noqa: ARG002 - square
         solved = multiply(self._inverse, noisy[0].astype(np.float64))
         return solved / self.factors
 
-    def variance(self, a: Ints_roots, b: Ints_roots, noise: Floats_roots) -> Floats_roots:
+    def variance(self, a: Ints, b: Ints, noise: Floats) -> Floats:
         """Exact, in O(size log size) for each range; ask for few on a large domain."""
         starts, stops = np.broadcast_arrays(np.atleast_1d(a), np.atleast_1d(b))
         if starts.size * self.size > _MOST_WORK:
@@ -270,26 +263,26 @@ class SquareRootStrategy:
             return True
         return len(workload.starts) * self.size <= _MOST_LISTED
 
-    def mean_variance(self, workload: Workload, noise: Floats_roots) -> float:
+    def mean_variance(self, workload: Workload, noise: Floats) -> float:
         if isinstance(workload, ListedWorkload) and self.size > _ALL_COLUMNS:
             a, b, weights = workload.arrays(self.size)  # nothing is smooth here: one by one
             return float(weights @ self.variance(a, b, noise))
         return float(self._means([workload])[0] * noise[0])
 
-    def by_length(self, lengths: Ints_roots, noise: Floats_roots) -> Floats_roots:
+    def by_length(self, lengths: Ints, noise: Floats) -> Floats:
         return floats(self._means([length(int(r)) for r in lengths]) * noise[0])
 
-    def terms(self, a: int, b: int, noise: Floats_roots) -> Terms:  # noqa: ARG002 - a square matrix
+    def terms(self, a: int, b: int, noise: Floats) -> Terms:  # noqa: ARG002 - a square matrix
         inside = np.zeros(self.size)
         inside[a : b + 1] = 1 / self.factors[a : b + 1]
         weights = multiply(self._inverse, inside[::-1])[::-1]
         return ((weights, np.ones(self.size)),)
 
-    def largest_weights(self, noise: Floats_roots) -> Floats_roots:  # noqa: ARG002 - a square matrix
+    def largest_weights(self, noise: Floats) -> Floats:  # noqa: ARG002 - a square matrix
         """Sums of the inverse over a range, of alternating size: bounded by its absolute sum."""
         return np.array([np.abs(self._inverse).sum() / float(self.factors.min())])
 
-    def precision(self, x: Floats_roots, noise: Floats_roots) -> Floats_roots:
+    def precision(self, x: Floats, noise: Floats) -> Floats:
         column = self.column.astype(np.float64)
         forth = multiply(column, self.factors * x)
         back = multiply(column, forth[::-1])[::-1]
@@ -302,7 +295,7 @@ class SquareRootStrategy:
         return "normalized square root" if self.normalized else "square root"
 
     @cached_property
-    def _ideal(self) -> Floats_roots:
+    def _ideal(self) -> Floats:
         """The factors before rounding: a smooth curve."""
         if not self.normalized:
             return np.ones(self.size)
@@ -310,10 +303,10 @@ class SquareRootStrategy:
         return floats((1 << _FACTOR_BITS) * norms[-1] / norms)
 
     @property
-    def _inverse(self) -> Floats_roots:
+    def _inverse(self) -> Floats:
         return _reciprocal(self.size)
 
-    def _means(self, workloads: Sequence[Workload]) -> Floats_roots:
+    def _means(self, workloads: Sequence[Workload]) -> Floats:
         """Mean variances for noise of variance one.
 
         The noise of coordinate j moves the prefix sums by column j of ``M diag(1/d) C^-1``; a
@@ -340,11 +333,11 @@ class SquareRootStrategy:
         curve = scipy.interpolate.CubicSpline(self._place(columns), sums, axis=1)
         return floats(np.sum(curve(self._place(np.arange(self.size))), axis=1))
 
-    def _place(self, columns: Ints_roots) -> Floats_roots:
+    def _place(self, columns: Ints) -> Floats:
         """A coordinate in which the ends of the domain are as wide as its middle."""
         return np.log((columns + 1.0) / (self.size - columns))
 
-    def _nodes(self, *, kinks: bool) -> Ints_roots:
+    def _nodes(self, *, kinks: bool) -> Ints:
         """Columns between which the curve is smooth; with kinks, more of them in the middle."""
         if self.size <= _ALL_COLUMNS:
             return np.arange(self.size)
@@ -360,7 +353,7 @@ def _kinked(workload: Workload, size: int) -> bool:
 
 
 @lru_cache(maxsize=2)
-def _reciprocal(size: int) -> Floats_roots:
+def _reciprocal(size: int) -> Floats:
     """The first column of the inverse, which plain and normalized roots share."""
     column = on_grid(coefficients(size), bits=_BITS)
     inverse = reciprocal(column.astype(np.float64))

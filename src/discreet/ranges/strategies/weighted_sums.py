@@ -1,4 +1,10 @@
-"""The best weighted sums for a workload and Laplace noise: HDMM's OPT_0, on blocks (F35)."""
+"""Cells, blocks of cells, and weighted sums of blocks: strategies for large domains (F35).
+
+A strategy measures the cells, perhaps blocks of some sizes, and a few rows that weigh larger
+blocks. Measurements inside a larger block have the weights of that block: where the rows tell much,
+cells may get less. With blocks of one cell this is any matrix that holds a weighted identity. The
+best weights for a workload and Laplace noise are HDMM's OPT_0, on blocks.
+"""
 
 from __future__ import annotations
 
@@ -23,12 +29,7 @@ from discreet.ranges.strategies.base import LARGEST_COUNT, Contribution, Terms, 
 from discreet.ranges.strategies.square_root import on_grid
 from discreet.ranges.workload import Workload, block_energies, block_gram, energy
 
-# ── Sums ─────────────────────────────────────────────────────────────────────────────────────────
-# Cells, blocks of cells, and weighted sums of blocks: matrices for a workload on large domains.
-#
-# Measured are the cells, perhaps blocks of some sizes, and a few rows that weigh larger blocks. What
-# is measured in a larger block has weights of that block: where the rows tell much, cells may get
-# less. With blocks of one cell this is any matrix that holds a weighted identity (F35).
+# ── Strategies ───────────────────────────────────────────────────────────────────────────────────
 
 
 MOST_BLOCKS = 1 << 10
@@ -337,7 +338,7 @@ def _unpacked(text: str, columns: int) -> Ints:
     return raw.reshape(-1, columns).astype(np.int64)
 
 
-# ── Sums optimize ────────────────────────────────────────────────────────────────────────────────
+# ── Optimal weights ──────────────────────────────────────────────────────────────────────────────
 
 
 LARGEST = 1 << 17

@@ -1,9 +1,9 @@
-"""Counting a stream with Gaussian noise through a buffered Toeplitz matrix, in exact integers.
+"""Counting a stream with Gaussian noise through a buffered linear Toeplitz (BLT) matrix, in integers.
 
-Released is ``y = F(x) + z`` on a grid of 2**-24: F is the matrix of `blt`, with its constants
-rounded to integers, applied in chunks of 128 steps. Inside a chunk it is an integer product; what
-came before enters through a few buffers in fixed point, which move on once a chunk. F is not quite
-linear, because fixed point rounds down; how far that can take two neighbors apart is added to the
+Released is ``y = F(x) + z`` on a grid of 2**-24: F is a BLT matrix, with its constants rounded to
+integers, applied in chunks of 128 steps. Inside a chunk it is an integer product; what came before
+enters through a few buffers in fixed point, which move on once per chunk. F is not quite linear,
+because fixed point rounds down; how far that can take two neighbors apart is added to the
 sensitivity. All that follows, the inverse and its prefix sums, reads y alone: post-processing.
 """
 
@@ -25,12 +25,11 @@ from discreet.noise.distribution import Floats, Ints
 from discreet.noise.random_source import RandomSource
 from discreet.ranges.stream.tree_counter import LARGEST_COUNT, StreamUpdate
 
-# ── Blt table ────────────────────────────────────────────────────────────────────────────────────
-# Parameters of buffered Toeplitz matrices for horizons of 4, 8, ..., 2**27 steps.
-#
-# Found once by minimizing the largest error (BFGS, then Nelder and Mead, in log(omega) and
-# log(1 / theta - 1)) and kept as digits: a stream must find the same matrix on every machine and
-# after every update. The largest error is within a thousandth of that of the square root.
+# ── Parameters ───────────────────────────────────────────────────────────────────────────────────
+# For horizons of 4, 8, ..., 2**27 steps. Found once by minimizing the largest error (BFGS, then Nelder
+# and Mead, in log(omega) and log(1 / theta - 1)) and kept as digits: a stream must find the same
+# matrix on every machine and after every update. The largest error is within a thousandth of that of
+# the square root.
 
 
 # fmt: off
@@ -134,13 +133,12 @@ PARAMETERS: tuple[tuple[tuple[float, ...], tuple[float, ...]], ...] = (
 # fmt: on
 
 
-# ── Blt ──────────────────────────────────────────────────────────────────────────────────────────
-# Buffered linear Toeplitz matrices: nearly the square root of the prefix matrix, in few numbers.
-#
-# C is lower triangular and Toeplitz with c_0 = 1 and c_k = sum of omega_i theta_i^(k-1). A product
-# with it needs one buffer for each i. Its inverse has the same form, with the eigenvalues phi_i of
-# diag(theta) - 1 omega^T, and so have prefix sums of the inverse: a_k = g_0 + sum of g_i phi_i^k.
-# Everything about errors is therefore a sum of geometric series.
+# ── Matrices ─────────────────────────────────────────────────────────────────────────────────────
+# C is lower triangular and Toeplitz with c_0 = 1 and c_k = sum of omega_i theta_i^(k-1): nearly the
+# square root of the prefix matrix. A product with it needs one buffer for each i. Its inverse has the
+# same form, with the eigenvalues phi_i of diag(theta) - 1 omega^T, and so have prefix sums of the
+# inverse: a_k = g_0 + sum of g_i phi_i^k. Everything about errors is therefore a sum of geometric
+# series.
 #
 # Source: Dvijotham, McMahan, Pillutla, Steinke, Thakurta 2024; McMahan, Xu, Zhang 2024. F33.
 
@@ -223,7 +221,7 @@ def best_blt(horizon: int) -> BLT:
     return BLT(omega, tuple(1 - gap for gap in gaps))
 
 
-# ── Stream blt ───────────────────────────────────────────────────────────────────────────────────
+# ── Counter ──────────────────────────────────────────────────────────────────────────────────────
 
 
 Numbers = TypeVar("Numbers", Ints, Floats)

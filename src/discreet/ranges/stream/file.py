@@ -1,10 +1,10 @@
 """A stream in a file: what was fed is on disk before an answer is seen, and is there once.
 
 The file is an SQLite database, written in one transaction for each feed. Killed at any moment, the
-process finds, when it comes back, either the state before the feed and no answer that anyone saw,
-or the state after it and the answer. The file holds exact counts and noise still to be used: it is
-as private as the data, is made readable for its owner only, and must not be copied back after a
-loss, because a stream that goes on twice from the same state tells its noise.
+process finds on return either the state before the feed and no answer that was seen, or the state
+after it and the answer. The file holds exact counts and noise still to be used: it is as private as
+the data, is made readable for its owner only, and must not be restored from a copy after a loss,
+because a stream that goes on twice from the same state reveals its noise.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ from discreet.noise.random_source import RandomSource
 from discreet.ranges.stream.plan import StreamPlan
 from discreet.ranges.stream.state import Counts, advance, begin, pack, tally, unpack
 
-# ── Held ─────────────────────────────────────────────────────────────────────────────────────────
-# A small file that one process holds: named values, changed all or none, and then on disk.
+# ── Key-value file ───────────────────────────────────────────────────────────────────────────────
+# Named values that one process holds, changed all or none, and then on disk.
 
 
 _VALUES = "CREATE TABLE held (name TEXT PRIMARY KEY, value BLOB NOT NULL) STRICT, WITHOUT ROWID"

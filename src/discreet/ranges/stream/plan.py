@@ -1,8 +1,8 @@
-"""Counting without end: a stream is planned, then fed, and after every step a count is published.
+"""Plans for continual counting: a stream is planned, then fed, and each step publishes a count.
 
-Time comes in steps (an hour, a second, an event); what happened in a step is counted exactly, and
-the total so far, or that of the last ``window`` steps, is published with noise. A plan is public:
-its guarantee and its error are known before the first step.
+Time comes in steps (an hour, a second, an event). The events of a step are counted exactly, and the
+total so far, or that of the last ``window`` steps, is published with noise. A plan is public: its
+guarantee and its error are known before the first step.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Running a stream: steps are fed in, answers come out, and the state is plain numbers.
 
-`advance` is a function: it draws noise, but changes nothing. Whoever keeps the state, in memory or
+`advance` is a function: it draws noise, but changes nothing. The owner of the state, in memory or
 in a file, decides when the answers count: they must not be seen before the new state is safe.
 """
 
@@ -103,7 +103,7 @@ def advance(
     Source: as `StreamPlan.guarantee`.
     Needs: the new state is kept, durably, before an answer is seen; fresh bits.
     """
-    rows = checked(plan, counts)
+    rows = check_counts(plan, counts)
     if plan.horizon is not None and state.step + len(rows) > plan.horizon:
         raise InvalidArgument(
             f"counts must end at the horizon of {plan.horizon} steps, {state.step} are over; "
@@ -155,7 +155,7 @@ def _advance(
     return new, values
 
 
-def checked(plan: StreamPlan, counts: ArrayLike) -> Ints:
+def check_counts(plan: StreamPlan, counts: ArrayLike) -> Ints:
     """The counts as (steps, lanes), or OutOfDomain."""
     rows = np.asarray(counts)
     shape = "(steps,)" if plan.keys is None else f"(steps, {plan.lanes})"

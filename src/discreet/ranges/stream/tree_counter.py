@@ -26,8 +26,8 @@ from discreet.noise.distribution import Floats, Ints
 from discreet.noise.laplace import DiscreteLaplace
 from discreet.noise.random_source import RandomSource
 
-# ── Stream error ─────────────────────────────────────────────────────────────────────────────────
-# How far a sum of independent Laplace terms goes: quantiles from the characteristic function.
+# ── Quantiles of the error ───────────────────────────────────────────────────────────────────────
+# Of a sum of independent Laplace terms, from the characteristic function.
 
 
 _NODES = 256
@@ -72,8 +72,7 @@ def _quantile(terms: list[tuple[Floats, Floats]], confidence: float) -> Floats:
     return high * std + 0.5
 
 
-# ── Stream fed ───────────────────────────────────────────────────────────────────────────────────
-# What a counter gives for some steps of a stream.
+# ── Updates ──────────────────────────────────────────────────────────────────────────────────────
 
 
 LARGEST_COUNT = (1 << 31) - 1
@@ -93,7 +92,7 @@ class StreamUpdate:
     part: Floats
 
 
-# ── Stream tree ──────────────────────────────────────────────────────────────────────────────────
+# ── Tree and counter ─────────────────────────────────────────────────────────────────────────────
 
 
 Flags: TypeAlias = NDArray[np.bool_]

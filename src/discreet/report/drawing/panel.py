@@ -1,6 +1,6 @@
 """Bars and curves as data, drawn as SVG text or, with matplotlib, in any other format.
 
-Both look alike: labeled, with units, told apart without color.
+Both look alike: labeled, with units and error bars, readable without color.
 """
 
 from __future__ import annotations
@@ -16,8 +16,7 @@ from discreet.core.errors import Unsupported
 from discreet.report.drawing import bar_chart as svg
 from discreet.report.drawing.line_chart import ChartAxis, ChartBand, ChartCurve, curves, number
 
-# ── Figures ──────────────────────────────────────────────────────────────────────────────────────
-# Released numbers as pictures: labeled, with error bars, readable in black and white.
+# ── Bar charts with matplotlib ─────────────────────────────────────────────────────────────────────
 
 
 def save_bars(
@@ -61,7 +60,7 @@ def save_bars(
     return path
 
 
-# ── Panels ───────────────────────────────────────────────────────────────────────────────────────
+# ── Panels ─────────────────────────────────────────────────────────────────────────────────────────
 
 
 _STYLES = (
