@@ -11,7 +11,8 @@ from evidence.steps import Outcome
 _ABOUT = (
     "Epsilon at the stated delta: *claimed*, *exact* from the distribution of what is released "
     "(where it is known and finite), and *attacked*: what samples prove, wrong with "
-    "probability 1e-6 for the whole table. An attack that fails proves nothing; the exact column does."
+    "probability 1e-6 for the whole table. An attack that fails proves nothing; the exact "
+    "column does."
 )
 _ELSEWHERE = (
     "Claims about black-box mechanisms, PATE, gradient descent and time series are judged "

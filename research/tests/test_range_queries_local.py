@@ -16,7 +16,7 @@ from discreet.local.ranges.hierarchical import (
     hierarchical_histogram,
 )
 from discreet.noise.random_source import seeded_rng
-from discreet.noise.uniform import uniform_integers, bernoulli_real
+from discreet.noise.uniform import bernoulli_real, uniform_integers
 from discreet_studies.checks import Claims
 from discreet_studies.range_queries import client_reports as clients
 from discreet_studies.range_queries import data_dependent as by_data
@@ -153,7 +153,11 @@ def test_levels_that_are_drawn_unevenly_are_seen(monkeypatch):
 
     def uneven(self, number, rng):
         top = len(self.shares) - 1
-        return np.where(uniform_integers(8, number, rng) > 0, top, uniform_integers(len(self.shares), number, rng))
+        return np.where(
+            uniform_integers(8, number, rng) > 0,
+            top,
+            uniform_integers(len(self.shares), number, rng),
+        )
 
     monkeypatch.setattr(LevelReports, "_levels", uneven)
     found = failed(local_tables._simulated(QUICK))

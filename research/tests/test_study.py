@@ -11,7 +11,7 @@ from click.testing import CliRunner
 from discreet.cli.main import main
 from discreet.core.errors import InvalidArgument
 from discreet.report.drawing.line_chart import ChartAxis, ChartCurve, curves
-from discreet_studies import catalog as catalog
+from discreet_studies import catalog
 from discreet_studies.checks import MOST_SIMULATED, Claims, explained
 from discreet_studies.public_data import DAYS, births
 from discreet_studies.report import as_html, as_json

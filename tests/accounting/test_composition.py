@@ -123,8 +123,12 @@ def test_gaussians_are_bracketed(mu, count, delta):
     if truth > 100:
         return
     chosen = grid.choose_grid(parts, drawn, tilt=grid.tilt_for_delta(drawn, delta), tail=tail)
-    high = pld.profile(grid.compose_on_grid(parts, side="upper", grid=chosen), side="upper").epsilon(delta)
-    low = pld.profile(grid.compose_on_grid(parts, side="lower", grid=chosen), side="lower").epsilon(delta)
+    high = pld.profile(
+        grid.compose_on_grid(parts, side="upper", grid=chosen), side="upper"
+    ).epsilon(delta)
+    low = pld.profile(grid.compose_on_grid(parts, side="lower", grid=chosen), side="lower").epsilon(
+        delta
+    )
     assert low <= truth <= high
     assert high - low <= 2e-3 * high
 

@@ -41,7 +41,9 @@ F = Fraction
 
 
 def test_an_atom_goes_to_both_ends_of_its_cell():
-    found = cells.upper_masses(AtomPair(np.array([0.0, 0.13]), np.array([0.4, 0.6])), step=0.1, tail=1e-9)
+    found = cells.upper_masses(
+        AtomPair(np.array([0.0, 0.13]), np.array([0.4, 0.6])), step=0.1, tail=1e-9
+    )
     assert found.offset == pytest.approx(0.03)
     assert found.index.tolist() == [-1, 0, 1, 2]
     up = math.expm1(-0.07) / math.expm1(-0.1)

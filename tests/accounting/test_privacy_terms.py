@@ -131,7 +131,9 @@ def test_parts_of_one_kind_become_one():
     # A vector on a coarse lattice: its zCDP above, one coordinate below.
     coarse = DiscreteGaussianEvent(F(1, 2), F(5), 7)
     assert leaves.reduce_event(coarse, "upper").rho == 5
-    assert leaves.reduce_event(coarse, "lower").parts == ((DiscreteGaussianEvent(F(1, 2), F(4), 1), 1),)
+    assert leaves.reduce_event(coarse, "lower").parts == (
+        (DiscreteGaussianEvent(F(1, 2), F(4), 1), 1),
+    )
     line = DiscreteGaussianEvent(F(1, 2), F(4), 1)
     assert leaves.reduce_event(ComposedEvent(((line, 3),)), "upper").parts == ((line, 3),)
 

@@ -110,7 +110,9 @@ def pairs_of(law, reports):
         yield from itertools.permutations(known, 2)
 
 
-TREE = mixture_parts([(Fraction(1, 3), block_design_parts(points=2)), (Fraction(2, 3), block_design_parts(points=4))])
+TREE = mixture_parts(
+    [(Fraction(1, 3), block_design_parts(points=2)), (Fraction(2, 3), block_design_parts(points=4))]
+)
 Q = Fraction(1, 4)  # of a unary encoding
 FAMILIES = {
     "binary": (lambda e: response(2, e), BINARY, 6),
@@ -256,7 +258,10 @@ def exact_pair(law, n):
 @pytest.mark.parametrize("which", [0, 1, 2])
 def test_the_profile_is_the_sum_over_all_counts(which):
     local, n = 1.5, 12
-    law = [shuffle.clones(local), *shuffle.two_level(local, block_design_parts(points=5, chosen=2))[1:]][which]
+    law = [
+        shuffle.clones(local),
+        *shuffle.two_level(local, block_design_parts(points=5, chosen=2))[1:],
+    ][which]
     p, w, v = law.ratio, law.weight, law.same_weight
     for e in (0.0, 0.2, 0.7, 1.2):
         x = math.exp(e)
@@ -289,7 +294,10 @@ def four_classes(local, parts, n, at):
     return total / n
 
 
-@pytest.mark.parametrize("parts", [block_design_parts(points=4, chosen=2), window_parts(inputs=3, width=3), unary_parts(Q)])
+@pytest.mark.parametrize(
+    "parts",
+    [block_design_parts(points=4, chosen=2), window_parts(inputs=3, width=3), unary_parts(Q)],
+)
 def test_each_simplification_is_above_the_four_classes(parts):
     """Thin, thick and binary (S3, S7); and a smaller difference is covered (S6)."""
     ((_, share, differ),) = parts
@@ -383,7 +391,9 @@ def test_more_reports_and_smaller_epsilons_are_better():
 def test_the_example_of_many_ranges():
     """F56 plans with the closed form and reports of 5.7; the numbers allow 7.07 and more."""
     assert shuffle.local_epsilon(1.0, delta=1e-6, reports=10**5) == pytest.approx(7.0700, abs=1e-4)
-    tight = shuffle.local_epsilon(1.0, delta=1e-6, reports=10**5, parts=block_design_parts(points=1024))
+    tight = shuffle.local_epsilon(
+        1.0, delta=1e-6, reports=10**5, parts=block_design_parts(points=1024)
+    )
     assert tight > 8
 
 
@@ -391,7 +401,9 @@ def test_the_example_of_many_ranges():
 
 
 @pytest.mark.parametrize("reports", [1, 10, 10**3, 10**6, 10**9])
-@pytest.mark.parametrize("parts", [(), block_design_parts(points=100, chosen=5)], ids=["any", "blocks"])
+@pytest.mark.parametrize(
+    "parts", [(), block_design_parts(points=100, chosen=5)], ids=["any", "blocks"]
+)
 def test_the_largest_local_epsilon(reports, parts):
     for target in (0.01, 1.0):
         found = shuffle.local_epsilon(target, delta=1e-6, reports=reports, parts=parts)
@@ -438,7 +450,11 @@ def test_descriptions_are_masses_of_the_laws():
 
 
 def test_descriptions_that_are_none():
-    for wrong in (lambda: block_design_parts(points=3, chosen=3), lambda: unary_parts(0), lambda: mixture_parts([])):
+    for wrong in (
+        lambda: block_design_parts(points=3, chosen=3),
+        lambda: unary_parts(0),
+        lambda: mixture_parts([]),
+    ):
         with pytest.raises(InvalidArgument):
             wrong()
     with pytest.raises(InvalidArgument, match="sum"):

@@ -14,7 +14,12 @@ from discreet.audit import exact
 from discreet.audit.cases import _range_outputs as ranges
 from discreet.audit.cases import local as local_cases
 from discreet.audit.cases import ranges as range_cases
-from discreet.audit.cases._local_outputs import copies_distribution, noisy_pair, memoized_distribution, report_distribution
+from discreet.audit.cases._local_outputs import (
+    copies_distribution,
+    memoized_distribution,
+    noisy_pair,
+    report_distribution,
+)
 from discreet.audit.cases.local import AuditedClient, client_case, clients
 from discreet.audit.runner import FAMILY, audit_case, registered
 from discreet.core.errors import InvalidArgument
@@ -28,7 +33,7 @@ from discreet.local.oracles.unary_encoding import oue
 from discreet.local.registry import KINDS
 from discreet.noise.laplace import DiscreteLaplace
 from discreet.noise.random_source import seeded_rng
-from discreet.noise.uniform import uniform_integers, bernoulli_real
+from discreet.noise.uniform import bernoulli_real, uniform_integers
 from tests.distributions import ALPHA
 
 OURS = (*local_cases.cases(), *local_cases.beside())
@@ -205,7 +210,10 @@ def test_the_published_clients_are_caught_at_their_true_epsilon(case):
 
 @pytest.mark.parametrize(("size", "degree"), [(8, 2), (9, 3), (16, 4)])
 def test_the_published_tree_is_as_bad_as_its_oracle_below_the_root(size, degree):
-    laws = [ranges.local_tree_distribution(v, size=size, epsilon=1, degree=degree) for v in (0, size - 1)]
+    laws = [
+        ranges.local_tree_distribution(v, size=size, epsilon=1, degree=degree)
+        for v in (0, size - 1)
+    ]
     found = exact.epsilon(exact.pair(*laws)).upper
     assert found == pytest.approx(ranges.oracle_epsilon(degree, 1.0))
 

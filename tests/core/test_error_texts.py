@@ -32,7 +32,10 @@ def test_bounds_are_read_as_typed_and_ordered() -> None:
             r"how must be 'a', 'b' or 'c', got \[\]",
         ),
         (lambda: check.one_of("how", "x", {"a": 1, "b": 2}), r"how must be 'a' or 'b', got 'x'"),
-        (lambda: central_relation(NeighboringRelation.LOCAL), "relation must be ADD_REMOVE or REPLACE_ONE"),
+        (
+            lambda: central_relation(NeighboringRelation.LOCAL),
+            "relation must be ADD_REMOVE or REPLACE_ONE",
+        ),
         (lambda: power_of_two(3), "granularity must be a power of two, for example 2"),
         (lambda: power_of_two(0), "granularity must be positive"),
         (lambda: canonical.read_ratio("share", "1e9"), "share must be a ratio of whole numbers"),
@@ -74,5 +77,8 @@ def test_what_cannot_be_read_is_refused_by_name(broken: str) -> None:
 
 
 def test_what_is_refused_for_a_reason_keeps_it() -> None:
-    with pytest.raises(InvalidArgument, match="granularity must be positive"), canonical.reading("a grid"):
+    with (
+        pytest.raises(InvalidArgument, match="granularity must be positive"),
+        canonical.reading("a grid"),
+    ):
         power_of_two(0)

@@ -14,8 +14,8 @@ from discreet.data.expression_json import (
     DEEPEST,
     read_expression,
     read_label,
-    write_label,
     write_expression,
+    write_label,
 )
 
 SCHEMA = {

@@ -1,8 +1,11 @@
 """Processes that race for a budget or are killed; a script, so that it forks without threads.
 
-python personal_budgets_process.py race URL PROCESSES            prints how many grants each process got
-python personal_budgets_process.py outlive URL                   prints how much is stored after the parent has left
-python personal_budgets_process.py kill URL KILLS SEED           prints what the dead had been told and what is stored
+python personal_budgets_process.py race URL PROCESSES            prints how many grants each
+process got
+python personal_budgets_process.py outlive URL                   prints how much is stored after
+the parent has left
+python personal_budgets_process.py kill URL KILLS SEED           prints what the dead had been told
+and what is stored
 """
 
 import json

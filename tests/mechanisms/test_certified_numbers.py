@@ -29,7 +29,10 @@ from discreet.mechanisms.bounded.compare import (
 from discreet.mechanisms.bounded.spread import private_std, private_variance
 from discreet.mechanisms.data_dependent.sample_and_aggregate import sample_and_aggregate
 from discreet.mechanisms.personalized import stretching
-from discreet.mechanisms.personalized.exponential_mechanism import personalized_count, personalized_quantile
+from discreet.mechanisms.personalized.exponential_mechanism import (
+    personalized_count,
+    personalized_quantile,
+)
 from discreet.mechanisms.personalized.sampling import personalized_sampling
 from discreet.mechanisms.personalized.stretching import stretched_quantile, stretched_sum
 from discreet.mechanisms.quantiles import SortedColumn

@@ -20,7 +20,10 @@ from discreet.mechanisms.data_dependent import weighted_sensitivity as weighted
 from discreet.mechanisms.data_dependent.sample_and_aggregate import sample_and_aggregate
 from discreet.mechanisms.data_dependent.smooth_sensitivity import smooth_sensitivity
 from discreet.mechanisms.personalized._prices import PricedLevels
-from discreet.mechanisms.personalized.exponential_mechanism import personalized_count, personalized_quantile
+from discreet.mechanisms.personalized.exponential_mechanism import (
+    personalized_count,
+    personalized_quantile,
+)
 from discreet.mechanisms.personalized.partition import privacy_aware, utility_based
 from discreet.mechanisms.personalized.stretching import stretched_quantile, stretched_sum
 from discreet.mechanisms.quantiles import SortedColumn

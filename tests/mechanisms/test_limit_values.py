@@ -374,7 +374,14 @@ def test_shares_at_their_ends():
 
 
 def test_blurred_noise_in_numbers():
-    options = {"lower": 0, "upper": 8, "public_rows": 5, "epsilon": 2, "delta": 1e-3, "granularity": 1}
+    options = {
+        "lower": 0,
+        "upper": 8,
+        "public_rows": 5,
+        "epsilon": 2,
+        "delta": 1e-3,
+        "granularity": 1,
+    }
     plain = weighted.weighted_sensitivity(**options)
     blurred = weighted.weighted_sensitivity(**options, blur=(1, 3, 2))
     assert blurred.std == pytest.approx(3 * plain.std, rel=1e-12)
@@ -392,7 +399,14 @@ def test_blurred_noise_in_numbers():
 def test_a_ceiling_is_drawn_for_each_release(monkeypatch):
     scales = []
     monkeypatch.setattr(weighted, "laplace_draw", lambda scale, _: scales.append(scale) or 0)
-    options = {"lower": 0, "upper": 8, "public_rows": 5, "epsilon": 2, "delta": 1e-3, "granularity": 1}
+    options = {
+        "lower": 0,
+        "upper": 8,
+        "public_rows": 5,
+        "epsilon": 2,
+        "delta": 1e-3,
+        "granularity": 1,
+    }
     made = weighted.weighted_sensitivity(**options, blur=(1, 3, 2))
     bits = seeded_rng(3)
     for _ in range(60):

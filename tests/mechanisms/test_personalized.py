@@ -11,7 +11,10 @@ from discreet.accounting.guarantee import approx_dp, gdp, pure_dp, zcdp
 from discreet.core.errors import InvalidArgument, OutOfDomain, RelationMismatch, Unsupported
 from discreet.core.relation import NeighboringRelation
 from discreet.mechanisms.personalized import exponential_mechanism as pe
-from discreet.mechanisms.personalized.exponential_mechanism import personalized_count, personalized_quantile
+from discreet.mechanisms.personalized.exponential_mechanism import (
+    personalized_count,
+    personalized_quantile,
+)
 from discreet.mechanisms.personalized.partition import privacy_aware, utility_based
 from discreet.mechanisms.personalized.sampling import PersonalizedSampling, personalized_sampling
 from discreet.mechanisms.personalized.stretching import stretched_quantile, stretched_sum

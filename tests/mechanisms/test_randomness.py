@@ -23,7 +23,10 @@ from discreet.mechanisms.data_dependent.smooth_sensitivity import smooth_sensiti
 from discreet.mechanisms.data_dependent.weighted_sensitivity import weighted_sensitivity
 from discreet.mechanisms.mean_without_bounds import mean_without_bounds
 from discreet.mechanisms.partition_selection import partition_selection
-from discreet.mechanisms.personalized.exponential_mechanism import personalized_count, personalized_quantile
+from discreet.mechanisms.personalized.exponential_mechanism import (
+    personalized_count,
+    personalized_quantile,
+)
 from discreet.mechanisms.personalized.sampling import personalized_sampling
 from discreet.mechanisms.personalized.stretching import stretched_quantile, stretched_sum
 from discreet.mechanisms.quantiles import private_quantile, private_quantiles

@@ -16,7 +16,10 @@ from discreet.mechanisms.data_dependent._smooth_noise import Lomax
 from discreet.mechanisms.data_dependent.smooth_sensitivity import smooth_sensitivity
 from discreet.mechanisms.data_dependent.weighted_sensitivity import weighted_delta
 from discreet.mechanisms.mean_without_bounds import mean_without_bounds
-from discreet.mechanisms.personalized.exponential_mechanism import personalized_count, personalized_quantile
+from discreet.mechanisms.personalized.exponential_mechanism import (
+    personalized_count,
+    personalized_quantile,
+)
 from discreet.mechanisms.personalized.sampling import personalized_sampling
 from discreet.mechanisms.personalized.stretching import stretched_quantile, stretched_sum
 from discreet.mechanisms.quantiles import SortedColumn
@@ -51,7 +54,9 @@ def test_norms_have_names():
     "make", [discreet.laplace, discreet.report_noisy_max, discreet.exponential_mechanism]
 )
 def test_relations_are_not_words(make):
-    with pytest.raises(InvalidArgument, match="relation must be one of discreet.NeighboringRelation, got str"):
+    with pytest.raises(
+        InvalidArgument, match="relation must be one of discreet.NeighboringRelation, got str"
+    ):
         make(sensitivity=1, epsilon=1, relation="add_remove")
 
 

@@ -81,7 +81,9 @@ def test_smooth_sensitivity_is_that_of_all_data(statistic, span):
     rows, sizes = np.array(data), np.array([float(local[d]) for d in data])
     for d in sorted({tuple(sorted(d)) for d in data}):
         values = np.array(d)
-        assert Fraction(statistic.reach(pad_with_bounds(values, span), 0), statistic.kept) == local[d]
+        assert (
+            Fraction(statistic.reach(pad_with_bounds(values, span), 0), statistic.kept) == local[d]
+        )
         for beta in (0.05, 0.7):
             exact = (sizes * np.exp(-beta * (rows != values).sum(axis=1))).max()
             found = statistic.smooth_bound(values, span, beta=beta, least=1e-9)

@@ -12,7 +12,10 @@ from discreet.core.errors import InvalidArgument, OutOfDomain
 from discreet.core.relation import NeighboringRelation
 from discreet.mechanisms.bounded.mechanism import bounded_laplace
 from discreet.mechanisms.bounded.spread import private_std, private_variance
-from discreet.mechanisms.personalized.exponential_mechanism import personalized_count, personalized_quantile
+from discreet.mechanisms.personalized.exponential_mechanism import (
+    personalized_count,
+    personalized_quantile,
+)
 from discreet.mechanisms.personalized.partition import privacy_aware, utility_based
 from discreet.mechanisms.personalized.sampling import personalized_sampling
 from discreet.mechanisms.personalized.stretching import stretched_quantile, stretched_sum

@@ -269,9 +269,7 @@ def test_smooth_noise_says_what_it_is():
     assert repr(both) == f"smooth_sensitivity(median, laplace noise; {both.guarantee!r})"
     for wrong in ({"statistic": "quantile"}, {"quantile": 0.25}):
         with pytest.raises(InvalidArgument, match="needed by, the statistic 'quantile'"):
-            smooth_sensitivity(
-                **{"lower": 0, "upper": 1, "public_rows": 99, "epsilon": 1, **wrong}
-            )
+            smooth_sensitivity(**{"lower": 0, "upper": 1, "public_rows": 99, "epsilon": 1, **wrong})
 
 
 @pytest.mark.parametrize("share", [0.25, 0.5])

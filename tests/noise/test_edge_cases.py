@@ -14,7 +14,13 @@ from discreet.noise.gaussian import DiscreteGaussian
 from discreet.noise.laplace import DiscreteLaplace, Geometric
 from discreet.noise.piecewise_constant import TOTAL, PiecewiseConstant, Staircase
 from discreet.noise.random_source import SeededRandomSource, seeded_rng, system_rng
-from discreet.noise.uniform import LazyUniform, uniform_integers, exponential_choice, permutation, subset
+from discreet.noise.uniform import (
+    LazyUniform,
+    exponential_choice,
+    permutation,
+    subset,
+    uniform_integers,
+)
 from tests.distributions import follows
 
 

@@ -151,7 +151,9 @@ def test_rounded_gaussian_by_enumeration(monkeypatch, value):
 def test_uniform_integers_by_enumeration():
     for bound in (1, 3, 5, 16, 37):
         enumerated = enumerate_sampler(
-            lambda bits, bound=bound: int(uniform.uniform_integers(bound, 1, bits)[0]), width=6, depth=3
+            lambda bits, bound=bound: int(uniform.uniform_integers(bound, 1, bits)[0]),
+            width=6,
+            depth=3,
         )
         assert sorted(enumerated.masses) == list(range(bound))
         assert len(set(enumerated.masses.values())) == 1  # exactly equal, as rationals

@@ -8,7 +8,7 @@ import pytest
 
 from discreet.core.errors import InvalidArgument
 from discreet.mechanisms.additive import laplace
-from discreet.noise.random_source import SeededRandomSource, seeded_rng, resolve_rng, system_rng
+from discreet.noise.random_source import SeededRandomSource, resolve_rng, seeded_rng, system_rng
 from tests.distributions import frequency
 
 
@@ -116,9 +116,7 @@ class Wordless:
     words = 3
 
 
-@pytest.mark.parametrize(
-    "rng", [5, "seed", np.random.default_rng(1), Wordless(), seeded_rng, True]
-)
+@pytest.mark.parametrize("rng", [5, "seed", np.random.default_rng(1), Wordless(), seeded_rng, True])
 def test_what_gives_no_words_is_refused_before_anything_is_drawn(rng):
     said = f"rng must be left out, or seeded_rng(n) for a simulation, not {type(rng).__name__}."
     with pytest.raises(InvalidArgument) as refused:

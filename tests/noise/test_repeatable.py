@@ -18,13 +18,13 @@ from discreet.noise.laplace import DiscreteLaplace, Geometric, RoundedLaplace
 from discreet.noise.piecewise_constant import TOTAL, PiecewiseConstant, Staircase
 from discreet.noise.random_source import SeededRandomSource
 from discreet.noise.uniform import (
-    uniform_integers,
     bernoulli,
     bernoulli_exp,
     bernoulli_real,
     exponential_choice,
     permutation,
     subset,
+    uniform_integers,
 )
 
 SIZE = 300

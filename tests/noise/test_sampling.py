@@ -13,7 +13,7 @@ from discreet.noise.gaussian import BlockGaussian, DiscreteGaussian, RoundedGaus
 from discreet.noise.laplace import DiscreteLaplace, Geometric, RoundedLaplace
 from discreet.noise.piecewise_constant import TOTAL, PiecewiseConstant, Staircase
 from discreet.noise.random_source import SeededRandomSource, seeded_rng, system_rng
-from discreet.noise.uniform import uniform_integers, bernoulli_exp
+from discreet.noise.uniform import bernoulli_exp, uniform_integers
 from tests.distributions import distance, follows, frequency
 
 N = 200_000

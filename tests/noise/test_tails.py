@@ -19,7 +19,7 @@ from discreet.noise.gaussian import DiscreteGaussian, GaussianMagnitude
 from discreet.noise.laplace import DiscreteLaplace, Geometric
 from discreet.noise.piecewise_constant import TOTAL, PiecewiseConstant, Staircase
 from discreet.noise.random_source import SeededRandomSource, seeded_rng, system_rng
-from discreet.noise.uniform import _Borders, uniform_integers, bernoulli_real, subset
+from discreet.noise.uniform import _Borders, bernoulli_real, subset, uniform_integers
 from tests.choice_tree import enumerate_sampler
 
 

@@ -15,11 +15,11 @@ import pytest
 import discreet
 from discreet import (
     NeighboringRelation,
+    audit,
+    blackbox,
     disclosure,
     intervals,
     laplace,
-    audit,
-    blackbox,
     local,
     query,
     ranges,
@@ -174,7 +174,10 @@ CALLS = [
         {"columns": {"a": (0, 1), "b": (0, 2)}, "epsilon": 1, "sampled": None},
     ),
     (local.summation_histogram_encoding, MANY | {"steps": None}),
-    (local.shuffled_ranges, ALL | APPROX | {"expected_clients": 10_000, "min_honest_reports": None}),
+    (
+        local.shuffled_ranges,
+        ALL | APPROX | {"expected_clients": 10_000, "min_honest_reports": None},
+    ),
     (local.square_wave, {"cells": 8, "epsilon": 1, "lower": 0, "upper": 8, "window": None}),
     (local.subset_selection, MANY | {"chosen": None}),
     (local.sue, MANY),

@@ -14,10 +14,10 @@ import pytest
 import discreet
 from discreet import (
     NeighboringRelation,
-    col,
-    disclosure,
     audit,
     blackbox,
+    col,
+    disclosure,
     local,
     plan_ranges,
     query,
@@ -72,7 +72,10 @@ def refused(call, words, account=None):
         ({"account": "survey"}, "account must come from a ledger"),
         ({"account": discreet.pure_dp(1)}, "account must come from a ledger"),
         ({"relation": "add"}, "relation must be ADD_REMOVE or REPLACE_ONE, got 'add'"),
-        ({"relation": NeighboringRelation.REPLACE_ONE}, "its account under NeighboringRelation.ADD_REMOVE"),
+        (
+            {"relation": NeighboringRelation.REPLACE_ONE},
+            "its account under NeighboringRelation.ADD_REMOVE",
+        ),
         ({"delimiter": None}, "delimiter must be one character"),
         ({"engine": "pandas"}, "engine must be 'spark' or left out"),
     ],
@@ -159,7 +162,10 @@ def test_a_file_that_is_something_else(tmp_path, account, name, text, words):
         ),
         (lambda t: t.count(epsilon=Decimal("sNaN")), "epsilon must be finite, got sNaN"),
         (lambda t: t.count(epsilon=Decimal("1E-99999999")), "must have at most 4,000 digits"),
-        (lambda t: t._release_planned(query.count()), "planned must be a design of questions, got Query"),
+        (
+            lambda t: t._release_planned(query.count()),
+            "planned must be a design of questions, got Query",
+        ),
         (lambda t: t.count(epsilon=50), "nothing was spent"),
     ],
 )

@@ -20,8 +20,14 @@ MEAN = local.best_mean_randomizer(epsilon=1, lower=0, upper=10)
             discreet.real(lower=0, upper=1, granularity=0.25, missing=0.5),
             "real(lower=0, upper=1, granularity=0.25, missing=0.5)",
         ),
-        (discreet.category(["f", "m"], include_other=False), "category(['f', 'm'], include_other=False)"),
-        (discreet.category(range(99)), "category([0, 1, 2, 3, 4, 5, 6, 7, ...], include_other=True)"),
+        (
+            discreet.category(["f", "m"], include_other=False),
+            "category(['f', 'm'], include_other=False)",
+        ),
+        (
+            discreet.category(range(99)),
+            "category([0, 1, 2, 3, 4, 5, 6, 7, ...], include_other=True)",
+        ),
         (
             discreet.date(lower=dt.date(2020, 2, 29), upper=dt.date(2021, 1, 1)),
             "date(2020-02-29 to 2021-01-01, by day)",

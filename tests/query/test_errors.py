@@ -22,7 +22,7 @@ from discreet.noise.random_source import seeded_rng
 from discreet.query import _reading as reading
 from discreet.query._estimate import half_width
 from discreet.query._noisy_integers import NoisyIntegers
-from discreet.query._release_plan import TableSpec, plan_release, join_plans
+from discreet.query._release_plan import TableSpec, join_plans, plan_release
 from discreet.query.budget import QueryBudget, budget
 from discreet.query.error_forecast import forecast
 

@@ -11,7 +11,14 @@ from discreet.core.relation import NeighboringRelation
 from discreet.data import schema
 from discreet.data.program import ContributionLimits
 from discreet.query._release_plan import TableSpec
-from discreet.server.pages.query_form import FIRST, KINDS, fields_of, kept_queries, query_of_form, query_words
+from discreet.server.pages.query_form import (
+    FIRST,
+    KINDS,
+    fields_of,
+    kept_queries,
+    query_of_form,
+    query_words,
+)
 from discreet.server.schemas import ColumnInfo
 from discreet.spec.statistics import release_spec
 

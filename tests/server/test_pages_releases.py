@@ -151,7 +151,19 @@ def test_no_nonsense_breaks_a_page(ana, asked, kind):
 
 
 FIELDS = (
-    *("kind", "of", "by", "cut", "points", "q", "edges", "expected_rows", "bins", "amount", "within"),
+    *(
+        "kind",
+        "of",
+        "by",
+        "cut",
+        "points",
+        "q",
+        "edges",
+        "expected_rows",
+        "bins",
+        "amount",
+        "within",
+    ),
     *("aim", "measure", "delta", "where_column_1", "where_test_1", "where_value_1", "name"),
     *("max_rows_per_unit", "workload", "method", "other", "also", "kept"),
 )

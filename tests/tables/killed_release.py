@@ -1,6 +1,7 @@
 """A stream that is killed again and again; a script, so that it forks without threads.
 
-python killed_release.py FOLDER KILLS SEED AMOUNT [careless]    prints what was published, line by line
+python killed_release.py FOLDER KILLS SEED AMOUNT [careless]    prints what was published, line by
+line
 
 Careless: answers are told before they are on disk. The test must notice.
 """

@@ -20,7 +20,7 @@ from discreet.noise.random_source import seeded_rng
 from discreet.query._measure import TableSpec
 from discreet.query.budget import budget
 from discreet.ranges._strategy_design import noise_distribution
-from discreet.ranges.hierarchical_search import quantile_search, plan_quantile_search
+from discreet.ranges.hierarchical_search import plan_quantile_search, quantile_search
 from discreet.ranges.table_query import ROWS
 from discreet.tables._large_domain_quantiles import release_large_domain_quantiles
 
@@ -117,7 +117,9 @@ def design(
 ):
     limits = more.pop("limits", ContributionLimits())
     setting = TableSpec(schema=COLUMNS, privacy_unit=unit, limits=limits, relation=relation)
-    return plan_quantile_search(quantile_search(column, levels), setting=setting, budget=budget(**more))
+    return plan_quantile_search(
+        quantile_search(column, levels), setting=setting, budget=budget(**more)
+    )
 
 
 @pytest.mark.parametrize("cost", [{"epsilon": 1}, {"rho": 0.1}, {"epsilon": 1, "delta": 1e-6}])

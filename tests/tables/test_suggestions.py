@@ -22,11 +22,11 @@ from discreet.noise.laplace import DiscreteLaplace
 from discreet.noise.random_source import seeded_rng
 from discreet.query._bound_suggestions import (
     CLASSES,
-    limit_choices,
     count_classes,
     covering_range,
-    power_of_two_edges,
     granularity_of,
+    limit_choices,
+    power_of_two_edges,
     sum_width,
 )
 

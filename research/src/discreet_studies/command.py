@@ -11,7 +11,7 @@ from rich.progress import Progress
 from rich.table import Table
 
 from discreet.core.errors import InvalidArgument
-from discreet_studies import catalog as catalog
+from discreet_studies import catalog
 from discreet_studies.report import as_html, as_json, shown, tally
 from discreet_studies.study import Experiment, Study, StudyCheck, run
 

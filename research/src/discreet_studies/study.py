@@ -93,7 +93,8 @@ class StudySetting:
 
     def rng(self, name: str) -> np.random.Generator:
         """A stream of its own for each experiment, so that one may be run without the others."""
-        # Studies simulate on public or made-up counts and release nothing: no `RandomSource` needed.
+        # Studies simulate on public or made-up counts and release nothing: no `RandomSource`
+        # needed.
         return np.random.Generator(np.random.Philox([self.seed, zlib.crc32(name.encode())]))
 
     def times(self, full: int, *, quick: int) -> int:

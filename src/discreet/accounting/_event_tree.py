@@ -114,7 +114,9 @@ def _grown(event: Event, size: int) -> Event | None:
             grouped = event if size == 1 else GroupEvent(size, event)
             return grouped if epsilon else None
         case _:
-            raise Unsupported(f"{type(event).__name__.removesuffix('Event')} is not known to the accountants.")
+            raise Unsupported(
+                f"{type(event).__name__.removesuffix('Event')} is not known to the accountants."
+            )
 
 
 def _harmonic(size: int) -> Fraction:

@@ -287,7 +287,9 @@ def leaf_pairs(leaf: Event, side: Side) -> Both:
         case _:
             simple = simple_pair(leaf)
             if simple is None:
-                raise Unsupported(f"{type(leaf).__name__.removesuffix('Event')} has no numerical pair.")
+                raise Unsupported(
+                    f"{type(leaf).__name__.removesuffix('Event')} has no numerical pair."
+                )
             return simple, simple, 0.0
 
 
@@ -515,7 +517,9 @@ def _profiles(event: Event, side: Side, grid: LossGrid) -> tuple[pld.PrivacyProf
         return (pld.profile(common[0], side=side),)
     # One direction is enough for a lower bound, and removal is where a sample leaks most.
     directions = (found.removal, found.addition) if side == "upper" else (found.removal,)
-    totals = [pld.compose([*common, compose_on_grid(parts, side=side, grid=own)]) for parts in directions]
+    totals = [
+        pld.compose([*common, compose_on_grid(parts, side=side, grid=own)]) for parts in directions
+    ]
     return tuple(pld.profile(total, side=side) for total in totals)
 
 

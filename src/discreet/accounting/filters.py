@@ -117,7 +117,9 @@ def _leaf_rho(leaf: Event) -> Fraction:
         case _:
             bound = composition.basic(leaf)
             if bound[0] is None or bound[1]:
-                raise Unsupported(f"{type(leaf).__name__.removesuffix('Event')} has no zCDP; use a Rényi filter.")
+                raise Unsupported(
+                    f"{type(leaf).__name__.removesuffix('Event')} has no zCDP; use a Rényi filter."
+                )
             return _up(conversion.pure_to_rho(float(bound[0]) * conversion.UP))
 
 

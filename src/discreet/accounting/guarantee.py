@@ -86,7 +86,8 @@ class Guarantee:
         """Under replace-one: to replace is to remove and to add, two steps (B1)."""
         if self.relation is not NeighboringRelation.ADD_REMOVE:
             raise RelationMismatch(
-                f"Only NeighboringRelation.ADD_REMOVE converts to replace-one, this is {self.relation!r}; "
+                "Only NeighboringRelation.ADD_REMOVE converts to replace-one, this is "
+                f"{self.relation!r}; "
                 "there is no conversion back."
             )
         return Guarantee(events.GroupEvent(2, self.event), NeighboringRelation.REPLACE_ONE)
@@ -116,13 +117,14 @@ class Guarantee:
 
         Theorem: shuffling amplifies; the numbers are those of the tightest proved pair.
         Source: Feldman, McMillan, Talwar 2021 (F56); docs/theory/shuffle.md.
-        Needs: a pure guarantee under NeighboringRelation.LOCAL; every report is made by the same public
-            randomizer; ``reports`` counts the honest ones. ``parts`` (see
+        Needs: a pure guarantee under NeighboringRelation.LOCAL; every report is made by the same
+            public randomizer; ``reports`` counts the honest ones. ``parts`` (see
             ``accounting.randomizers``) describes the randomizer and makes the bound tighter.
         """
         if self.relation is not NeighboringRelation.LOCAL:
             raise RelationMismatch(
-                f"Only reports under NeighboringRelation.LOCAL can be shuffled, this is {self.relation!r}."
+                "Only reports under NeighboringRelation.LOCAL can be shuffled, this is "
+                f"{self.relation!r}."
             )
         total, failure = composition.basic(self.event)
         if total is None or failure:
@@ -265,7 +267,8 @@ def _check_relation(event: Event, relation: NeighboringRelation, steps: int) -> 
                 relation = NeighboringRelation.ADD_REMOVE
             if relation is not NeighboringRelation.ADD_REMOVE:
                 raise RelationMismatch(
-                    f"Poisson sampling amplifies under NeighboringRelation.ADD_REMOVE only, got {relation!r}; "
+                    "Poisson sampling amplifies under NeighboringRelation.ADD_REMOVE only, got "
+                    f"{relation!r}; "
                     "sample first, then convert with to_replace_one()."
                 )
             _check_relation(inner, relation, 1)

@@ -138,7 +138,8 @@ def limit_rho(limit: Guarantee) -> Fraction:
     """The largest zCDP whose conversion keeps the limit, rounded down."""
     if limit.relation is not NeighboringRelation.ADD_REMOVE:
         raise RelationMismatch(
-            f"Personal limits are under NeighboringRelation.ADD_REMOVE, this one under {limit.relation!r}."
+            "Personal limits are under NeighboringRelation.ADD_REMOVE, this one under "
+            f"{limit.relation!r}."
         )
     match limit.event:
         case events.ZcdpEvent(rho, xi) if xi == 0:

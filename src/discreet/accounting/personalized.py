@@ -145,7 +145,8 @@ def personalized(privacy_levels: Mapping[str, Guarantee]) -> PersonalizedGuarant
     """
     if not isinstance(privacy_levels, Mapping):
         raise InvalidArgument(
-            f"privacy_levels must map names to guarantees, got {type(privacy_levels).__name__}; for example "
+            f"privacy_levels must map names to guarantees, got {type(privacy_levels).__name__}; "
+            "for example "
             '{"strict": discreet.pure_dp(1), "open": discreet.pure(3)}.'
         )
     return PersonalizedGuarantee(tuple(privacy_levels.items()))

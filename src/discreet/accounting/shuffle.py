@@ -28,8 +28,10 @@ from discreet.core.errors import InvalidArgument, Unsupported
 # ── Shuffle ──────────────────────────────────────────────────────────────────────────────────────
 # Amplification by shuffling: what n local reports are worth once nobody knows whose is whose.
 #
-# Each other report is, with some probability, a *clone*: drawn from a law that does not depend on its
-# client, and in which the changed report hides. All that is seen, given the rest, is how many reports
+# Each other report is, with some probability, a *clone*: drawn from a law that does not depend on
+# its
+# client, and in which the changed report hides. All that is seen, given the rest, is how many
+# reports
 # (changed one and clones) lie in the part that speaks for the first value (N+), in the part that
 # speaks for the second (N-), and in the part that says nothing (G). The profile of these counts is
 # a sum over binomial laws; every simplification raises it. Proofs: docs/theory/shuffle.md.

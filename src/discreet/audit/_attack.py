@@ -20,7 +20,8 @@ from scipy.special import betaincinv, ndtri
 from discreet.core._validate import count, probability
 from discreet.core.errors import InvalidArgument
 
-# ── Output features ────────────────────────────────────────────────────────────────────────────────
+# ── Output features
+# ────────────────────────────────────────────────────────────────────────────────
 # Outputs of any shape become named columns of numbers. A column is computed on demand and kept:
 # learning uses all of them, the final test only those that the chosen events need.
 
@@ -177,7 +178,8 @@ def _number(value: object) -> float:
     return float(zlib.crc32(repr(value).encode()))
 
 
-# ── Attack ─────────────────────────────────────────────────────────────────────────────────────────
+# ── Attack
+# ─────────────────────────────────────────────────────────────────────────────────────────
 
 
 Run: TypeAlias = Callable[[Any, int], object]

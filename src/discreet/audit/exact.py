@@ -311,7 +311,8 @@ def _worse(a: Enclosure, b: Enclosure) -> Enclosure:
     return Enclosure(max(a.lower, b.lower), max(a.upper, b.upper))
 
 
-# ── Gaussian claims ────────────────────────────────────────────────────────────────────────────────
+# ── Gaussian claims
+# ────────────────────────────────────────────────────────────────────────────────
 # At a small delta samples prove next to nothing about epsilon. They prove much about mu: an event
 # near the middle, which happens often, bounds the whole curve of a claim that is Gaussian.
 

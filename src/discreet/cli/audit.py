@@ -56,9 +56,7 @@ def choose_cases(
     names: Sequence[str], among: Sequence[AuditCase] | None = None, *, need: bool = True
 ) -> list[AuditCase]:
     """The cases whose name contains one of ``names`` (all without names), of those registered."""
-    cases = [
-        case for case in (all_cases() if among is None else among) if _asked(case.name, names)
-    ]
+    cases = [case for case in (all_cases() if among is None else among) if _asked(case.name, names)]
     if need and not cases:
         raise InvalidArgument(f"No case is called {' or '.join(names)}: see discreet audit --list.")
     return cases

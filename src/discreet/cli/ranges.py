@@ -43,7 +43,8 @@ def run(path: Path, ends: Sequence[str], *, confidence: float, as_json: bool) ->
         for span in spans
     )
     print(
-        f"{what}: {content['value']:,.6g}  ({100 * confidence:g}% between {low:,.6g} and {high:,.6g}; "
+        f"{what}: {content['value']:,.6g}  ({100 * confidence:g}% between {low:,.6g} and "
+        f"{high:,.6g}; "
         f"std {content['std']:,.4g})"
     )
     return 0

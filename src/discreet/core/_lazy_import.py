@@ -14,10 +14,12 @@ from collections.abc import Callable
 from importlib import import_module
 
 
-def lazy_exports(package: str) -> tuple[Callable[[str], object], Callable[[], list[str]], list[str]]:
+def lazy_exports(
+    package: str,
+) -> tuple[Callable[[str], object], Callable[[], list[str]], list[str]]:
     """What a package's ``__getattr__``, ``__dir__`` and ``__all__`` are, as its stub says."""
     stub = pkgutil.get_data(package, "__init__.pyi")
-    assert stub is not None  # noqa: S101 - only loaders that keep no files return none
+    assert stub is not None
     places = export_locations(stub)
 
     def find(name: str) -> object:

@@ -5,7 +5,8 @@ changes, so that what a ledger stores today can be accounted more tightly tomorr
 rationals. Every event has one canonical form, in memory and as JSON.
 
 Each event speaks of *one* step of the relation that its guarantee names (one unit added or
-removed, one unit replaced). ``SampledEvent`` is meant for add/remove, ``SampledWithoutReplacementEvent`` and
+removed, one unit replaced). ``SampledEvent`` is meant for add/remove,
+``SampledWithoutReplacementEvent`` and
 what is shuffled for replace-one; all others mean the same under every relation.
 """
 

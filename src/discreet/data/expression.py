@@ -174,8 +174,8 @@ class Expression:
     ) -> Expression:
         """This number divided by another, on a declared grid and clipped to declared bounds.
 
-        Rounded to the nearest multiple of ``granularity``, halves up. Where the divisor is zero the result
-        is ``zero``, the lower bound unless declared.
+        Rounded to the nearest multiple of ``granularity``, halves up. Where the divisor is zero
+        the result is ``zero``, the lower bound unless declared.
         """
         # The same checks as for a declared column, and the same rounding.
         range_ = declared.real(lower=lower, upper=upper, granularity=granularity, missing=zero)

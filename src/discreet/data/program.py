@@ -44,7 +44,8 @@ from discreet.data.schema import (
 )
 
 # ── Plans ────────────────────────────────────────────────────────────────────────────────────────
-# A plan is public and frozen. It says what leaves an engine, integers only, and how far one unit can
+# A plan is public and frozen. It says what leaves an engine, integers only, and how far one unit
+# can
 # move them (`Plan.reach`); docs/theory/data.md proves it.
 
 
@@ -218,7 +219,8 @@ class TableScan:
         )
         if not bounded and any(a.kind != "units" for a in self.aggregates.values()):
             raise InvalidArgument(
-                "max_rows_per_unit must be given (or max_rows_per_unit_per_group): how many rows of one "
+                "max_rows_per_unit must be given (or max_rows_per_unit_per_group): how many "
+                "rows of one "
                 "unit are used."
             )
         self.program()

@@ -138,7 +138,7 @@ def run_sealed(what: str, action: Callable[[], T]) -> T:
         return action()
     except PrivacyError:
         raise
-    except Exception as error:  # noqa: BLE001  # whatever it is, its text stays here
+    except Exception as error:  # whatever it is, its text stays here
         kind = type(error).__name__
     # Raised outside of the handler, so that not even __context__ keeps the original.
     raise EngineFailure(f"{what} failed ({kind}); details are withheld, they can quote rows.")
@@ -147,7 +147,7 @@ def run_sealed(what: str, action: Callable[[], T]) -> T:
 def open_source(
     thing: object,
     *,
-    format: Format | None = None,  # noqa: A002
+    format: Format | None = None,
     delimiter: str = ",",
     engine: EngineName | None = None,
     spark: str | None = None,
@@ -174,8 +174,8 @@ def open_source(
         files = _files(Path(thing), format=format, delimiter=delimiter)
         if engine is None:
             return files
-        made = _optional("_spark.source").read_files(files, master=spark)
-        return made  # type: ignore[no-any-return]
+        spark_source = _optional("_spark.source")
+        return spark_source.read_files(files, master=spark)  # type: ignore[no-any-return]
     if isinstance(thing, duckdb.DuckDBPyRelation):
         return DuckDBSource(relation=thing, columns=_relation_columns(thing))
     return _frame(thing)
@@ -196,8 +196,8 @@ def _frame(thing: object) -> Source:
     if kind.is_duckdb():
         return open_source(frame.to_native())
     if kind.is_pyspark() or kind.is_pyspark_connect():
-        made = _optional("_spark.source").open_frame(frame.to_native())
-        return made  # type: ignore[no-any-return]
+        spark_source = _optional("_spark.source")
+        return spark_source.open_frame(frame.to_native())  # type: ignore[no-any-return]
     if kind.is_ibis():
         return _ibis(frame.to_native())
     if isinstance(frame, nw.LazyFrame) and not kind.is_polars():
@@ -294,7 +294,7 @@ def _allowed(column: ColumnSpec) -> frozenset[Type]:
             return _NUMBERS
 
 
-def _files(path: Path, *, format: Format | None, delimiter: str) -> FileSource:  # noqa: A002
+def _files(path: Path, *, format: Format | None, delimiter: str) -> FileSource:
     if not path.exists():
         raise InvalidArgument(f"source {str(path)!r} does not exist.")
     if path.is_dir():

@@ -27,7 +27,8 @@ from discreet.disclosure.generalization_hierarchy import (
     together,
 )
 
-# ── Utility ────────────────────────────────────────────────────────────────────────────────────────
+# ── Utility
+# ────────────────────────────────────────────────────────────────────────────────────────
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -150,7 +151,8 @@ def places(values: Floats, edges: Floats) -> Ints:
     return place
 
 
-# ── Disclosure risk ────────────────────────────────────────────────────────────────────────────────
+# ── Disclosure risk
+# ────────────────────────────────────────────────────────────────────────────────
 
 
 Frame: TypeAlias = "nw.DataFrame[Any]"

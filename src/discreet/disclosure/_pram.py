@@ -28,7 +28,8 @@ from discreet.disclosure.generalization_hierarchy import Floats, Ints
 from discreet.noise.random_source import RandomSource, resolve_rng
 from discreet.noise.uniform import uniform_integers
 
-# ── PRAM ───────────────────────────────────────────────────────────────────────────────────────────
+# ── PRAM
+# ───────────────────────────────────────────────────────────────────────────────────────────
 
 
 Matrix: TypeAlias = tuple[tuple[Fraction, ...], ...]
@@ -167,7 +168,7 @@ class PRAM:
         original = _whole(counts, self.categories)
         P = self.matrix
         second = []
-        for l in range(self.categories):  # noqa: E741 - as in the formula
+        for l in range(self.categories):
             weights = [row[l] * t for row, t in zip(P, original, strict=True)]
             total = sum(weights, Fraction(0))
             # A category that nothing becomes keeps itself.
@@ -272,7 +273,8 @@ def _simplex(values: Floats, total: float) -> Floats:
     return nearest
 
 
-# ── k-PRAM ─────────────────────────────────────────────────────────────────────────────────────────
+# ── k-PRAM
+# ─────────────────────────────────────────────────────────────────────────────────────────
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

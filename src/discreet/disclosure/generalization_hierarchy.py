@@ -21,7 +21,8 @@ from discreet.core._validate import as_mapping, as_tuple, count, finite
 from discreet.core.errors import InvalidArgument, OutOfDomain
 from discreet.data._numpy.encode import by_value, texts
 
-# ── Equivalence classes ────────────────────────────────────────────────────────────────────────────
+# ── Equivalence classes
+# ────────────────────────────────────────────────────────────────────────────
 
 
 Flags: TypeAlias = NDArray[np.bool_]
@@ -93,7 +94,8 @@ def _key(
     return key, limit
 
 
-# ── Hierarchies ────────────────────────────────────────────────────────────────────────────────────
+# ── Hierarchies
+# ────────────────────────────────────────────────────────────────────────────────────
 
 
 Series: TypeAlias = "nw.Series[Any]"

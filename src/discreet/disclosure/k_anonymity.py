@@ -40,7 +40,8 @@ from discreet.disclosure.generalization_hierarchy import (
     total,
 )
 
-# ── Full-domain generalization ─────────────────────────────────────────────────────────────────────
+# ── Full-domain generalization
+# ─────────────────────────────────────────────────────────────────────
 # Two facts carry the search. Coarser levels only merge classes, so the number of rows in small
 # classes never grows on the way up: what fails, fails for everything below. And the loss of a node
 # is at least its loss without suppression, a sum over columns that is known for all nodes at once.
@@ -232,11 +233,12 @@ def _first_on_chain(
         else:
             low = middle
     first = lattice.found(chain[high])
-    assert first is not None  # noqa: S101 - the top has one class of all rows
+    assert first is not None
     return first, chain[low] if low >= 0 else None
 
 
-# ── Local recoding ─────────────────────────────────────────────────────────────────────────────────
+# ── Local recoding
+# ─────────────────────────────────────────────────────────────────────────────────
 # All rows begin as one class. A class is split along the column in which it is coarsest, into the
 # groups of the next finer level; groups that would be too small stay together at their level. The
 # idea is that of Mondrian (LeFevre, DeWitt, Ramakrishnan 2006), along public hierarchies: no border
@@ -363,7 +365,8 @@ def recode(
     )
 
 
-# ── Anonymized tables ──────────────────────────────────────────────────────────────────────────────
+# ── Anonymized tables
+# ──────────────────────────────────────────────────────────────────────────────
 
 
 Method: TypeAlias = Literal["optimal", "greedy", "local"]
@@ -424,7 +427,8 @@ def k_anonymize(
     """Release a table in which every row agrees with k - 1 others in all quasi-identifiers.
 
     ``quasi_identifiers`` gives the public hierarchy of each column that an attacker may know.
-    ``sensitive`` columns are released as they are, and how much a class tells about them is reported; so are the
+    ``sensitive`` columns are released as they are, and how much a class tells about them is
+    reported; so are the
     columns named in ``keep``. All others are left out. At most the share ``suppress`` of the rows
     may be left out as well. ``method``: "optimal" and "greedy" choose one level for each column
     (optimal: with the smallest loss of all), "local" gives every class its own. ``progress`` is

@@ -110,7 +110,7 @@ class DifferenceInterval(Mechanism):
         return self.inner.certify()
 
 
-def difference_interval(  # noqa: PLR0913 - each is a public choice with a name
+def difference_interval(
     *,
     lower: Number,
     upper: Number,
@@ -157,7 +157,7 @@ def difference_interval(  # noqa: PLR0913 - each is a public choice with a name
 # ── Mean ─────────────────────────────────────────────────────────────────────────────────────────
 
 
-def mean_interval(  # noqa: PLR0913 - each is a public choice with a name
+def mean_interval(
     *,
     lower: Number,
     upper: Number,
@@ -210,7 +210,7 @@ def mean_interval(  # noqa: PLR0913 - each is a public choice with a name
 # ── Variance ─────────────────────────────────────────────────────────────────────────────────────
 
 
-def variance_interval(  # noqa: PLR0913 - each is a public choice with a name
+def variance_interval(
     *,
     lower: Number,
     upper: Number,

@@ -175,7 +175,8 @@ def quantile_interval(
 
     Both ends are chosen by the exponential mechanism near ranks that are so far out that neither
     sampling nor the choice can put them on the wrong side. The price of a choice grows with the
-    logarithm of the number of points: take a ``granularity`` no finer than you need. By default, grid and
+    logarithm of the number of points: take a ``granularity`` no finer than you need. By default,
+    grid and
     split of epsilon make the interval short if the rows are normal with ``std``, a public guess.
 
     Theorem: the release is epsilon-DP if one row is replaced. It holds each quantile of the law,

@@ -27,8 +27,10 @@ from discreet.noise.distribution import Floats
 from discreet.noise.random_source import RandomSource, resolve_rng
 
 # ── Tail bounds for every distribution ───────────────────────────────────────────────────────────
-# Chernoff: P(error > t) <= exp(log E exp(rate * error) - rate * t) for every rate, and the errors of
-# sampling and of the noise are independent, so that their logarithms add up. Any rate gives a bound;
+# Chernoff: P(error > t) <= exp(log E exp(rate * error) - rate * t) for every rate, and the errors
+# of
+# sampling and of the noise are independent, so that their logarithms add up. Any rate gives a
+# bound;
 # the best of many is taken.
 
 
@@ -51,7 +53,7 @@ def reach(
         E exp(rate Z), and finite at rate = 1 / b. Rounding to the grid of the noise moves it by at
         most half a step, which is added.
     """
-    assert noise.granularity is not None  # noqa: S101 - made on reals
+    assert noise.granularity is not None
     scale = noise.granularity.scale * unit
     center = math.sqrt(-2 * math.log(tail)) / std
     if noise.name == "laplace":

@@ -148,7 +148,7 @@ class MeanStatistic(IntervalStatistic):
 
     @property
     def moved(self) -> tuple[int, int]:
-        """A sum moves by the range; the sample variance by (range)^2 / n, see `variance_sensitivity`."""
+        """A sum moves by the range; the sample variance as `variance_sensitivity` says."""
         return self.column.span, variance_sensitivity(self.column.span, self.size)
 
     @property

@@ -181,8 +181,8 @@ class Ledger:
         """Open a crowd, a personal budget for each member, or find one by its name.
 
         ``limits`` is a public menu, such as ``{"strict": discreet.approx(1, 1e-6), ...}``;
-        ``members`` are distinct identities and ``privacy_levels`` what each of them chose. All three are
-        fixed at the first opening.
+        ``members`` are distinct identities and ``privacy_levels`` what each of them chose. All
+        three are fixed at the first opening.
         """
         _entries.printable("name", name)
         if limits is not None or members is not None or privacy_levels is not None:

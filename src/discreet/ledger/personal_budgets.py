@@ -156,7 +156,8 @@ def check_members(
     chosen = np.asarray(privacy_levels)
     if len(names) < 1 or chosen.shape != (len(names),):
         raise InvalidArgument(
-            f"privacy_levels must name one level for each of the {len(names)} members, at least one."
+            f"privacy_levels must name one level for each of the {len(names)} members, at least "
+            "one."
         )
     if len(set(names)) < len(names):
         raise InvalidArgument("members must be distinct; a person has one budget.")
@@ -165,7 +166,8 @@ def check_members(
     unknown = [kind for kind in kinds.tolist() if kind not in known]
     if unknown:
         raise InvalidArgument(
-            f"privacy_levels must be among {', '.join(limits.names)}; {len(unknown)} others were given."
+            f"privacy_levels must be among {', '.join(limits.names)}; {len(unknown)} others "
+            "were given."
         )
     codes = np.array([known[kind] for kind in kinds.tolist()], dtype=np.int64)[places]
     return names, codes

@@ -1,8 +1,8 @@
 """Distributed noise: each client adds a share, and all shares together are discrete Laplace noise.
 
 Each client adds its share to its own vector, modulo a public number, and a protocol of secure
-aggregation reveals the sum and nothing else. The published sum is then the one that a trusted server
-would have published, without the server. The protocol itself is not part of this package.
+aggregation reveals the sum and nothing else. The published sum is then the one that a trusted
+server would have published, without the server. The protocol itself is not part of this package.
 """
 
 from __future__ import annotations
@@ -132,7 +132,8 @@ class DistributedLaplace:
         number = count("clients", clients)
         if number < self.min_honest_reports:
             raise InvalidArgument(
-                f"clients must be at least the {self.min_honest_reports} that the shares were made for, got "
+                f"clients must be at least the {self.min_honest_reports} that the shares were "
+                "made for, got "
                 f"{number}: the noise of fewer is not enough. Do not publish this sum."
             )
         return number
@@ -149,7 +150,8 @@ def distributed_laplace(
     """Shares whose sum over ``min_honest_reports`` clients is discrete Laplace noise.
 
     ``sensitivity`` is the L1 distance by which one client moves the sum: 2 for a one-hot vector
-    under replace-one. ``min_honest_reports`` is how many clients surely add their share and do not tell it;
+    under replace-one. ``min_honest_reports`` is how many clients surely add their share and do not
+    tell it;
     noise of the others only adds to it. ``modulus`` must exceed twice the largest sum and its
     noise: a sum that wraps around is private, and wrong.
 
@@ -159,8 +161,8 @@ def distributed_laplace(
         Polya draws of shape 1/honest, so their sum is the difference of two geometric numbers:
         discrete Laplace of scale sensitivity/epsilon. A residue is post-processing.
     Source: Ács, Castelluccia 2011; Goryczka, Xiong 2017 (F57).
-    Needs: secure aggregation, which reveals the sum only and only if at least ``min_honest_reports`` honest
-        clients are in it; a scale of at most 2**16.
+    Needs: secure aggregation, which reveals the sum only and only if at least
+        ``min_honest_reports`` honest clients are in it; a scale of at most 2**16.
     """
     moved = count("sensitivity", sensitivity)
     scale = moved / positive("epsilon", epsilon)

@@ -49,8 +49,8 @@ _PRECISION = 256
 class MemoizedOracle(FrequencyOracle):
     """A permanent response, of which every report is a noisy copy.
 
-    ``epsilon`` is the cost of one report, ``permanent_epsilon`` that of any number from one permanent
-    response.
+    ``epsilon`` is the cost of one report, ``permanent_epsilon`` that of any number from one
+    permanent response.
     """
 
     permanent_epsilon: Fraction
@@ -228,7 +228,7 @@ class LOSUE(MemoizedUnary):
 
 
 def rappor(*, categories: int, epsilon: Number, permanent_epsilon: Number | str) -> RAPPOR:
-    """RAPPOR without its hashing (L-SUE): ``epsilon`` for one report, ``permanent_epsilon`` for all.
+    """RAPPOR without its hashing (L-SUE): ``epsilon`` a report, ``permanent_epsilon`` for all.
 
     Theorem: one report is epsilon-DP, any number from one permanent response permanent-DP, in the
     local model; `Memoized.after` says what lies between.
@@ -306,7 +306,8 @@ def _check(part: str, ratio: Fraction, epsilon: Fraction) -> CertificateCheck:
 
 
 # ── Local hashing ────────────────────────────────────────────────────────────────────────────────
-# The permanent response is a report of local hashing: forms, and a hash value that is right with some
+# The permanent response is a report of local hashing: forms, and a hash value that is right with
+# some
 # probability. A copy has the same forms and a hash value that is drawn once more. Two randomized
 # responses in a row are one of a smaller epsilon, so to the server a copy is an ordinary report.
 #
@@ -388,7 +389,7 @@ class MemoizedHashing(MemoizedOracle, LocalHashing):
         the first; that grows with both.
         """
         unit, g = 1 << precision, self.hashes
-        first = self.response._lie(precision)  # noqa: SLF001 - of its own kind
+        first = self.response._lie(precision)
         second = self._second_lie(precision)
         low, high = (
             Fraction(x + y) - Fraction(x * y * g, unit * (g - 1))
@@ -452,7 +453,7 @@ class MemoizedHashing(MemoizedOracle, LocalHashing):
 def longitudinal_olh(
     *, categories: int, epsilon: Number, permanent_epsilon: Number | str, hashes: int | None = None
 ) -> MemoizedHashing:
-    """Longitudinal local hashing: a few bytes a report, ``permanent_epsilon`` for any number of them.
+    """Longitudinal local hashing: a few bytes a report, ``permanent_epsilon`` for all of them.
 
     Theorem: one report is epsilon-DP, any number from one permanent response permanent-DP, in the
     local model; one report has the law and the error of `olh` with that epsilon and these hashes.

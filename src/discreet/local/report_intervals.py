@@ -139,7 +139,8 @@ def quantile_from_reports(
 
     Not the quantile of the reports: noise moves that wherever the rows are skewed.
 
-    Theorem: covers with probability at least ``confidence``, for any law of rows between the bounds and
+    Theorem: covers with probability at least ``confidence``, for any law of rows between the
+        bounds and
         any number of reports; with ``assume="normal"``, for so many that means are normal.
     Proof: let S fall smoothly from 1 at a to 0 at a + h. For Laplace noise Z of scale b,
         E[S(x + Z) - b^2 S''(x + Z)] = S(x). So the mean of S - b^2 S'' over the reports estimates

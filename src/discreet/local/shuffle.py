@@ -1,4 +1,4 @@
-"""The shuffle model: the guarantee of shuffled reports, and the local epsilon that a target allows."""
+"""The shuffle model: the guarantee of shuffled reports, and the local epsilon for a target."""
 
 from __future__ import annotations
 

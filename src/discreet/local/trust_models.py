@@ -1,4 +1,4 @@
-"""Trust models compared: the error of one guarantee with a central, shuffle or local model (F56, F59).
+"""Trust models compared: the error of one guarantee, central, shuffled or local (F56, F59).
 
 Shuffled ranges choose structure and epsilon together. How far shuffling amplifies depends on how
 the reports of a randomizer hide each other, and the best randomizer depends on the epsilon that
@@ -76,8 +76,8 @@ def shuffled_ranges(
 ) -> ShuffledRanges:
     """The local randomizer of least error whose shuffled reports are (epsilon, delta)-DP.
 
-    ``min_honest_reports`` is how many of the clients surely report as they should and keep their report to
-    themselves: all, unless it is stated. Only their reports hide one another.
+    ``min_honest_reports`` is how many of the clients surely report as they should and keep their
+    report to themselves: all, unless it is stated. Only their reports hide one another.
 
     Theorem: the guarantee is that of the returned randomizer's own reports, and within the target.
     Proof: its local epsilon is the largest that `local_epsilon` certifies for its parts, rounded
@@ -109,7 +109,7 @@ def shuffled_ranges(
             pure = made.guarantee
             whole = pure.shuffled(reports=hidden, parts=parts) if local > target else pure
             best = ShuffledRanges(randomizer=made, guarantee=whole, mean=mean)
-    assert best is not None  # noqa: S101 - there was a turn
+    assert best is not None
     return best
 
 
@@ -203,8 +203,8 @@ def compare_trust_models(
     """The best collection under one guarantee for every model of trust. Reads no data.
 
     All rungs are (epsilon, delta)-DP if the value of one client is replaced by another; their
-    number is public. Only the shuffled one uses the delta. Without a curator, ``honest_share`` is the
-    share of the clients that are counted on to hide the others: their reports are shuffled, or
+    number is public. Only the shuffled one uses the delta. Without a curator, ``honest_share`` is
+    the share of the clients that are counted on to hide the others: their reports are shuffled, or
     their shares of the noise enough (mechanisms/local/shares.py); central noise grows to 1/honest.
 
     Theorem: the errors are exact for the central model, and exact for equally frequent cells in the

@@ -37,7 +37,10 @@ def half_width(noise: object, confidence: float) -> float:
 @singledispatch
 def exact_delta(event: events.Event, epsilon: float) -> tuple[float, str]:
     """The hockey-stick divergence of neighboring outputs at ``epsilon``, and how it was found."""
-    raise Unsupported(f"No exact law is known for {type(event).__name__.removesuffix('Event')} (epsilon={epsilon:g}).")
+    raise Unsupported(
+        f"No exact law is known for {type(event).__name__.removesuffix('Event')} "
+        f"(epsilon={epsilon:g})."
+    )
 
 
 @exact_delta.register

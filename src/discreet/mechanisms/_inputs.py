@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from discreet.core._rational import Number
-from discreet.core._validate import count, exponent_below, exact_value, one_of, positive
+from discreet.core._validate import count, exact_value, exponent_below, one_of, positive
 from discreet.core.errors import InvalidArgument, OutOfDomain
 from discreet.noise.distribution import Floats, Ints
 
@@ -121,7 +121,7 @@ class InputValues:
     def doubles(self) -> Floats:
         """The numbers as doubles, none rounded: rounding could move two further apart."""
         if self.whole is None:
-            assert self.real is not None  # noqa: S101 - Values holds one or the other
+            assert self.real is not None
             return self.real
         if self.whole.size and int(np.abs(self.whole).max()) > _LARGEST_DOUBLE:
             raise OutOfDomain(

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from discreet.core._rational import Enclosure, ceil_div, exp_minus
 from discreet.noise.distribution import Floats, Ints
 from discreet.noise.random_source import RandomSource
-from discreet.noise.uniform import LazyUniform, uniform_integers, invert
+from discreet.noise.uniform import LazyUniform, invert, uniform_integers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

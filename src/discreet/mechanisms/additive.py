@@ -24,12 +24,12 @@ from discreet.mechanisms._inputs import (
     Domain,
     Norm,
     Released,
+    add_clamped,
+    check_domain,
     check_range,
     clamp_steps,
-    add_clamped,
     l1,
     l2_squared,
-    check_domain,
     read,
     whole,
     whole_square,
@@ -43,8 +43,10 @@ from discreet.noise.random_source import RandomSource, resolve_rng
 # ── Additive ─────────────────────────────────────────────────────────────────────────────────────
 # Laplace and Gaussian noise on whole numbers and on reals.
 #
-# Whole numbers get integer noise and stay whole. Reals get the ideal continuous noise, and the exact
-# sum is rounded to a public grid, a power of two far below the noise: post-processing, so nothing is
+# Whole numbers get integer noise and stay whole. Reals get the ideal continuous noise, and the
+# exact
+# sum is rounded to a public grid, a power of two far below the noise: post-processing, so nothing
+# is
 # added to the sensitivity and no low-order bit of the input survives.
 
 
@@ -238,7 +240,7 @@ def needs_integers(
 LARGEST_SQUARE = 1 << 116
 
 
-def gaussian(  # noqa: PLR0913 - four ways to say how much, each named
+def gaussian(
     *,
     sensitivity: Number,
     epsilon: Number | None = None,
@@ -256,7 +258,8 @@ def gaussian(  # noqa: PLR0913 - four ways to say how much, each named
 
     Give one of: ``epsilon`` and ``delta`` (exact calibration, no classical formula), ``rho``
     (zCDP), ``mu`` (Gaussian DP), or ``sigma`` itself. Reals get the analytic sigma and are rounded
-    to ``granularity``. Whole numbers get the discrete Gaussian with the smallest sigma that its own exact
+    to ``granularity``. Whole numbers get the discrete Gaussian with the smallest sigma that its
+    own exact
     law certifies: it is not exactly Gaussian DP, so the analytic sigma would be a claim, not a
     fact. For ``mu`` they get rounded continuous noise, which is exactly Gaussian DP.
     ``domain`` restricts the mechanism to "integers" or "reals".
@@ -317,7 +320,9 @@ def _variance(square: Fraction, *, rho: Number | None, sigma: Number | None) -> 
     return positive("sigma", sigma) ** 2
 
 
-def _real_gaussian(variance: Fraction, square: Fraction, granularity: Number | None) -> RealMechanism:
+def _real_gaussian(
+    variance: Fraction, square: Fraction, granularity: Number | None
+) -> RealMechanism:
     exponent = granularity_exponent(granularity, root_down(variance))
     return RealMechanism(
         noise=_rounded(variance / Fraction(4) ** exponent, exponent),
@@ -352,7 +357,7 @@ def _certified(
 # ── Laplace ──────────────────────────────────────────────────────────────────────────────────────
 
 
-def laplace(  # noqa: PLR0913 - each has a default and a name
+def laplace(
     *,
     sensitivity: Number,
     epsilon: Number | None = None,
@@ -368,8 +373,8 @@ def laplace(  # noqa: PLR0913 - each has a default and a name
 
     Give ``epsilon``, or the noise ``scale`` itself. A ``delta`` buys a little less noise. A
     sensitivity in another norm takes the ``dimension`` of the vector. Whole numbers get discrete
-    Laplace noise if the sensitivity is whole; reals are rounded to ``granularity``, a power of two (by
-    default far below the noise). ``domain`` restricts the mechanism to "integers" or "reals".
+    Laplace noise if the sensitivity is whole; reals are rounded to ``granularity``, a power of two
+    (by default far below the noise). ``domain`` restricts the mechanism to "integers" or "reals".
 
     Theorem: the release is epsilon-DP under ``relation`` with epsilon = sensitivity / scale; with a
         delta, (epsilon, delta)-DP by the exact profile, whose worst case is one coordinate.

@@ -70,7 +70,9 @@ class Certificate:
     __repr__ = __str__
 
 
-def target_guarantee(epsilon: Fraction, delta: Fraction, *, relation: NeighboringRelation) -> Guarantee:
+def target_guarantee(
+    epsilon: Fraction, delta: Fraction, *, relation: NeighboringRelation
+) -> Guarantee:
     """The guarantee of a mechanism that keeps (epsilon, delta): pure if delta is zero."""
     event = events.ApproxEvent(epsilon, delta) if delta else events.PureEvent(epsilon)
     return Guarantee(event, relation)
@@ -87,7 +89,8 @@ class Mechanism(ABC):
         relation = getattr(self, "relation", NeighboringRelation.LOCAL)
         if not isinstance(relation, NeighboringRelation):
             raise InvalidArgument(
-                f"relation must be one of discreet.NeighboringRelation, got {type(relation).__name__}."
+                "relation must be one of discreet.NeighboringRelation, got "
+                f"{type(relation).__name__}."
             )
 
     @property

@@ -17,9 +17,9 @@ from discreet.accounting.guarantee import Guarantee
 from discreet.core import events
 from discreet.core._rational import Number
 from discreet.core._validate import (
+    as_tuple,
     bounds,
     exponent_below,
-    as_tuple,
     one_of,
     positive,
     power_of_two,
@@ -60,7 +60,7 @@ class SortedColumn:
 
     @classmethod
     def of(cls, lower: Number, upper: Number, granularity: Number | None) -> SortedColumn:
-        """The bounds, moved outward to the grid: ``granularity``, or fine enough for most purposes."""
+        """The bounds, moved outward to steps of ``granularity``, or fine enough for most."""
         low, high = bounds(lower, upper)
         if granularity is None:
             # Not finer than a double is: numbers far from zero have fewer digits behind the point.
@@ -101,7 +101,7 @@ class SortedColumn:
         if rows is not None and given.size != rows:
             raise OutOfDomain(f"values must have the declared number of rows, {rows}.")
         reals = given.real if given.whole is None else given.whole.astype(np.float64)
-        assert reals is not None  # noqa: S101 - Values holds one or the other
+        assert reals is not None
         codes = self.places(reals)
         codes.sort()
         return codes
@@ -123,7 +123,8 @@ class SortedColumn:
 # A private median or quantile: a choice among all points of a grid.
 #
 # A point is the likelier the fewer rows would have to change for it to be the quantile (inverse
-# sensitivity). There is no noise to add, the answer lies between the bounds, and where rows are dense
+# sensitivity). There is no noise to add, the answer lies between the bounds, and where rows are
+# dense
 # the error is a few ranks, whatever the range.
 
 
@@ -287,8 +288,8 @@ def private_quantile(
 
     "interpolated" reads ranks off a curve that climbs between the values: inside a gap the point
     where it meets the quantile is the likeliest. "exponential" takes all points of a gap alike.
-    "permute_and_flip" is better than that for few points: the multiples of a coarse ``granularity``, at
-    most 2**16.
+    "permute_and_flip" is better than that for few points: the multiples of a coarse
+    ``granularity``, at most 2**16.
 
     Theorem: epsilon-DP under ``relation``, and of bounded range but for "permute_and_flip".
     Proof: with weights exp(-rate * score) the log-ratio of two neighbors lies, but for one

@@ -28,7 +28,7 @@ from discreet.mechanisms.mechanism import Certificate, CertificateCheck, Mechani
 from discreet.noise.distribution import Floats, Ints
 from discreet.noise.laplace import DiscreteLaplace
 from discreet.noise.random_source import RandomSource, resolve_rng
-from discreet.noise.uniform import uniform_integers, bernoulli_exp, exponential_choice
+from discreet.noise.uniform import bernoulli_exp, exponential_choice, uniform_integers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,7 +76,7 @@ class Selection(Mechanism):
         raise Unsupported("A choice has no standard deviation; interval() bounds its loss.")
 
     def interval(self, confidence: float, *, candidates: int) -> tuple[float, float]:
-        """How far the chosen score may lie below the best, with probability at least ``confidence``."""
+        """How far the chosen score may be below the best, with probability ``confidence``."""
         inside = float(probability("confidence", confidence, zero=False, one=False))
         others = max(1, count("candidates", candidates) - 1)
         return 0.0, self.lag(others, 1 - inside) * self.scale.step
@@ -215,7 +215,7 @@ class ReportNoisyMax(Selection):
         far = 1
         while beats(far) > miss:
             far *= 2
-        return float(bisect_left(range(far), True, key=lambda g: beats(g) <= miss))  # noqa: FBT003
+        return float(bisect_left(range(far), True, key=lambda g: beats(g) <= miss))
 
     def probabilities(self, scores: ArrayLike) -> Floats:
         steps = self.scale.read(scores)

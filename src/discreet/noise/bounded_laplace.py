@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from discreet.core._rational import Enclosure, Number, ceil_div, exp_minus
 from discreet.core._validate import count, positive
 from discreet.core.errors import InvalidArgument
-from discreet.noise.distribution import Distribution, Floats, Ints, floats, check_size
+from discreet.noise.distribution import Distribution, Floats, Ints, check_size, floats
 from discreet.noise.laplace import CHUNK, LARGEST_SCALE
 from discreet.noise.random_source import RandomSource, Words
 from discreet.noise.uniform import LazyUniform, invert
@@ -61,7 +61,7 @@ class BoundedDiscreteLaplace(Distribution):
         return np.where(inside, log, -np.inf)
 
     def cdf(self, k: ArrayLike) -> Floats:
-        return self._mirrored._upper_tail(-np.floor(floats(k)))  # noqa: SLF001 - the same class, reflected
+        return self._mirrored._upper_tail(-np.floor(floats(k)))
 
     def sf(self, k: ArrayLike) -> Floats:
         return self._upper_tail(np.floor(floats(k)) + 1)
@@ -69,7 +69,7 @@ class BoundedDiscreteLaplace(Distribution):
     def at_least(self, k: int, precision: int) -> Enclosure:
         if k <= 0:
             # P(X >= k) = 1 - P(-X >= 1 - k)
-            low, high = self._mirrored._tail(1 - k, precision)  # noqa: SLF001
+            low, high = self._mirrored._tail(1 - k, precision)
             return (1 << precision) - high, (1 << precision) - low
         return self._tail(k, precision)
 

@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 from discreet.core._rational import Enclosure, Number, ceil_div, exp_minus, in_steps
 from discreet.core._validate import positive
 from discreet.core.errors import InvalidArgument
-from discreet.noise.distribution import Distribution, Floats, Ints, floats, moment_order, check_size
+from discreet.noise.distribution import Distribution, Floats, Ints, check_size, floats, moment_order
 from discreet.noise.laplace import CHUNK
 from discreet.noise.random_source import RandomSource, Words
 from discreet.noise.uniform import LazyUniform, invert

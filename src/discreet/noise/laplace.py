@@ -15,14 +15,15 @@ from numpy.typing import ArrayLike
 from discreet.core._rational import Enclosure, Number, ceil_div, exp_minus, in_steps
 from discreet.core._validate import positive
 from discreet.core.errors import InvalidArgument
-from discreet.noise.distribution import Distribution, Floats, Ints, floats, moment_order, check_size
+from discreet.noise.distribution import Distribution, Floats, Ints, check_size, floats, moment_order
 from discreet.noise.random_source import RandomSource, Words
-from discreet.noise.uniform import LazyUniform, uniform_integers, bernoulli_exp, invert
+from discreet.noise.uniform import LazyUniform, bernoulli_exp, invert, uniform_integers
 
 # ── Exponential ──────────────────────────────────────────────────────────────────────────────────
 # The inner loop of every Laplace-like sampler: signed exponential variables, one word each.
 #
-# A word is a sign and a uniform ``V``; ``-scale * log(V)`` is an exponential variable. It is computed
+# A word is a sign and a uniform ``V``; ``-scale * log(V)`` is an exponential variable. It is
+# computed
 # in double precision together with a bound on its error, added to an offset and floored. Where the
 # floor is certain it is final. Where the sum is too close to an integer (about one draw in 500,000,
 # whatever its size), or ``V`` too small for its first bits to tell, the caller decides exactly.

@@ -15,10 +15,10 @@ from numpy.typing import ArrayLike
 from discreet.core._rational import Enclosure, Number, ceil_div, exp_minus, light_share
 from discreet.core._validate import count, positive
 from discreet.core.errors import InvalidArgument
-from discreet.noise.distribution import Distribution, Floats, Ints, floats, moment_order, check_size
+from discreet.noise.distribution import Distribution, Floats, Ints, check_size, floats, moment_order
 from discreet.noise.laplace import LARGEST_NOISE_SCALE, Geometric
 from discreet.noise.random_source import RandomSource
-from discreet.noise.uniform import uniform_integers, bernoulli_real
+from discreet.noise.uniform import bernoulli_real, uniform_integers
 
 # ── Staircase ────────────────────────────────────────────────────────────────────────────────────
 # Staircase noise: the law of least loss among all that keep a pure epsilon.

@@ -37,7 +37,8 @@ def interval(
 ) -> tuple[list[float], list[float]]:
     """Bounds of expected counts, and of means and quantiles in the population.
 
-    Theorem: each group's interval holds its target with probability at least ``confidence``, over the
+    Theorem: each group's interval holds its target with probability at least ``confidence``, over
+        the
         noise and the drawing of the rows. The target of a count is its expectation, that of a mean
         or quantile the one of the distribution from which the group's rows (clipped) are drawn.
     Proof: half of what may fail goes to the noise, half to sampling (union bound). A count is a sum
@@ -160,7 +161,8 @@ class NoisyAnswer:
         if not self.independent:
             raise Unsupported(
                 "sampling=True needs independent rows, but a unit may have several in a group, and "
-                "rows of one unit are alike: use max_rows_per_unit=1 or max_rows_per_unit_per_group=1."
+                "rows of one unit are alike: use max_rows_per_unit=1 or "
+                "max_rows_per_unit_per_group=1."
             )
         inside = float(check.probability("confidence", confidence, zero=False, one=False))
         return interval(self.scale, self.parts, inside)

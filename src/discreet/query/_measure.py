@@ -282,7 +282,8 @@ def sensitivity_of(
 
     Theorem: ``l1`` and ``l2_squared`` bound the distance of the part on any two neighbors.
     Proof: adding or removing a unit changes at most ``rows`` kept rows, ``rows_per_group`` in a
-        group, each by at most the weight (`ContributionBound`). To replace is to remove a vector a and add a
+        group, each by at most the weight (`ContributionBound`). To replace is to remove a vector a
+        and add a
         vector b of that kind: ``|b - a|_1 <= |a|_1 + |b|_1``; if no entry is negative (or none is
         positive), ``|b - a|^2 <= |a|^2 + |b|^2``, else at most twice that. And each of the entries
         lies, before and after, between the extremes of one unit in one group.

@@ -142,7 +142,8 @@ class QuantileEstimator:
     ) -> tuple[float | None, float]:
         """Deviation and bound, at ``confidence``, of how far in rows the answer's rank is from q n.
 
-        Proof: for a tree, all prefixes are within their widths at once with probability ``confidence``
+        Proof: for a tree, all prefixes are within their widths at once with probability
+            ``confidence``
             (union bound). The monotone estimate is then as close, since the truth is monotone; the
             first bin where it reaches ``q n`` has ``C_k >= q n - w`` and ``C_{k-1} < q n + w``. For
             a choice, the loss of score passes g with probability at most ``(bins - 1) exp(-rate

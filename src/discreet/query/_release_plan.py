@@ -140,7 +140,8 @@ def check_query(query: Query) -> Query:
     """One question, where a list of them cannot be answered."""
     if not isinstance(query, Query):
         raise InvalidArgument(
-            f"query must be one question, such as query.count(by='sex'), got {type(query).__name__}."
+            "query must be one question, such as query.count(by='sex'), got "
+            f"{type(query).__name__}."
         )
     return query
 

@@ -55,7 +55,8 @@ def __dir__() -> list[str]:
 class Query:
     """A question; made by `count`, `units`, `sum`, `mean`, `quantiles` and the others here.
 
-    ``include_other`` adds a group for all keys that are not listed. ``second_value`` is the second value of a
+    ``include_other`` adds a group for all keys that are not listed. ``second_value`` is the second
+    value of a
     covariance. For quantiles, ``q`` says which, ``bins`` into how many parts the declared
     range is cut, and ``method`` how they are found (``branching`` is that of the tree); what is
     None is settled by the design. ``limits`` are its own, see `limited`.
@@ -127,7 +128,7 @@ def count_units(
     return _query("units", None, where=where, by=by, keys=keys, name=name)
 
 
-def sum(  # noqa: A001 - the word of tables and of release files
+def sum(
     value: Value,
     *,
     where: Expression | None = None,

@@ -29,8 +29,10 @@ class ErrorForecast:
     """The error of an answer before it is asked: from public numbers only.
 
     ``std`` and ``width`` are for one group. The error stays within ``width`` with probability at
-    least ``confidence``. For means, variances and covariances both are upper bounds at ``expected_rows`` rows in
-    the group (``std`` to first order); without ``expected_rows`` they are unknown. For quantiles the error
+    least ``confidence``. For means, variances and covariances both are upper bounds at
+    ``expected_rows`` rows in
+    the group (``std`` to first order); without ``expected_rows`` they are unknown. For quantiles
+    the error
     is one of rank, as a share of the rows (a median within 0.02 is some quantile between 0.48 and
     0.52), and ``step`` is the width of the bins; the error in value depends on the data.
     """
@@ -50,7 +52,8 @@ class ErrorForecast:
         if self.step is not None:
             return (
                 f"{self.title}: rank within ±{self.width:.4g} of the rows "
-                f"{100 * self.confidence:g} times of 100 with {self.expected_rows} rows, in bins of {self.step:g}"
+                f"{100 * self.confidence:g} times of 100 with {self.expected_rows} rows, in "
+                f"bins of {self.step:g}"
             )
         n = "" if self.expected_rows is None else f" with {self.expected_rows} rows"
         return (
@@ -66,7 +69,8 @@ def forecast(
 ) -> ErrorForecast:
     """The error of an answer, at a stated number of rows in its group where that matters.
 
-    Proof: with probability ``confidence`` all k parts are within their half-widths w (union bound). Then
+    Proof: with probability ``confidence`` all k parts are within their half-widths w (union
+        bound). Then
         ``|s'/n' - s/n| = |(s' - s) - (n' - n) s/n| / n' <= (w_s + h w_n) / (n - w_n)`` with h the
         bound of |s/n|, and a variance moves by half of the error of its first term and 2 h times
         that of the mean.
@@ -180,7 +184,8 @@ def budget_for(
         width = forecast(question, expected_rows=expected_rows, confidence=confidence).width
         if width is None:
             raise InvalidArgument(
-                f"expected_rows must be stated for {query.title!r}: its error depends on their number."
+                f"expected_rows must be stated for {query.title!r}: its error depends on their "
+                "number."
             )
         return Fraction(width) <= wanted
 

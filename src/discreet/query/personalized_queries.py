@@ -67,7 +67,7 @@ class PrivacySpecification:
         return QueryBudget(epsilon=amount) if self.measure == "epsilon" else QueryBudget(rho=amount)
 
     def share(self, level: Level, max_privacy_level: Level) -> Fraction:
-        """What a level may spend, relative to ``max_privacy_level``; 1 for those who may spend more."""
+        """What a level may spend, relative to ``max_privacy_level``; at most 1."""
         return min(self[level] / self[max_privacy_level], Fraction(1))
 
     def factors(self, max_privacy_level: Level) -> dict[Level, int]:
@@ -100,7 +100,8 @@ def privacy_specification(
     given: object = privacy_levels
     if not isinstance(given, Mapping) or not privacy_levels:
         raise InvalidArgument(
-            "privacy_levels must map values of the budget column to what their people may spend, for "
+            "privacy_levels must map values of the budget column to what their people may "
+            "spend, for "
             'example {"strict": 0.1, "open": 1}.'
         )
     found = {level: _amount(level, value, relation) for level, value in privacy_levels.items()}
@@ -148,7 +149,8 @@ class WeightedPlan:
         ``guarantee``, level by level, and each level's is within the level's budget.
     Proof: the rows of a person of level l are in the sums of level l alone, and there move a part
         by at most its move d (`sensitivity_of`). The weighted part, a whole combination with factor
-        p of these sums, moves by p d, and by no more than `coarsen_sensitivity` says when it is rounded. The
+        p of these sums, moves by p d, and by no more than `coarsen_sensitivity` says when it is
+        rounded. The
         noise is the smallest with which every level's move costs at most the level's share of the
         part; shares add up.
     Source: Alaggan, Gambs, Kermarrec 2016, for sums; for Gaussian noise the same with squares.
@@ -187,7 +189,7 @@ def plan_weighted(
     levels: PrivacySpecification,
     max_privacy_level: Level,
 ) -> WeightedPlan:
-    """Plan questions in which nobody spends more than ``max_privacy_level``, and strict levels count for less."""
+    """Plan queries at ``max_privacy_level`` at most; strict levels count for less."""
     base = plan_release(queries, setting=setting, budget=levels.budget(max_privacy_level))
     factors = levels.factors(max_privacy_level)
     if max(factors.values()) == 1:  # the strictest: everybody counts, and pays, the same
@@ -359,7 +361,8 @@ def weighting_tradeoff(
 ) -> WeightingTradeoff:
     """The error of the one question of a design, at stated numbers of rows of each level.
 
-    ``max_difference`` bounds how far the means of any two levels are apart; the declared range always does.
+    ``max_difference`` bounds how far the means of any two levels are apart; the declared range
+    always does.
 
     Proof: a weighted mean is a mean of the levels' means with other shares. Two such mixtures
         differ by at most the distance of the shares (half of the sum of differences) times the

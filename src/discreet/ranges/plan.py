@@ -206,7 +206,8 @@ def plan_ranges(
 ) -> RangePlan:
     """Rank every structure by its mean squared error over a workload. Reads no data.
 
-    ``expected_rows`` is how many there are. Under REPLACE_ONE, with one row of each unit, it is public and
+    ``expected_rows`` is how many there are. Under REPLACE_ONE, with one row of each unit, it is
+    public and
     makes answers better; otherwise it is a guess that only serves to show relative errors.
     ``thorough`` also optimizes matrices on domains where that takes minutes. ``data_aware`` also
     offers DAWA and MWEM, whose error nobody can state beforehand: they are not ranked.

@@ -164,7 +164,7 @@ def ranges(
 def plan_query(
     query: RangeQuery, *, setting: TableSpec, budget: QueryBudget, expected_rows: int | None = None
 ) -> PlannedRanges:
-    """Cells, sensitivity and noise from public facts alone; ``expected_rows`` only scales what is shown.
+    """Cells, sensitivity and noise from public facts; ``expected_rows`` only scales what is shown.
 
     Theorem: the counts that the engine returns for ``counted`` move by no more than the plan's
         contribution when one unit comes or goes, or is replaced.
@@ -214,7 +214,7 @@ def contribution_of(counted: TableScan) -> Contribution:
     return Contribution(rows=reach.rows, per_cell=within)
 
 
-def plan_ranges(  # noqa: PLR0913 - each has a name, most a default
+def plan_ranges(
     domain: Axis,
     workload: WorkloadLike = "all",
     *,
@@ -230,7 +230,8 @@ def plan_ranges(  # noqa: PLR0913 - each has a name, most a default
     """Rank every structure for counting ranges by its exact error. Reads nothing, costs nothing.
 
     ``domain`` is a declared column (`discreet.integer`, `discreet.date`, `discreet.category`), a
-    domain, or a number of cells. ``expected_rows`` is the number of rows: public under REPLACE_ONE with one
+    domain, or a number of cells. ``expected_rows`` is the number of rows: public under REPLACE_ONE
+    with one
     row of each unit, otherwise a guess that only scales what is shown. ``data_aware`` also offers
     mechanisms whose error depends on the data: they are listed without a rank.
     """

@@ -1,4 +1,4 @@
-"""Charts that compare options: central and local intervals, trust models, range strategies, noises."""
+"""Charts that compare options: intervals, trust models, range strategies, noise."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ from discreet.report.drawing.line_chart import ChartAxis, ChartCurve
 from discreet.report.drawing.panel import BarPanel, LinePanel, Panel
 from discreet.tables.release import describe_epsilon
 
-# ── Central and local intervals ────────────────────────────────────────────────────────────────────
+# ── Central and local intervals
+# ────────────────────────────────────────────────────────────────────
 
 
 def against_rows(found: CentralLocalComparisons) -> tuple[LinePanel, ...]:
@@ -58,13 +59,15 @@ def _panel(
             f"{found.width:g}, standard deviation {found.std:g}"
         ),
         note=(
-            f"{note} At {last.public_rows:,} rows, noise on every row needs epsilon {last.matched:.3g} "
+            f"{note} At {last.public_rows:,} rows, noise on every row needs epsilon "
+            f"{last.matched:.3g} "
             "to be as good."
         ),
     )
 
 
-# ── Trust models ───────────────────────────────────────────────────────────────────────────────────
+# ── Trust models
+# ───────────────────────────────────────────────────────────────────────────────────
 
 
 _MOST = 9
@@ -126,7 +129,8 @@ def against_length(plan: LocalPlan) -> LinePanel:
         y=ChartAxis(label=f"standard error, in clients of {plan.expected_clients:,}", log=True),
         title=(
             f"Error by length of a range of {plan.domain} "
-            f"({plan.expected_clients:,} reports of epsilon {float(plan.epsilon):g}); the first is used"
+            f"({plan.expected_clients:,} reports of epsilon {float(plan.epsilon):g}); the first "
+            "is used"
         ),
         note="Root mean square over ranges if cells are equally frequent; no report was read.",
     )

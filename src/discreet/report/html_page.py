@@ -1,4 +1,4 @@
-"""One self-contained HTML page, its tables, values for spreadsheets and JSON, and guarantees in words."""
+"""One self-contained HTML page: tables, values for spreadsheets and JSON, guarantees in words."""
 
 from __future__ import annotations
 
@@ -70,7 +70,8 @@ def finite(value: object) -> object:
             return value
 
 
-# ── Guarantees in words ────────────────────────────────────────────────────────────────────────────
+# ── Guarantees in words
+# ────────────────────────────────────────────────────────────────────────────
 
 
 def plainly(guarantee: Guarantee, *, delta: float = DELTA) -> str:
@@ -84,7 +85,9 @@ def plainly(guarantee: Guarantee, *, delta: float = DELTA) -> str:
     plus = "" if math.isfinite(pure) else f", plus a probability of {delta:g} at most"
     other = {
         NeighboringRelation.ADD_REMOVE: "with one unit in the data as without it",
-        NeighboringRelation.REPLACE_ONE: "with the data of one unit as with any other data in their place",
+        NeighboringRelation.REPLACE_ONE: (
+            "with the data of one unit as with any other data in their place"
+        ),
         NeighboringRelation.LOCAL: "with one value of a client as with any other",
     }[guarantee.relation]
     return (

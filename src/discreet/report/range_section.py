@@ -34,7 +34,8 @@ from discreet.tables.range_release import (
 )
 from discreet.tables.release import describe_epsilon
 
-# ── Shared parts ───────────────────────────────────────────────────────────────────────────────────
+# ── Shared parts
+# ───────────────────────────────────────────────────────────────────────────────────
 
 
 SHOWN = 6
@@ -95,7 +96,8 @@ def summary(release: AnyRangeRelease, plan: RangePlan | GridPlan, *, file: str) 
     }
 
 
-# ── Grids ──────────────────────────────────────────────────────────────────────────────────────────
+# ── Grids
+# ──────────────────────────────────────────────────────────────────────────────────────────
 
 
 _MOST = (120, 60)
@@ -120,7 +122,8 @@ class GridSection:
             f"further cost: <code>discreet ranges {escape(self.file)} {asked}</code>. Some of "
             "them:</p>\n"
             f"{example_table(self.examples())}\n"
-            f"<p>Asked: {escape(release.query_text)}. Cost: {escape(describe_epsilon(release.guarantee))}. Low "
+            f"<p>Asked: {escape(release.query_text)}. Cost: "
+            f"{escape(describe_epsilon(release.guarantee))}. Low "
             "and high hold the value without noise with probability at least 95%, each by itself."
             f"</p>\n{ranked(self.plan)}\n"
             f"<p><code>{escape(release.mechanism)}</code></p></section>"
@@ -191,7 +194,8 @@ def _all_ends(domain: Domain) -> tuple[list[Any], list[Any]]:
     return [a for a, _ in pairs], [b for _, b in pairs]
 
 
-# ── Ranges ─────────────────────────────────────────────────────────────────────────────────────────
+# ── Ranges
+# ─────────────────────────────────────────────────────────────────────────────────────────
 
 
 _POINTS = 300
@@ -228,7 +232,8 @@ def section(one: RangeSection) -> str:
         f"<p>Any range can be answered from <code>{escape(one.file)}</code>, at no further cost: "
         f"<code>discreet ranges {escape(one.file)} FIRST LAST</code>. Some of them:</p>\n"
         f"{example_table(examples(one))}\n"
-        f"<p>Asked: {escape(release.query_text)}. Cost: {escape(describe_epsilon(release.guarantee))}. Low and "
+        f"<p>Asked: {escape(release.query_text)}. Cost: "
+        f"{escape(describe_epsilon(release.guarantee))}. Low and "
         "high hold the value without noise with probability at least 95%, each by itself; the band "
         "holds all totals at once.</p>\n"
         f"{against_length(one.plan).svg()}\n{ranked(one.plan)}\n"
@@ -305,7 +310,8 @@ def _tick(release: ChargedRangeRelease, tick: float) -> str:
     return cut(str(ends(release.domain, int(tick), int(tick))[1]), 12) if inside else ""
 
 
-# ── Sections ───────────────────────────────────────────────────────────────────────────────────────
+# ── Sections
+# ───────────────────────────────────────────────────────────────────────────────────────
 
 
 def shown(

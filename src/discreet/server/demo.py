@@ -58,16 +58,20 @@ analyst_limit = {{ epsilon = 2, delta = 1e-6 }}
 year = {{ kind = "category", categories = [1, 2, 3, 4, 5], include_other = false }}
 site = {{ kind = "category", categories = [1, 2, 3, 4, 5, 6], include_other = false }}
 sex = {{ kind = "category", categories = ["female", "male"], include_other = false }}
-health = {{ kind = "category", categories = ["excellent", "good", "fair", "poor"], include_other = false }}
 age = {{ kind = "integer", lower = 0, upper = 64 }}
 income = {{ kind = "integer", lower = 0, upper = 25_000 }}
 visits = {{ kind = "integer", lower = 0, upper = 20 }}
 admissions = {{ kind = "integer", lower = 0, upper = 3 }}
-spending = {{ kind = "real", lower = 0, upper = 1_000, grid = 0.25 }}
+spending = {{ kind = "real", lower = 0, upper = 1_000, granularity = 0.25 }}
 
 [table.columns.plan]
 kind = "category"
 categories = ["free", "25 percent", "50 percent", "95 percent", "deductible"]
+include_other = false
+
+[table.columns.health]
+kind = "category"
+categories = ["excellent", "good", "fair", "poor"]
 include_other = false
 """
 

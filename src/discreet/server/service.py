@@ -162,7 +162,9 @@ class Service:
         everything = who.role in ("owner", "auditor")
         accounts = self.shared_ledger.accounts() if everything else self._accounts_of(who)
         checked = overview.verification(self.shared_ledger) if everything and verify else None
-        return LedgerInfo(accounts=overview.account_infos(accounts, self.budgets), verification=checked)
+        return LedgerInfo(
+            accounts=overview.account_infos(accounts, self.budgets), verification=checked
+        )
 
     def audit(self, who: User) -> AuditStatusInfo:
         """What is claimed of mechanisms, what is exact, and what an attack shows."""

@@ -64,7 +64,10 @@ class LargeDomainQuantiles:
 
     def __str__(self) -> str:
         found = (f"  {float(q):g}: {v}" for q, v in zip(self.q, self.values, strict=True))
-        head = f"{self.query_text} ({describe_epsilon(self.guarantee)}, {self.guarantee.relation.value})"
+        head = (
+            f"{self.query_text} ({describe_epsilon(self.guarantee)}, "
+            f"{self.guarantee.relation.value})"
+        )
         return "\n".join([head, *found, f"  ranks within ±{self.rank_width:,.4g} rows (95%)"])
 
     __repr__ = __str__
@@ -81,8 +84,8 @@ def release_large_domain_quantiles(
     Source: docs/theory/ranges.md.
     Needs: an account; columns of the source as declared.
     """
-    from discreet.data.execute import collect  # noqa: PLC0415 - engines are slow to import
-    from discreet.data.source import check_source  # noqa: PLC0415 - engines are slow to import
+    from discreet.data.execute import collect
+    from discreet.data.source import check_source
 
     def counts(edges: tuple[int, ...]) -> Ints:
         # A fresh key each time: which rows are kept must not be known or repeated.

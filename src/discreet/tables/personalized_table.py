@@ -57,7 +57,7 @@ def attach_levels(
     levels: PrivacySpecification,
 ) -> OpenTable:
     """The table in which every unit has one level, the same in all of its rows."""
-    from discreet.data.source import (  # noqa: PLC0415 - engines are slow to import
+    from discreet.data.source import (
         ArrowStreamSource,
         JoinedSource,
         SparkSource,
@@ -210,8 +210,8 @@ class PersonalizedTable:
     Theorem: an answer has the guarantee of each person's level toward all data that differ in
         this person alone: in whether the person is there at all, under add/remove; in what the
         data say of the person, whose level stays, under replace-one.
-    Proof: the rows of one person are in the sums of one level: `OpenTable` tables without a unit have
-        one row of each, and else the level is attached to the unit. The rest is `Weighted`.
+    Proof: the rows of one person are in the sums of one level: `OpenTable` tables without a unit
+        have one row of each, and else the level is attached to the unit. The rest is `Weighted`.
     Source: docs/theory/personalized.md.
     Needs: a level is the person's own choice. Under add/remove it is protected with the person:
         who changes a level pays both. Under replace-one the numbers of people at the levels are
@@ -276,8 +276,8 @@ class PersonalizedTable:
     ) -> tuple[WeightingTradeoff, ...]:
         """What each cap would give, best first, from public numbers alone; nothing is read.
 
-        ``expected_rows`` states or guesses how many rows each level has (in a group). ``max_difference`` bounds how
-        far the means of two levels are apart, in units of the value.
+        ``expected_rows`` states or guesses how many rows each level has (in a group).
+        ``max_difference`` bounds how far the means of two levels are apart, in units of the value.
         """
         found = [
             weighting_tradeoff(
@@ -302,9 +302,11 @@ class PersonalizedTable:
     ) -> PersonalizedRelease:
         """Answer a question with every person's own budget.
 
-        ``max_privacy_level`` names the level above which nobody spends; people of stricter levels count for less.
-        With the strictest level everybody counts, and pays, the same. Without ``max_privacy_level`` it is the one
-        with the smallest error at ``expected_rows`` (see `trades`), or the strictest if no rows are stated.
+        ``max_privacy_level`` names the level above which nobody spends; people of stricter levels
+        count for less. With the strictest level everybody counts, and pays, the same. Without
+        ``max_privacy_level`` it is the one
+        with the smallest error at ``expected_rows`` (see `trades`), or the strictest if no rows
+        are stated.
         """
         if max_privacy_level is None:
             max_privacy_level = self.levels.levels[0]
@@ -377,8 +379,8 @@ class PersonalizedTable:
         rng: RandomSource,
     ) -> tuple[list[Sums], Receipt]:
         """Charge everyone who pays, then read the exact sums of each plan: private."""
-        from discreet.data.execute import collect  # noqa: PLC0415 - engines are slow to import
-        from discreet.data.source import check_source  # noqa: PLC0415
+        from discreet.data.execute import collect
+        from discreet.data.source import check_source
 
         opened = self._opened
         for plan in plans:
@@ -446,7 +448,9 @@ class PersonalizedTable:
             release,
             title=title,
             query_text=release.query_text + also,
-            privacy_statement=f"{release.privacy_statement}; each with the budget of the own level ({whose})",
+            privacy_statement=(
+                f"{release.privacy_statement}; each with the budget of the own level ({whose})"
+            ),
         )
 
 
@@ -489,7 +493,7 @@ def open_personalized_table(
                 "category(levels), without other=False and missing, and they are left out."
             )
         found = PersonalizedTable(table=table, levels=made, column=str(budget))
-    found._opened  # noqa: B018, SLF001 - the checks
+    found._opened
     return found
 
 

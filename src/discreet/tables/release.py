@@ -56,7 +56,9 @@ def describe_protection(setting: TableSpec) -> str:
     )
     act = {
         NeighboringRelation.ADD_REMOVE: f"whether {who} is in the data at all",
-        NeighboringRelation.REPLACE_ONE: f"what the data say about {who} while their number is public",
+        NeighboringRelation.REPLACE_ONE: (
+            f"what the data say about {who} while their number is public"
+        ),
     }[setting.relation]
     limits = [
         f"at most {value} {thing}{' is' if value == 1 else 's are'} used of each{where}"

@@ -47,7 +47,8 @@ class Stream:
 
         ``steps`` tells for each event the step in which it happened, ``keys`` the place of its key
         and ``units`` whose it is (if the stream limits units; whole numbers in all feeds, or texts
-        in all): of each unit the first ``max_rows_per_unit`` events of the whole stream are counted.
+        in all): of each unit the first ``max_rows_per_unit`` events of the whole stream are
+        counted.
         """
         return self._file.events(steps, end=end, rng=system_rng(), keys=keys, units=units)
 
@@ -66,7 +67,7 @@ class Stream:
         self.close()
 
 
-def stream(  # noqa: PLR0913 - each has a name, most a default
+def stream(
     path: str | Path | None = None,
     *,
     account: Account,
@@ -84,7 +85,8 @@ def stream(  # noqa: PLR0913 - each has a name, most a default
 
     The account is charged once, for the whole stream, before the first event. ``horizon``: how many
     steps there will be; ``window``: publish counts of the last so many steps; neither: totals
-    without end. Of one unit at most ``max_rows_per_unit`` events; with ``enforce_limits`` the stream
+    without end. Of one unit at most ``max_rows_per_unit`` events; with ``enforce_limits`` the
+    stream
     itself counts them, else the caller promises it. ``keys`` names counts that run side by side.
 
     Theorem: all that is published, over all crashes and restarts, has the plan's guarantee.

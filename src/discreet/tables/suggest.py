@@ -57,12 +57,16 @@ class SuggestedBounds:
         if self.whole:
             ends = f"lower = {math.floor(self.lower)}, upper = {math.ceil(self.upper)}"
             return f'{_bare(self.column)} = {{ kind = "integer", {ends} }}'
-        settings = f"lower = {self.lower:.17g}, upper = {self.upper:.17g}, granularity = {self.granularity:.17g}"
+        settings = (
+            f"lower = {self.lower:.17g}, upper = {self.upper:.17g}, granularity = "
+            f"{self.granularity:.17g}"
+        )
         return f'{_bare(self.column)} = {{ kind = "real", {settings} }}'
 
     def __str__(self) -> str:
         return (
-            f"{self.column}: from {self.lower:g} to {self.upper:g} in steps of {self.granularity:g}; with "
+            f"{self.column}: from {self.lower:g} to {self.upper:g} in steps of "
+            f"{self.granularity:g}; with "
             f"{100 * _LEVEL:g}% confidence at most {100 * self.outside:.3g}% of the units (one row "
             "of each) lie outside and would be clipped"
         )
@@ -128,8 +132,8 @@ def suggest_bounds(
     Source: docs/theory/keys.md.
     Needs: an account.
     """
-    from discreet.data.execute import collect  # noqa: PLC0415 - engines are slow to import
-    from discreet.data.source import check_source  # noqa: PLC0415
+    from discreet.data.execute import collect
+    from discreet.data.source import check_source
 
     declared = table.spec.schema.get(column)
     if not isinstance(declared, NumericColumn | None):
@@ -187,8 +191,8 @@ def suggest_contribution_limits(
     Source: docs/theory/keys.md.
     Needs: an account, and a table with a unit.
     """
-    from discreet.data.execute import engine_of  # noqa: PLC0415 - engines are slow to import
-    from discreet.data.source import check_source  # noqa: PLC0415
+    from discreet.data.execute import engine_of
+    from discreet.data.source import check_source
 
     setting = table.spec
     if setting.privacy_unit is None:

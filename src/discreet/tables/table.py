@@ -144,7 +144,7 @@ _LEVEL = 0.95
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Table(OpenTable):
-    """A private table with declared columns: query it, and every release is charged. See `table`."""
+    """A private table with declared columns: every release is charged. See `table`."""
 
     def count(
         self,
@@ -323,8 +323,8 @@ class Table(OpenTable):
 
         Theorem: all answers together are within the budget under the table's relation, and the
             account is charged for them before a row is read.
-        Proof: `Budget.mechanisms` for the noise, `sensitivity_of` for the sensitivities; answers are
-            post-processing of the noisy integers.
+        Proof: `Budget.mechanisms` for the noise, `sensitivity_of` for the sensitivities; answers
+            are post-processing of the noisy integers.
         Source: docs/theory/queries.md.
         Needs: an account; columns of the source as declared.
         """
@@ -430,7 +430,7 @@ class Table(OpenTable):
         )
         return self._planned_ranges(query, amount, expected_rows=expected_rows).ranked
 
-    def budget_for_ranges(  # noqa: PLR0913 - each has a name, most a default
+    def budget_for_ranges(
         self,
         value: Value,
         *,
@@ -485,7 +485,7 @@ class Table(OpenTable):
         where: Expression | None = None,
         **more: Unpack[RangeBudget],
     ) -> HierarchicalSearch:
-        """How `large_domain_quantiles` goes: its ``rank_width`` in rows; nothing is read or spent."""
+        """What `large_domain_quantiles` gives: ``rank_width`` in rows; nothing is read or spent."""
         own, amount = split_range_args(more)
         query = quantile_search(value, q, where=where, limits=own)
         return plan_quantile_search(query, setting=self.spec, budget=amount)
@@ -503,8 +503,8 @@ class Table(OpenTable):
         """The values of columns that enough units have, with noisy counts of units.
 
         For groups that nobody knows beforehand: columns declared as `text`, or with too many
-        values. Of one unit ``max_groups_per_unit`` keys count; a key that one unit alone has is shown
-        with probability at most ``delta``. Use the result as ``keys`` of other questions.
+        values. Of one unit ``max_groups_per_unit`` keys count; a key that one unit alone has is
+        shown with probability at most ``delta``. Use the result as ``keys`` of other questions.
 
         ``epsilon`` buys Laplace noise; for many groups per unit ``method="gaussian"``, or ``rho``,
         needs less of it.
@@ -546,9 +546,11 @@ class Table(OpenTable):
     ) -> PersonalizedTable:
         """Questions in which each person has the budget of the own level.
 
-        ``privacy_levels`` maps levels to epsilons (or to ``zcdp`` or ``approx`` limits, all alike): what
+        ``privacy_levels`` maps levels to epsilons (or to ``zcdp`` or ``approx`` limits, all
+        alike): what
         one answer may cost their people. ``budget`` names the column, a declared category, that
-        holds each person's level; the account pays for the most open. Instead of it, a ``personal_budgets``
+        holds each person's level; the account pays for the most open. Instead of it, a
+        ``personal_budgets``
         of the ledger knows the level of each member, pays for each, and leaves out who cannot.
         People of levels that are not listed are left out.
         """
@@ -652,7 +654,7 @@ class Table(OpenTable):
         return execute_batch(self, work, label=label, rng=system_rng(), progress=progress)
 
 
-def table(  # noqa: PLR0913 - each has a name, most a default
+def table(
     source: object,
     *,
     columns: Mapping[str, ColumnSpec],
@@ -669,13 +671,14 @@ def table(  # noqa: PLR0913 - each has a name, most a default
     """Open a private table: a file or folder, a PostgreSQL table, a DuckDB relation, or a frame.
 
     ``columns`` declares what may be asked about (`integer`, `real`, `category`, `date`,
-    `boolean`); nothing is inferred from the rows. ``privacy_unit`` names the column that says whose a row
+    `boolean`); nothing is inferred from the rows. ``privacy_unit`` names the column that says
+    whose a row
     is, and the limits say how much of one unit is used; without it each row is another unit.
 
     Files are CSV, Parquet or Arrow; with ``engine="spark"`` Spark reads them, in the active session
     or one on the master ``spark``. A PostgreSQL table is ``postgresql://host/db#schema.table``.
     """
-    from discreet.data.source import open_source  # noqa: PLC0415 - engines are slow to import
+    from discreet.data.source import open_source
 
     limits = ContributionLimits(
         max_rows_per_unit=max_rows_per_unit,
@@ -691,7 +694,8 @@ def table(  # noqa: PLR0913 - each has a name, most a default
         )
     if privacy_unit is None and limits != ContributionLimits():
         raise InvalidArgument(
-            "privacy_unit must name the column that says whose a row is: limits per unit were given."
+            "privacy_unit must name the column that says whose a row is: limits per unit were "
+            "given."
         )
     setting = TableSpec(
         schema=dict(columns), privacy_unit=privacy_unit, limits=limits, relation=relation

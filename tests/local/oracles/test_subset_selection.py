@@ -83,7 +83,10 @@ def test_short_words_serve_too():
 
 def test_a_lie_that_may_tell_the_truth_is_seen(monkeypatch):
     """The last member drawn from all, members too: sets come out too small."""
-    anyone = lambda maps, categories, bits: 1 + subset.uniform_integers(categories - 1, len(maps), bits)  # noqa: E731
+
+    def anyone(maps, categories, rng):
+        return 1 + subset.uniform_integers(categories - 1, len(maps), rng)
+
     monkeypatch.setattr(subset, "_outsiders", anyone)
     assert not reports_follow(subset_selection(categories=6, epsilon=1, chosen=4), 2)
 

@@ -34,7 +34,7 @@ class Quiet:
     guarantee: object = None
 
     def release(self, value: int, *, rng: object = None) -> int:
-        del bits
+        del rng
         return value
 
 

@@ -18,9 +18,9 @@ from discreet.models.blackbox.choose import (
     TreeEnvelopeMethod,
     baselines,
     choose,
-    tree_methods,
     score,
     starters,
+    tree_methods,
     trees_of,
 )
 from discreet.models.blackbox.examples import NoisyValuePosterior, constant_error, noise_nodes
@@ -42,7 +42,9 @@ def task(**changed) -> SelectionTask:
 def test_a47_the_estimate_is_the_weighted_median_by_hand() -> None:
     law = DiscreteLaplace(3)
     clipped, said = DRAW.integers(-10, 10, size=15), DRAW.normal(size=15)
-    found = NoisyValuePosterior(clipped=clipped, said=said, distribution=law).estimate(np.arange(-20, 21))
+    found = NoisyValuePosterior(clipped=clipped, said=said, distribution=law).estimate(
+        np.arange(-20, 21)
+    )
     for noisy, one in zip(range(-20, 21), found, strict=True):
         weights = np.exp(-np.abs(noisy - clipped) / 3)
         losses = [float(weights @ np.abs(said - x)) for x in said]
@@ -51,14 +53,18 @@ def test_a47_the_estimate_is_the_weighted_median_by_hand() -> None:
 
 def test_a47_noise_of_bounded_reach_falls_back_to_the_median() -> None:
     law = distribution_of(make_noise(4, epsilon=1, delta=0.1))
-    far = NoisyValuePosterior(clipped=np.array([0, 1, 2]), said=np.array([3.0, 5.0, 4.0]), distribution=law)
+    far = NoisyValuePosterior(
+        clipped=np.array([0, 1, 2]), said=np.array([3.0, 5.0, 4.0]), distribution=law
+    )
     assert law.log_pmf(10**9) == -np.inf
     assert far.estimate(np.array([10**9])).tolist() == [4.0]
 
 
 def test_a47_pairs_must_match() -> None:
     with pytest.raises(InvalidArgument):
-        NoisyValuePosterior(clipped=np.array([1]), said=np.array([]), distribution=DiscreteLaplace(1))
+        NoisyValuePosterior(
+            clipped=np.array([1]), said=np.array([]), distribution=DiscreteLaplace(1)
+        )
 
 
 def test_the_expected_error_is_that_of_a_simulation() -> None:
@@ -130,7 +136,9 @@ def test_a42_a_fold_is_not_judged_by_itself() -> None:
         LipschitzMethod(
             metric=Truncated(width=2.0), slope=256, width=512, step=Fraction(1, 256), describes="x"
         ),
-        IntervalFitMethod(metric=CellMetric(cuts=(3.0, 6.0)), width=512, step=Fraction(1, 256), describes="x"),
+        IntervalFitMethod(
+            metric=CellMetric(cuts=(3.0, 6.0)), width=512, step=Fraction(1, 256), describes="x"
+        ),
         ConstantWindowMethod(width=512, step=Fraction(1, 256)),
         ConstantMethod(step=Fraction(1, 256)),
     ],

@@ -7,7 +7,7 @@ import pytest
 from scipy.optimize import linprog, minimize
 
 from discreet.core.errors import InvalidArgument
-from discreet.models.blackbox.lipschitz_fit import shortest_rises, fit_centers
+from discreet.models.blackbox.lipschitz_fit import fit_centers, shortest_rises
 
 
 def instance(rng, *, n=None, top=20):

@@ -13,9 +13,9 @@ from discreet.models.dp_sgd.budget import (
     TrainingBudget,
     TrainingOptions,
     TrainingPlan,
-    training_cost,
     make_plan,
     noise_for,
+    training_cost,
 )
 from discreet.models.dp_sgd.losses import Logistic
 
@@ -49,7 +49,9 @@ def plan(
 )
 def test_within_a_percent_of_dp_accounting(noise: float, rate: float, steps: int) -> None:
     """C43; both round upwards, so that either may be the smaller one."""
-    own = training_cost(relation=ADD, rate=Fraction(str(rate)), steps=steps, noise=Fraction(str(noise)))
+    own = training_cost(
+        relation=ADD, rate=Fraction(str(rate)), steps=steps, noise=Fraction(str(noise))
+    )
     peer = pld.PLDAccountant(value_discretization_interval=1e-4).compose(
         dp_accounting.SelfComposedDpEvent(
             dp_accounting.PoissonSampledDpEvent(rate, dp_accounting.GaussianDpEvent(noise)), steps
@@ -66,7 +68,9 @@ def test_replacing_costs_at_least_the_pair_believed_to_be_worst(
     noise: str, rate: str, steps: int, worst: float, room: float
 ) -> None:
     """C43's numbers at twice the noise; ours is proved, so never below, near it where noise is."""
-    own = training_cost(relation=REPLACE, rate=Fraction(rate), steps=steps, noise=2 * Fraction(noise))
+    own = training_cost(
+        relation=REPLACE, rate=Fraction(rate), steps=steps, noise=2 * Fraction(noise)
+    )
     assert own.relation is REPLACE
     assert worst * 0.995 <= own.epsilon(1e-6) <= worst * room
 

@@ -13,10 +13,10 @@ from discreet.models.dp_sgd._laplace_rates import (
 from discreet.models.dp_sgd.convergence import (
     ConvergenceProblem,
     convergence_bound,
+    convergence_problem,
     excess,
     gradient_descent,
     minimizer,
-    convergence_problem,
     record_gradients,
     simulate,
     variance_transfer,
@@ -105,9 +105,9 @@ def test_each_rate_goes_with_the_noise_of_its_own_step():
     # Two steps, noise in the second only: its rate is the second one.
     found = convergence_bound(facts, rates=[1.0, 2.0], scales=[0.0, 3.0])
     assert found.total == pytest.approx(2 * (2.0 * 3.0) ** 2 / 3)
-    assert convergence_bound(facts, rates=[1.0, 2.0], scales=[0.0, 3.0], noise="gaussian").total == (
-        pytest.approx((2.0 * 3.0) ** 2 / 3)
-    )
+    assert convergence_bound(
+        facts, rates=[1.0, 2.0], scales=[0.0, 3.0], noise="gaussian"
+    ).total == (pytest.approx((2.0 * 3.0) ** 2 / 3))
 
 
 def test_rates_above_a_quarter_of_the_smoothness_are_refused():

@@ -125,7 +125,9 @@ def test_huber_resists_outliers_that_bend_least_squares() -> None:
 
 def test_an_unlimited_budget_gives_the_minimizer() -> None:
     """C33, C34: with hardly any noise, clipping aside, a ridge is the closed form."""
-    model = regressor(epsilon=1e5, clip=20.0, l2=0.1, steps=1000, rate=1, public_rows=3000, average=0.1)
+    model = regressor(
+        epsilon=1e5, clip=20.0, l2=0.1, steps=1000, rate=1, public_rows=3000, average=0.1
+    )
     model.fit(X, Y)
     closed = Ridge(alpha=0.1 * 3000).fit(X, Y)
     assert np.allclose(model.coef_, closed.coef_, atol=2e-3)

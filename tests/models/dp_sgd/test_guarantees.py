@@ -12,7 +12,7 @@ from discreet.audit._attack import Finding, attack
 from discreet.core.relation import NeighboringRelation
 from discreet.mechanisms.additive import gaussian
 from discreet.models.dp_sgd import PrivateLogisticRegression, train
-from discreet.models.dp_sgd.budget import TrainingBudget, training_cost, noise_for
+from discreet.models.dp_sgd.budget import TrainingBudget, noise_for, training_cost
 from discreet.models.dp_sgd.losses import Floats, Logistic
 from discreet.models.dp_sgd.train import (
     FEATURE_BITS,

@@ -191,9 +191,7 @@ def test_no_neighbor_moves_the_minimizer_further(objective, records, relation):
 
 def test_what_a_solver_leaves_is_paid_for():
     exact = minimizer_sensitivity(lipschitz=1, strong_convexity=0.5, rows=10)
-    sloppy = minimizer_sensitivity(
-        lipschitz=1, strong_convexity=0.5, rows=10, tolerance=0.01
-    )
+    sloppy = minimizer_sensitivity(lipschitz=1, strong_convexity=0.5, rows=10, tolerance=0.01)
     assert sloppy == pytest.approx(exact + 2 * 0.01 / 0.5)
     with pytest.raises(InvalidArgument):
         minimizer_sensitivity(
@@ -220,9 +218,7 @@ def sample(n=50, seed=4):
 @pytest.mark.parametrize("budget", [{}, {"delta": 1e-6}])
 def test_the_sensitivity_is_that_of_the_minimizer_and_a_little(relation, budget):
     mechanism = perturbed(relation=relation, **budget)
-    bound = minimizer_sensitivity(
-        lipschitz=1, strong_convexity=0.1, rows=50, relation=relation
-    )
+    bound = minimizer_sensitivity(lipschitz=1, strong_convexity=0.1, rows=50, relation=relation)
     assert bound < mechanism.sensitivity < 1.01 * bound
     assert mechanism.guarantee.relation is relation
     assert mechanism.guarantee.epsilon(budget.get("delta", 0)) <= 1 + 1e-12

@@ -69,7 +69,9 @@ def test_a_record_moves_the_sum_by_no_more_than_its_level_may(plan):
     longest = dict.fromkeys(plan.rates, 0.0)
     for i in range(40):
         kept = np.arange(40) != i
-        left = descend_personalized(steps[kept], y[kept], levels[kept], plan=calm, rng=seeded_rng(1))
+        left = descend_personalized(
+            steps[kept], y[kept], levels[kept], plan=calm, rng=seeded_rng(1)
+        )
         moved = float(np.linalg.norm((whole - left) / grid.unit))
         longest[levels[i]] = max(longest[levels[i]], moved)
     for name, length in longest.items():

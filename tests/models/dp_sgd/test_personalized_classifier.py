@@ -50,7 +50,9 @@ def test_personal_budgets_beat_the_strictest_for_all():
     own, strictest = [], []
     for seed in range(5):
         limits = {**LIMITS, "strict": discreet.approx_dp(0.03, 1e-6)}
-        own.append(model(limits=limits, rng=seeded_rng(seed)).fit(x, y, privacy_levels=levels).score(x, y))
+        own.append(
+            model(limits=limits, rng=seeded_rng(seed)).fit(x, y, privacy_levels=levels).score(x, y)
+        )
         plain = PrivateLogisticRegression(
             epsilon=0.03,
             delta=1e-6,
@@ -72,7 +74,9 @@ def test_the_account_is_charged_for_the_most_generous(tmp_path):
         with pytest.raises(NotCertified):
             model(account=account, people=people).fit(x, y, privacy_levels=levels)
         with pytest.raises(InvalidArgument, match="must be among"):
-            model(account=account, people=people, rng=None).fit(x, y, privacy_levels=["lax"] * len(x))
+            model(account=account, people=people, rng=None).fit(
+                x, y, privacy_levels=["lax"] * len(x)
+            )
         assert not any(entry.kind == "reserve" for entry in account.history)
         fitted = model(account=account, people=people, rng=None).fit(x, y, privacy_levels=levels)
         assert fitted.receipt_.account == "fit"

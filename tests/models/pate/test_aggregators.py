@@ -84,7 +84,9 @@ def test_laplace_answers():
 
 def plan(questions=60, answers=60):
     rule = ConfidentGNMax(threshold=40, sigma_threshold=2, sigma_votes=2)
-    return LabelPlan(assignment=MADE, aggregator=rule, classes=3, queries=questions, answers=answers)
+    return LabelPlan(
+        assignment=MADE, aggregator=rule, classes=3, queries=questions, answers=answers
+    )
 
 
 def test_a_student_is_corrected_where_wrong():

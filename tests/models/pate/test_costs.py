@@ -320,9 +320,13 @@ def test_many_rows_are_rounded_up_a_little():
     counts = rng.multinomial(250, rng.dirichlet(np.full(4, 0.1), size=20_000)) * UNITS
     told = np.ones(len(counts), dtype=bool)
     orders = np.array([2.0, 10])
-    whole = costs.data_dependent_cost(counts, told, aggregator=RULE, shares={"a": UNITS}, orders=orders)
+    whole = costs.data_dependent_cost(
+        counts, told, aggregator=RULE, shares={"a": UNITS}, orders=orders
+    )
     parts = sum(
-        costs.data_dependent_cost(c, t, aggregator=RULE, shares={"a": UNITS}, orders=orders).curves["a"]
+        costs.data_dependent_cost(c, t, aggregator=RULE, shares={"a": UNITS}, orders=orders).curves[
+            "a"
+        ]
         for c, t in zip(np.split(counts, 4), np.split(told, 4), strict=True)
     )
     assert (whole.curves["a"] >= parts * (1 - 1e-12)).all()
@@ -330,7 +334,9 @@ def test_many_rows_are_rounded_up_a_little():
 
 
 def test_a_diagnosis_cannot_be_charged_or_printed(tmp_path):
-    found = costs.data_dependent_cost(VOTES * UNITS, [True] * 4, aggregator=RULE, shares={"all": UNITS})
+    found = costs.data_dependent_cost(
+        VOTES * UNITS, [True] * 4, aggregator=RULE, shares={"all": UNITS}
+    )
     assert not any(ch.isdigit() for ch in repr(found))
     crowd = discreet.Ledger(f"sqlite:///{tmp_path}/b.db").personal_budgets(
         "data", limits={"all": discreet.approx_dp(1, 1e-6)}, members=[1], privacy_levels=["all"]

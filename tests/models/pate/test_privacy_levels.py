@@ -188,7 +188,9 @@ def test_turns_are_even():
     for slot in made.slots:
         assert 49 * UNITS < slot.weights.sum() <= 50 * UNITS
     assert made.at(8) is made.slots[0]
-    again = schedule.vanishing_schedule(50, people={"a": 3, "b": 2}, turns={"a": 3, "b": 8}, key="y")
+    again = schedule.vanishing_schedule(
+        50, people={"a": 3, "b": 2}, turns={"a": 3, "b": 8}, key="y"
+    )
     assert any((x.weights != y.weights).any() for x, y in zip(made.slots, again.slots, strict=True))
     with pytest.raises(InvalidArgument, match="same"):
         schedule.vanishing_schedule(50, people={"a": 1}, turns={"b": 1})
@@ -206,7 +208,9 @@ def test_turns_cost_more_than_weights():
 def test_the_law_of_turns():
     """With all turns it is the plain ensemble; with the best part it stays below weighting."""
     assert calibrate.vanishing_label_ratio(0.5, ratio=4, part=1) == 1
-    best = max(calibrate.vanishing_label_ratio(0.5, ratio=4, part=f) for f in np.linspace(0.01, 1, 100))
+    best = max(
+        calibrate.vanishing_label_ratio(0.5, ratio=4, part=f) for f in np.linspace(0.01, 1, 100)
+    )
     assert best < ((1 + 2) / 2) ** 2
 
 

@@ -128,7 +128,9 @@ def test_turns_keep_every_limit_and_are_the_longest():
 
 def test_turns_charge_no_less_than_any_teacher_moves():
     """By brute force over teachers: squared weights of all slots, questions and answers apart."""
-    schedule = vanishing_schedule(13, people={"open": 5, "strict": 8}, turns={"open": 5, "strict": 2})
+    schedule = vanishing_schedule(
+        13, people={"open": 5, "strict": 8}, turns={"open": 5, "strict": 2}
+    )
     plan = TurnPlan(schedule=schedule, aggregator=RULE, classes=3, queries=3, answers=2)
     for name, block in zip(plan.assignment.names, plan.assignment.blocks, strict=True):
         charged = float(rho_of(plan.guarantee[name].event))
@@ -142,7 +144,9 @@ def test_turns_charge_no_less_than_any_teacher_moves():
 
 
 def test_turns_publish_by_slot():
-    schedule = vanishing_schedule(6, people={"open": 3, "strict": 3}, turns={"open": 2, "strict": 1})
+    schedule = vanishing_schedule(
+        6, people={"open": 3, "strict": 3}, turns={"open": 2, "strict": 1}
+    )
     calm = ConfidentGNMax(
         threshold=0, sigma_threshold=Fraction(1, 100), sigma_votes=Fraction(1, 100)
     )
@@ -213,7 +217,10 @@ def test_what_cannot_be_published_is_not_paid(ensemble, tmp_path):
         with pytest.raises(InvalidArgument, match="call fit first"):
             fresh.label(ITEMS, plan=plan, account=account)
         assert account.spent.epsilon(1e-4) == 0
-        assert ensemble.label(np.vstack([ITEMS, ITEMS]), plan=plan, account=account).asked == 30
+        labels = ensemble.label(np.vstack([ITEMS, ITEMS]), plan=plan, account=account)
+        assert labels.query_count == 30
+            ensemble.label(np.vstack([ITEMS, ITEMS]), plan=plan, account=account).query_count == 30
+        )
 
 
 def test_a_crowd_refuses_costs_with_a_delta_and_says_what_to_do(ensemble, tmp_path):
@@ -247,7 +254,9 @@ def test_owners_whom_a_crowd_would_not_charge_are_refused(ensemble, tmp_path):
 
 
 def test_what_is_refused():
-    schedule = vanishing_schedule(6, people={"open": 3, "strict": 3}, turns={"open": 2, "strict": 1})
+    schedule = vanishing_schedule(
+        6, people={"open": 3, "strict": 3}, turns={"open": 2, "strict": 1}
+    )
     with pytest.raises(InvalidArgument, match="answered"):
         plan_turns(schedule, RULE, LIMITS, classes=2, answered_share=0)
     with pytest.raises(InvalidArgument, match="levels"):
@@ -262,9 +271,7 @@ def test_who_has_several_teachers_pays_for_all_of_them():
     copied = assign_upsampling(20, copies={"open": 4, "strict": 1})
     rule = ConfidentGNMax(threshold=5, sigma_threshold=10, sigma_votes=5)
     numbers = {"aggregator": rule, "classes": 3}
-    turns = TurnPlan(
-        schedule=TeacherSchedule(slots=(copied,) * 2), queries=5, answers=4, **numbers
-    )
+    turns = TurnPlan(schedule=TeacherSchedule(slots=(copied,) * 2), queries=5, answers=4, **numbers)
     plain = LabelPlan(assignment=copied, queries=10, answers=8, **numbers)
     assert turns.guarantee.epsilons(DELTA) == pytest.approx(plain.guarantee.epsilons(DELTA))
     assert turns.schedule.squares == {"open": 2 * (4 * UNITS) ** 2, "strict": 2 * UNITS**2}

@@ -1,7 +1,7 @@
 """Audits of private regression: the worst pair exactly, then by samples; published leaks are found.
 
-A fit is a function of what `SufficientStatisticsPlan.release` releases, so that is what is attacked. Draws go
-through the plan's own mechanisms, many at once.
+A fit is a function of what `SufficientStatisticsPlan.release` releases, so that is what is
+attacked. Draws go through the plan's own mechanisms, many at once.
 """
 
 import math
@@ -278,7 +278,7 @@ def test_published_noise_has_another_epsilon_than_it_says(method, constants, tru
     # What it says: epsilon 1.
     assert (found > gaussian_mu(EPSILON, delta=DELTA)) == (true > 1)
     if true > 1:
-        with pytest.raises(NotCertified, match="worth epsilon 1.6"):
+        with pytest.raises(NotCertified, match="costs epsilon 1.6"):
             plan_published(
                 lattice, method=method, constants=constants, epsilon=EPSILON, delta=DELTA
             )

@@ -10,7 +10,7 @@ from sklearn.base import clone
 from discreet.accounting.conversion import gaussian_sigma
 from discreet.core.relation import NeighboringRelation
 from discreet.mechanisms.selection import exponential_mechanism
-from discreet.models.regression._residual_rounds import encode_rows, descend, gradient_square
+from discreet.models.regression._residual_rounds import descend, encode_rows, gradient_square
 from discreet.models.regression._row_mapping import (
     CELLS,
     RADII,

@@ -40,7 +40,7 @@ from discreet.models.regression.clipped_gradient import (
     box_map,
     norm_counts,
 )
-from discreet.models.regression.expected_error import synthetic_rows, simulate
+from discreet.models.regression.expected_error import simulate, synthetic_rows
 from discreet.noise.random_source import seeded_rng
 from discreet.query.budget import budget
 
@@ -89,7 +89,8 @@ def scores_of_radius(counts):
 
 
 @pytest.mark.parametrize(
-    ("scores", "move"), [(scores_of_median, median_sensitivity), (scores_of_radius, radius_sensitivity)]
+    ("scores", "move"),
+    [(scores_of_median, median_sensitivity), (scores_of_radius, radius_sensitivity)],
 )
 def test_no_row_moves_a_score_further_than_is_claimed(scores, move):
     furthest = {ADD: 0, REPLACE: 0}
@@ -178,17 +179,21 @@ def test_a_concentrated_budget_is_spent_exactly(method):
     noises = method.plan(task(), budget(rho=Fraction(1, 50)))
     total = 0.0
     for part, mechanism in zip(noises.parts, noises.mechanisms, strict=True):
-        if part.move.choice:
+        if part.sensitivity.choice:
             total += float(mechanism.epsilon) ** 2 / 8
         else:
-            total += part.move.l2_squared / (2 * mechanism.std**2)
+            total += part.sensitivity.l2_squared / (2 * mechanism.std**2)
     assert total == pytest.approx(0.02, rel=1e-3)
 
 
 def test_moves_grow_with_the_rows_of_a_unit_and_with_replacement():
     one = {part.name: part.sensitivity for part in BoostedAdaSSP().parts(task())}
-    three = {part.name: part.sensitivity for part in BoostedAdaSSP().parts(task(max_rows_per_unit=3))}
-    swapped = {part.name: part.sensitivity for part in BoostedAdaSSP().parts(task(relation=REPLACE))}
+    three = {
+        part.name: part.sensitivity for part in BoostedAdaSSP().parts(task(max_rows_per_unit=3))
+    }
+    swapped = {
+        part.name: part.sensitivity for part in BoostedAdaSSP().parts(task(relation=REPLACE))
+    }
     for name, move in one.items():
         if move.choice:
             assert three[name].l1 == 3 * move.l1

@@ -37,7 +37,8 @@ def scaling(setting: StudySetting) -> Findings:
     y = np.median(x, axis=(1, 2)) * 50 * _WIDTH
     found = fit_centers(y, apart, _WIDTH)
     fit = time.perf_counter() - started
-    model = LeaveOneOutRange(anchors=x, centers=np.rint(found.centers).astype(np.int64), slope=_WIDTH,
+    model = LeaveOneOutRange(anchors=x, centers=np.rint(found.centers).astype(np.int64),
+                    slope=_WIDTH,
                     width=_WIDTH, metric=metric)  # fmt: skip
     one = rng.uniform(size=(1, 100, 1))
     started = time.perf_counter()

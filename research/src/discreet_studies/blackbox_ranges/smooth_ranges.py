@@ -163,7 +163,8 @@ class SmoothRanges:
             least, most = around(found, axis, adjacency=self.adjacency)
             ratio = max(ratio, float(np.log(most / least).max()))
         checks = tuple(
-            CertificateCheck(part=part, epsilon=float(self.noise.epsilon), claimed=claimed, exact=exact,
+            CertificateCheck(part=part, epsilon=float(self.noise.epsilon), claimed=claimed,
+                  exact=exact,
                   route=route)
             for part, claimed, exact, route in (
                 ("local sensitivity over its bound", 1.0, float((local / found).max()),

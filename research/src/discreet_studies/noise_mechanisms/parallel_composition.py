@@ -48,7 +48,8 @@ def parallel(
         )
     if partition is RecordPartition.POSITION and relation is not NeighboringRelation.REPLACE_ONE:
         raise RelationMismatch(
-            "A partition by position holds under NeighboringRelation.REPLACE_ONE only: a removed record "
+            "A partition by position holds under NeighboringRelation.REPLACE_ONE only: a "
+            "removed record "
             "shifts all later ones. Partition by a hash of the identity instead."
         )
     if partition is RecordPartition.VALUE and relation is NeighboringRelation.REPLACE_ONE:

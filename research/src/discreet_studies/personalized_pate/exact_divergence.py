@@ -138,11 +138,11 @@ def diagnose_exactly(
     counts: ArrayLike,
     answered: ArrayLike,
     *,
-    rule: ConfidentGNMax,
+    aggregator: ConfidentGNMax,
     shares: Mapping[str, int],
     orders: ArrayLike = ORDERS,
 ) -> DataDependentCost:
-    """As `costs.diagnose`, with the exact cost of each answer, the worse of both directions.
+    """As `data_dependent_cost`, with the exact cost of each answer, the worse of both directions.
 
     Tens of milliseconds for a histogram of ten classes; equal ones are computed once. The noise is
     taken as continuous: on a grid of 1/1000 vote the difference is below a thousandth.
@@ -156,9 +156,11 @@ def diagnose_exactly(
     curves = {}
     for name, units in shares.items():
         share = units / UNITS
-        total = threshold_costs(len(found), share, aggregator=rule, orders=a)
+        total = threshold_costs(len(found), share, aggregator=aggregator, orders=a)
         for kind, often in zip(kinds if share else [], times, strict=False):
-            both = exact_cost(kind / UNITS, sigma=float(rule.sigma_votes), share=share, orders=a)
+            both = exact_cost(
+                kind / UNITS, sigma=float(aggregator.sigma_votes), share=share, orders=a
+            )
             total = total + often * np.maximum(*both)
         curves[name] = total
     return DataDependentCost(orders=a, curves=curves)

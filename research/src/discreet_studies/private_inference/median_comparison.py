@@ -92,7 +92,8 @@ def chosen_median(x: Floats, *, epsilon: float = _EPSILON) -> Error:
     """The exponential mechanism on ranks: the exact law of what this package would release."""
     grid = Fraction(1, 64)
     made = private_quantile(
-        lower=0, upper=int(_WIDTH), epsilon=Fraction(epsilon), method="exponential", granularity=grid,
+        lower=0, upper=int(_WIDTH), epsilon=Fraction(epsilon), method="exponential",
+        granularity=grid,
         relation=NeighboringRelation.REPLACE_ONE,
     )  # fmt: skip
     law = made.probabilities(x)

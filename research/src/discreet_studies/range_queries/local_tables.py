@@ -160,7 +160,8 @@ def _issue() -> list[StudyCheck]:
         ),
         claims.number(
             "E12/optimized/uniform", "equal levels by unary encoding, degree 2",
-            expected=70.5, got=hierarchical_histogram(domain=days, epsilon=1, oracle="oue").law.mean(ALL),
+            expected=70.5, got=hierarchical_histogram(domain=days, epsilon=1,
+            oracle="oue").law.mean(ALL),
             relative=0.005,
         ),
         claims.number(

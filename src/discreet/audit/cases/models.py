@@ -178,7 +178,7 @@ def _bridges() -> tuple[AuditCase, ...]:
 
 def _sampled() -> AuditCase:
     """Rows come in a frame, of a library that need not be there."""
-    import polars as pl
+    import polars as pl  # noqa: PLC0415 - a library that need not be there
 
     kept = {"x": disclosure.hierarchy_level(disclosure.category_hierarchy(), 0)}
     rows = disclosure.safe_k_anonymity(columns=kept, rate=Fraction(1, 2), k=3, epsilon=2)

@@ -21,7 +21,8 @@ from discreet.audit.series.worst_case import worst
 from discreet.core._validate import count, positive
 from discreet.core.errors import InvalidArgument, NotCertified
 
-# ── Noise design ───────────────────────────────────────────────────────────────────────────────────
+# ── Noise design
+# ───────────────────────────────────────────────────────────────────────────────────
 
 
 Shape: TypeAlias = Literal["equal", "independent", "stationary", "correlated"]
@@ -228,7 +229,8 @@ def _nearest(share: Floats, bound: float) -> NDArray[np.bool_]:
     return result & (share > _NEAR * bound)
 
 
-# ── Savings ────────────────────────────────────────────────────────────────────────────────────────
+# ── Savings
+# ────────────────────────────────────────────────────────────────────────────────────────
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

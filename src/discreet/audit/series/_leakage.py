@@ -23,7 +23,8 @@ from discreet.audit.series.threat_model import KNOWN, Known, Secret, SeriesRelea
 from discreet.core._validate import count, probability
 from discreet.core.errors import InvalidArgument, NotCertified, Unsupported
 
-# ── Covariances of the releases ────────────────────────────────────────────────────────────────────
+# ── Covariances of the releases
+# ────────────────────────────────────────────────────────────────────
 
 
 # Model variance times machine precision must stay this far below the noise.
@@ -172,7 +173,8 @@ def trustworthy(variances: Floats, releases: SeriesReleases) -> None:
         )
 
 
-# ── Brute force over all cells ─────────────────────────────────────────────────────────────────────
+# ── Brute force over all cells
+# ─────────────────────────────────────────────────────────────────────
 
 
 LARGEST = 4000
@@ -242,7 +244,8 @@ def brute_factor(
     return whitened * releases.width
 
 
-# ── Largest change over signs ──────────────────────────────────────────────────────────────────────
+# ── Largest change over signs
+# ──────────────────────────────────────────────────────────────────────
 # The largest change of a release when each of several values changes by plus or minus its width.
 
 
@@ -312,7 +315,8 @@ def _bounds(factor: Floats) -> Peak:
     return Peak(lower=lower, upper=max(math.sqrt(upper), lower))
 
 
-# ── Results ────────────────────────────────────────────────────────────────────────────────────────
+# ── Results
+# ────────────────────────────────────────────────────────────────────────────────────────
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -408,7 +412,8 @@ def noise_alone(releases: SeriesReleases, *, times: tuple[int, ...]) -> Peak:
     return largest(factor * releases.width)
 
 
-# ── Leakage of all cells ───────────────────────────────────────────────────────────────────────────
+# ── Leakage of all cells
+# ───────────────────────────────────────────────────────────────────────────
 
 
 # Products with so few multiplications are left to one thread by OpenBLAS. Hundreds of larger ones

@@ -103,8 +103,8 @@ def moves(*, times: int, order: int, largest: int) -> tuple[BudgetChange, Budget
 
     Theorem: totals by at most ``2 sqrt(B)`` (L2) or ``2 sqrt(T B)`` (L1), products by at most
         ``2 sqrt(p) B`` (L2) or ``2 p B`` (L1); T times, order p, B is ``largest``.
-    Proof: every row c is clipped, rounded, centered and shrunk by itself, so that its squares add up
-        to B at most: two rows differ by ``2 sqrt(B)`` at most. Products of a row have ``|S_k| <=
+    Proof: every row c is clipped, rounded, centered and shrunk by itself, so that its squares add
+        up to B at most: two rows differ by ``2 sqrt(B)`` at most. Products of a row have ``|S_k| <=
         S_0 <= B`` (Cauchy, Schwarz); two such vectors differ by at most ``S_0 + S_0'`` in each of p
         products and by ``|S_0 - S_0'|`` in the squares: a convex function, largest at corners.
         There its square is ``4 p B^2`` or ``(p + 1) B^2``, in moduli ``2 p B`` or ``(p + 1) B``.
@@ -217,8 +217,8 @@ def _planned(
         moved, shares=_SHARES, relation=NeighboringRelation.REPLACE_ONE
     )
     # Moves without a choice get additive noise.
-    assert isinstance(totals, AdditiveMechanism)  # noqa: S101
-    assert isinstance(products, AdditiveMechanism)  # noqa: S101
+    assert isinstance(totals, AdditiveMechanism)
+    assert isinstance(products, AdditiveMechanism)
     return PrivateFitPlan(
         people=n,
         times=t,
@@ -230,7 +230,7 @@ def _planned(
     )
 
 
-def private_fit(  # noqa: PLR0913 - each is a public choice with a name
+def private_fit(
     panel: ArrayLike,
     *,
     bounds: tuple[Number, Number],

@@ -28,7 +28,8 @@ from discreet.mechanisms.additive import AdditiveMechanism, gaussian
 from discreet.mechanisms.quantiles import SortedColumn
 from discreet.noise.random_source import RandomSource, resolve_rng
 
-# ── Publication ────────────────────────────────────────────────────────────────────────────────────
+# ── Publication
+# ────────────────────────────────────────────────────────────────────────────────────
 
 
 Ints = NDArray[np.int64]
@@ -191,7 +192,8 @@ def _whitening(releases: SeriesReleases, column: SortedColumn, people: int) -> W
     return Whitening(rows=rows, digits=digits, column=column, people=people)
 
 
-# ── Smoothing ──────────────────────────────────────────────────────────────────────────────────────
+# ── Smoothing
+# ──────────────────────────────────────────────────────────────────────────────────────
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -32,7 +32,8 @@ from discreet.data.source import SparkSource, Type, run_sealed
 # ── Spark engine ─────────────────────────────────────────────────────────────────────────────────
 # Spark: the whole program as one lazy frame of column expressions, run where the rows are.
 #
-# No Python runs on the workers, nothing there is random, and only sums per group come back: noise is
+# No Python runs on the workers, nothing there is random, and only sums per group come back: noise
+# is
 # drawn in this process. The frame's session is left as it is; `encode_spark` says how.
 
 

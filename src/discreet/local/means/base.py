@@ -46,7 +46,8 @@ class MeanEstimate:
     """How far the mean of the estimate can be off, because reports were cut off or cells wide."""
 
     def __repr__(self) -> str:
-        return f"MeanEstimate({self.value:.6g}, std at most {self.std:.3g}, of {self.reports:,} reports)"
+        sent = f"{self.reports:,} reports"
+        return f"MeanEstimate({self.value:.6g}, std at most {self.std:.3g}, of {sent})"
 
     def interval(self, confidence: float = 0.95) -> tuple[float, float]:
         """Bounds that hold the mean with about this probability (normal law, and the bias)."""
@@ -165,7 +166,7 @@ class BoundedMeanRandomizer(LocalRandomizer):
             bias=self.bias,
         )
 
-    def mean_variance(self, place: float) -> float:  # noqa: ARG002 - some depend on it
+    def mean_variance(self, place: float) -> float:
         """A bound on the clients' average variance if their mean is at this place."""
         return self._worst
 

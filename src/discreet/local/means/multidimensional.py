@@ -127,7 +127,8 @@ class MultidimensionalMean(LocalRandomizer):
         """The unbiased mean of every column.
 
         Theorem: given how many clients told a column, its mean is unbiased, with the variance of
-            the randomizer plus that of a sample without replacement; `MeanEstimate.guaranteed` holds.
+            the randomizer plus that of a sample without replacement; `MeanEstimate.guaranteed`
+            holds.
         Proof: those who tell a column are a uniformly random set of the clients. For exponential
             moments the set is no worse than drawing clients with replacement (Hoeffding 1963,
             theorem 4, for the logarithms of the clients' own moments), and then levels are

@@ -1,4 +1,4 @@
-"""Hierarchical histograms in the local model: every client reports its block of one level (F16, F50).
+"""Hierarchical histograms in the local model: clients report blocks of one level (F16, F50).
 
 A client draws its level inside the randomizer, with public probabilities that do not depend on its
 value, and reports the block of that level that holds its value. The whole message, level and all,

@@ -85,7 +85,7 @@ def optimal_hierarchical_histogram(
         mean = made.law.mean(workload)
         if best is None or mean < best[0] * (1 - 1e-9):
             best = mean, made
-    assert best is not None  # noqa: S101 - the flat histogram is always there
+    assert best is not None
     return best[1]
 
 
@@ -207,7 +207,8 @@ def plan_collection(
     """Rank the structures of the local model by their mean squared error. Reads no data.
 
     ``workload`` says which ranges matter, as in `plan_ranges`: "all", "short", pairs of labels.
-    ``expected_clients`` will report; ``max_report_bits`` is the longest report that they can afford.
+    ``expected_clients`` will report; ``max_report_bits`` is the longest report that they can
+    afford.
 
     Theorem: the stated variances are exact, given that every level gets its share of the reports,
         if all cells are equally frequent and the blocks fill the domain; at other distributions the

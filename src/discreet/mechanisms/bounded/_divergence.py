@@ -19,7 +19,8 @@ from discreet.noise.laplace import LARGEST_SCALE
 # ── Bounded pair ─────────────────────────────────────────────────────────────────────────────────
 # How far apart two bounded Laplace laws are, and the smallest scale that keeps a promise.
 #
-# Outputs are 0..span, and ``P(k) = r^|k - q| / Z(q)`` with ``r = exp(-1 / scale)``: around a center q
+# Outputs are 0..span, and ``P(k) = r^|k - q| / Z(q)`` with ``r = exp(-1 / scale)``: around a
+# center q
 # near an edge the noise that would leave is spread over the rest. The normalizer Z depends on the
 # private center, so noise of the usual scale does not keep the usual promise.
 

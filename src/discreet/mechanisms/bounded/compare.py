@@ -10,7 +10,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from discreet.core._rational import Number
-from discreet.core._validate import finite, as_tuple, one_of
+from discreet.core._validate import as_tuple, finite, one_of
 from discreet.core.errors import InvalidArgument
 from discreet.core.relation import NeighboringRelation
 from discreet.mechanisms._inputs import Domain, exact_sensitivity
@@ -23,7 +23,7 @@ from discreet.mechanisms.bounded.mechanism import (
     clamp_output,
     reflect_output,
 )
-from discreet.mechanisms.scalar._base import LOSSES, LOSS_NAMES, Loss, ScalarNoise
+from discreet.mechanisms.scalar._base import LOSS_NAMES, LOSSES, Loss, ScalarNoise
 from discreet.mechanisms.scalar.best_noise import best_additive_noise
 from discreet.noise.laplace import DiscreteLaplace, RoundedLaplace
 
@@ -79,7 +79,7 @@ class BoundedComparison:
     __str__ = __repr__ = explain
 
 
-def compare_bounded_noise(  # noqa: PLR0913 - each has a default and a name
+def compare_bounded_noise(
     *,
     lower: Number,
     upper: Number,
@@ -114,7 +114,9 @@ def compare_bounded_noise(  # noqa: PLR0913 - each has a default and a name
         relation=relation,
     )
     additive = best_additive_noise(
-        sensitivity=min(exact_sensitivity(sensitivity), finite("upper", upper) - finite("lower", lower)),
+        sensitivity=min(
+            exact_sensitivity(sensitivity), finite("upper", upper) - finite("lower", lower)
+        ),
         epsilon=epsilon,
         delta=delta,
         loss=loss,

@@ -15,7 +15,14 @@ from discreet.core._rational import Number
 from discreet.core._validate import exponent_below, positive, probability
 from discreet.core.errors import InvalidArgument, OutOfDomain, Unsupported
 from discreet.core.relation import NeighboringRelation
-from discreet.mechanisms._inputs import LARGEST_INPUT, Domain, Released, exact_sensitivity, check_domain, read
+from discreet.mechanisms._inputs import (
+    LARGEST_INPUT,
+    Domain,
+    Released,
+    check_domain,
+    exact_sensitivity,
+    read,
+)
 from discreet.mechanisms.additive import AdditiveMechanism
 from discreet.mechanisms.bounded._divergence import BoundedOutputs, spendable, worst_divergence
 from discreet.mechanisms.bounded._error import ErrorDistribution, bounded_error
@@ -149,7 +156,7 @@ class BoundedOutput(Mechanism):
         if given.whole is not None:
             inside = given.restore(np.clip(given.whole, self.lower, self.upper))
         else:
-            assert given.real is not None  # noqa: S101 - Values holds one or the other
+            assert given.real is not None
             inside = given.restore(np.clip(given.real, self.lower, self.upper))
         noisy = self.inner.release(inside, rng=rng)
         if self.folds:
@@ -216,8 +223,8 @@ def bounded_laplace(
     Theorem: (epsilon, delta)-DP under ``relation``.
     Proof: at delta 0 the worst pair of centers is known, and its loss is compared with epsilon in
         whole numbers (`BoundedOutputs.keeps_pure`). Otherwise all centers are covered by branch and
-        bound (`BoundedOutputs.keeps`). The truth is rounded to a public grid, which moves neighbors to
-        at most ``ceil(sensitivity / step)`` steps, and draws are exact.
+        bound (`BoundedOutputs.keeps`). The truth is rounded to a public grid, which moves
+        neighbors to at most ``ceil(sensitivity / step)`` steps, and draws are exact.
     Source: Holohan, Antonatos, Braghin, Mac Aonghusa 2020; B44, B54.
     Needs: public bounds; one number. A delta below 2**-36, or beside an epsilon above 64, is not
         used: the release is pure.

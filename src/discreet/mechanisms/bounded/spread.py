@@ -54,7 +54,7 @@ class PrivateSpread(Mechanism):
         return math.sqrt(self.inner.std) if self.takes_root == "after" else self.inner.std
 
     def interval(self, confidence: float) -> tuple[float, float]:
-        """Bounds that hold the error with probability at least ``confidence``, whatever the data."""
+        """Bounds that hold the error with probability at least ``confidence``, for all data."""
         high = self.inner.interval(confidence)[1]
         if self.takes_root == "after":
             high = math.sqrt(high)

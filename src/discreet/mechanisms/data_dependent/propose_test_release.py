@@ -81,7 +81,7 @@ class ProposeTestRelease(Mechanism):
         return math.sqrt(2) * float(self.bound / self.answer) * self.column.step
 
     def interval(self, confidence: float) -> tuple[float, float]:
-        """Bounds that hold the noise of what is released with probability at least ``confidence``."""
+        """Bounds that hold the noise of a release with probability at least ``confidence``."""
         inside = float(probability("confidence", confidence, zero=False, one=False))
         high = -math.log1p(-inside) * float(self.bound / self.answer) * self.column.step
         return -high - self.column.step, high + self.column.step
@@ -133,7 +133,7 @@ class ProposeTestRelease(Mechanism):
         return f"propose_test_release({self.name}; {self.guarantee!r})"
 
 
-def propose_test_release(  # noqa: PLR0913 - each has a default and a name
+def propose_test_release(
     statistic: Name = "median",
     *,
     bound: Number,

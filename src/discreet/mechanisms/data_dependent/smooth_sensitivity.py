@@ -129,7 +129,8 @@ Noise: TypeAlias = Literal["laplace", "gaussian", "cauchy", "lomax"]
 Name: TypeAlias = Literal["median", "quantile", "trimmed_mean", "mean", "variance"]
 
 # A bound is computed in doubles to a relative 2**-40. It is raised by the first of these, and its
-# smoothness lowered by the second, which is more than twice as much: proof at `SmoothSensitivity.bound`.
+# smoothness lowered by the second, which is more than twice as much: proof at
+# `SmoothSensitivity.bound`.
 _RAISED = 1 + Fraction(1, 1 << 38)
 _SLACK = 2.0**-36
 # Noise is never below this many steps of the grid.
@@ -151,7 +152,9 @@ class SmoothSensitivity(Mechanism):
     def guarantee(self) -> Guarantee:
         """What one release costs: one of the rows is replaced, their number is public."""
         family = self.family
-        return target_guarantee(family.epsilon, family.delta, relation=NeighboringRelation.REPLACE_ONE)
+        return target_guarantee(
+            family.epsilon, family.delta, relation=NeighboringRelation.REPLACE_ONE
+        )
 
     @property
     def smoothness(self) -> float:
@@ -184,7 +187,7 @@ class SmoothSensitivity(Mechanism):
         return self.family.std * self._largest
 
     def interval(self, confidence: float) -> tuple[float, float]:
-        """Bounds that hold the noise with probability at least ``confidence``, whatever the data."""
+        """Bounds that hold the noise with probability at least ``confidence``, for all data."""
         inside = float(probability("confidence", confidence, zero=False, one=False))
         high = self.family.tail(inside) * self._largest + self._unit
         return -high, high
@@ -238,7 +241,7 @@ class SmoothSensitivity(Mechanism):
         return f"smooth_sensitivity({self.name}, {noise} noise; {self.guarantee!r})"
 
 
-def smooth_sensitivity(  # noqa: PLR0913 - each has a default and a name
+def smooth_sensitivity(
     statistic: Name | SmoothStatistic = "median",
     *,
     lower: Number,
@@ -261,9 +264,11 @@ def smooth_sensitivity(  # noqa: PLR0913 - each has a default and a name
     or an object with a smooth bound of its own (`Statistic`). Without a ``delta`` the noise is
     two-sided Lomax noise of an ``order`` (or "cauchy"), with one it is "laplace" or "gaussian".
 
-    Theorem: (epsilon, delta)-DP if one of ``public_rows`` rows is replaced; epsilon-DP without delta.
+    Theorem: (epsilon, delta)-DP if one of ``public_rows`` rows is replaced; epsilon-DP without
+        delta.
     Proof: neighbors' centers differ by at most the smaller of the two smooth bounds and their
-        scales by a factor of at most e^smoothness (`SmoothSensitivity.bound`); the family's multiplier keeps
+        scales by a factor of at most e^smoothness (`SmoothSensitivity.bound`); the family's
+        multiplier keeps
         (epsilon, delta) for any such pair. Rounding to the grid and clipping is post-processing.
     Source: Nissim, Raskhodnikova, Smith 2007; Bun, Steinke 2019; B29-B34, B47.
     Needs: bounds, rows and grid public. The number of rows must not be secret.

@@ -16,12 +16,16 @@ from numpy.typing import ArrayLike
 from discreet.accounting.guarantee import Guarantee
 from discreet.core import events
 from discreet.core._rational import Number
-from discreet.core._validate import count, as_tuple, positive, probability
+from discreet.core._validate import as_tuple, count, positive, probability
 from discreet.core.errors import InvalidArgument
 from discreet.core.relation import NeighboringRelation
 from discreet.mechanisms.data_dependent._smooth_noise import laplace_draw, laplace_log_density
 from discreet.mechanisms.data_dependent._smooth_statistics import TrimmedMean, pad_with_bounds
-from discreet.mechanisms.data_dependent.smooth_sensitivity import Name, divergence, trimmed_statistic
+from discreet.mechanisms.data_dependent.smooth_sensitivity import (
+    Name,
+    divergence,
+    trimmed_statistic,
+)
 from discreet.mechanisms.mechanism import Certificate, CertificateCheck, Mechanism
 from discreet.mechanisms.quantiles import SortedColumn
 from discreet.noise.distribution import Ints
@@ -40,8 +44,8 @@ def weighted_delta(epsilon: float, share: float) -> float:
     """The delta of scale ``((1 - share) local + share * global) / epsilon``.
 
     Theorem: it is ``(1 - b) exp(-b (epsilon + log(1/b)) / (1 - b))`` for the share b, and 0 at 1.
-    Proof: docs/theory/smooth-sensitivity.md. The worst case is a local sensitivity that jumps between 0 and the
-        global one where the statistic itself does not move.
+    Proof: docs/theory/smooth-sensitivity.md. The worst case is a local sensitivity that jumps
+        between 0 and the global one where the statistic itself does not move.
     Source: B36 (corrected from the published ``exp(epsilon/2 - epsilon / (2 |log b|))``).
     """
     if share >= 1:
@@ -94,7 +98,7 @@ class WeightedSensitivity(Mechanism):
         return math.sqrt(2) * self._largest
 
     def interval(self, confidence: float) -> tuple[float, float]:
-        """Bounds that hold the noise with probability at least ``confidence``, whatever the data."""
+        """Bounds that hold the noise with probability at least ``confidence``, for all data."""
         inside = float(probability("confidence", confidence, zero=False, one=False))
         high = -math.log1p(-inside) * self._largest + self.column.step
         return -high, high
@@ -118,7 +122,9 @@ class WeightedSensitivity(Mechanism):
         """The noisy statistic, between the bounds."""
         source = resolve_rng(rng)
         codes = self.column.sorted(values, rows=self.statistic.public_rows)
-        which = int(uniform_integers(len(self.ceilings), 1, source)[0]) if len(self.ceilings) > 1 else 0
+        which = (
+            int(uniform_integers(len(self.ceilings), 1, source)[0]) if len(self.ceilings) > 1 else 0
+        )
         scale = self._scale(self._local(codes), self.ceilings[which])
         noisy = math.floor(self.statistic.value(codes)) + laplace_draw(scale, source)
         return self.column.number(min(max(noisy, 0), self.column.span))
@@ -147,10 +153,12 @@ class WeightedSensitivity(Mechanism):
         return Certificate(mechanism=repr(self), guarantee=self.guarantee, checks=(check,)).demand()
 
     def __repr__(self) -> str:
-        return f"weighted_sensitivity({self.name}, share {float(self.share):.4g}; {self.guarantee!r})"
+        return (
+            f"weighted_sensitivity({self.name}, share {float(self.share):.4g}; {self.guarantee!r})"
+        )
 
 
-def weighted_sensitivity(  # noqa: PLR0913 - each has a default and a name
+def weighted_sensitivity(
     statistic: Name = "median",
     *,
     lower: Number,

@@ -32,7 +32,8 @@ class PricedLevels:
         menu = personalized(limits)
         if menu.relation is not NeighboringRelation.REPLACE_ONE:
             raise RelationMismatch(
-                "limits must be under NeighboringRelation.REPLACE_ONE here: the people are known, their "
+                "limits must be under NeighboringRelation.REPLACE_ONE here: the people are "
+                "known, their "
                 f"values change. Got {menu.relation!r}."
             )
         budgets = {name: _epsilon(menu[name]) for name in menu}

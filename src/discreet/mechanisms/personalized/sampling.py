@@ -82,7 +82,8 @@ def personalized_sampling(base: Guarantee, limits: Mapping[str, Guarantee]) -> P
         raise InvalidArgument(f"base must be a guarantee, got {type(base).__name__}.")
     if base.relation is not NeighboringRelation.ADD_REMOVE:
         raise RelationMismatch(
-            f"base must be certified under NeighboringRelation.ADD_REMOVE, this is {base.relation!r}: only "
+            "base must be certified under NeighboringRelation.ADD_REMOVE, this is "
+            f"{base.relation!r}: only "
             "then does leaving a person out protect the person."
         )
     menu = personalized(limits)

@@ -12,10 +12,10 @@ from discreet.core._rational import Number
 from discreet.core._validate import one_of, positive, probability
 from discreet.core.errors import InvalidArgument, Unsupported
 from discreet.core.relation import NeighboringRelation
-from discreet.mechanisms._inputs import Domain, Released, exact_sensitivity, check_domain, whole
+from discreet.mechanisms._inputs import Domain, Released, check_domain, exact_sensitivity, whole
 from discreet.mechanisms.additive import AdditiveMechanism, gaussian, laplace
 from discreet.mechanisms.mechanism import Certificate, Mechanism
-from discreet.mechanisms.scalar._base import LOSSES, LOSS_NAMES, Loss, ScalarNoise
+from discreet.mechanisms.scalar._base import LOSS_NAMES, LOSSES, Loss, ScalarNoise
 from discreet.mechanisms.scalar.grafted import grafted
 from discreet.mechanisms.scalar.staircase import staircase
 from discreet.mechanisms.scalar.truncated_laplace import truncated_laplace
@@ -113,7 +113,9 @@ def best_additive_noise(
     one_of("loss", loss, LOSSES)
     check_domain(domain)
     eps, dlt = positive("epsilon", epsilon), probability("delta", delta, one=False)
-    where: Domain = "reals" if whole(exact_sensitivity(sensitivity)) is None else (domain or "integers")
+    where: Domain = (
+        "reals" if whole(exact_sensitivity(sensitivity)) is None else (domain or "integers")
+    )
     task = _Task(
         sensitivity=sensitivity, epsilon=eps, delta=dlt, loss=loss, domain=where, relation=relation
     )
@@ -217,6 +219,6 @@ def _loss(mechanism: AdditiveMechanism | ScalarNoise, loss: Loss) -> float:
         value, step = measure(mechanism.noise), mechanism.scale.step
     else:
         part = mechanism.integers or mechanism.granularity
-        assert part is not None  # noqa: S101 - `on` leaves one of them
+        assert part is not None
         value, step = measure(part.noise), part.step
     return step * (math.sqrt(value) if loss == "mse" else value)

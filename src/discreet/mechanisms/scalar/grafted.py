@@ -81,7 +81,8 @@ def grafted(
 
     Theorem: (epsilon, delta)-DP under ``relation``.
     Proof: by computation. The law is a table of whole numbers, whose divergence is summed in
-        integers (`PiecewiseConstant.delta`), for the worst shift; what does not pass is not returned.
+        integers (`PiecewiseConstant.delta`), for the worst shift; what does not pass is not
+        returned.
     Source: Muthukrishnan, Kalyani 2023 (the flipped Huber density). B49: the slope of the core is
         searched around epsilon, where the optimum lies for small delta.
     Needs: a scalar, 0 < delta < 1; epsilon not so small that the table would be too long.
@@ -110,7 +111,7 @@ def grafted(
     )
     factor = float(search.x) if search.fun < least else best
     shape = fitted(factor * float(eps))
-    assert shape is not None  # noqa: S101 - its cost is finite
+    assert shape is not None
     return GraftedNoise(
         scale=scale,
         noise=_certified(shape, cells, width, scale.shift, (eps, dlt)),

@@ -44,7 +44,7 @@ class PrivateExamples:
     receipt: Receipt | None
 
 
-def release_examples(  # noqa: PLR0913 - as `make_private`
+def release_examples(
     inputs: ArrayLike,
     outputs: ArrayLike,
     *,

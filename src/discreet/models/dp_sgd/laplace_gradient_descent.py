@@ -150,7 +150,7 @@ class LaplaceGradientDescent(Mechanism):
         return total
 
 
-def laplace_descent(  # noqa: PLR0913 - each has a name
+def laplace_descent(
     objective: Loss,
     *,
     features: int,

@@ -179,7 +179,7 @@ def _plan(
             total,
             total,
         )
-    assert epsilon is not None  # noqa: S101 - one of the two
+    assert epsilon is not None
     return _run_plan(schedule, width, float(positive("epsilon", epsilon)), records)
 
 

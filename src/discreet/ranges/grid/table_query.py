@@ -98,7 +98,7 @@ def rectangles(
 def plan_grid_query(
     query: GridQuery, *, setting: TableSpec, budget: QueryBudget, expected_rows: int | None = None
 ) -> PlannedGrid:
-    """Cells, sensitivity and noise from public facts alone; ``expected_rows`` only scales what is shown.
+    """Cells, sensitivity and noise from public facts; ``expected_rows`` only scales what is shown.
 
     Theorem: as for `planned`, with the cells of the grid as groups.
     Source: docs/theory/data.md, docs/theory/grids.md.
@@ -125,7 +125,7 @@ def plan_grid_query(
     return PlannedGrid(query=query, counted=counted, ranked=replace(found, expected_rows=shown))
 
 
-def plan_grid(  # noqa: PLR0913 - each has a name, most a default
+def plan_grid(
     domains: Sequence[Axis],
     workload: GridWorkloadLike = "all",
     *,
@@ -139,7 +139,8 @@ def plan_grid(  # noqa: PLR0913 - each has a name, most a default
 ) -> GridPlan:
     """Rank structures for counting rectangles by their exact error. Reads and costs nothing.
 
-    Each of ``domains`` is what `plan_ranges` takes for one. ``expected_rows`` is a guess at the number of
+    Each of ``domains`` is what `plan_ranges` takes for one. ``expected_rows`` is a guess at the
+    number of
     rows that only scales what is shown. ``data_aware`` also offers a mechanism whose error depends
     on the data: it is listed without a rank.
     """

@@ -1,8 +1,8 @@
 """Hierarchical histograms: counts of cells and of larger and larger blocks (F27, F28, F30).
 
 Flat histograms, trees of any branching and of mixed radix are all of this kind: blocks of sizes
-``1 = s_0 | s_1 | ... | s_k``, each level with its own share of the budget. The best sizes and shares
-for a workload are found here too.
+``1 = s_0 | s_1 | ... | s_k``, each level with its own share of the budget. The best sizes and
+shares for a workload are found here too.
 """
 
 from __future__ import annotations
@@ -337,7 +337,7 @@ def _searched(found: BlockCandidates, price: MeasurementCost) -> tuple[Ints, Flo
         leader = int(np.argmin(costs))
         if best is None or costs[leader] < best[0] * (1 - 1e-9):
             best = float(costs[leader]), chains[leader], shares[leader]
-    assert best is not None  # noqa: S101 - there is always the flat histogram
+    assert best is not None
     shares, _ = _balanced(found, best[1][None], price, steps=_LAST_STEPS, start=best[2][None])
     return best[1], shares[0]
 

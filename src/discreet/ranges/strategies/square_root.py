@@ -28,7 +28,8 @@ from discreet.ranges.workload import LengthWorkload, ListedWorkload, Workload, l
 
 # ── Toeplitz matrices ────────────────────────────────────────────────────────────────────────────
 # The matrix of prefix sums M (ones on and below the diagonal) is R R with R lower triangular and
-# Toeplitz: its first column is c_0 = 1, c_k = c_(k-1) (2k - 1) / (2k), the series of (1 - z)^(-1/2).
+# Toeplitz: its first column is c_0 = 1, c_k = c_(k-1) (2k - 1) / (2k), the series of (1 -
+# z)^(-1/2).
 # Released is R x with noise; what is wanted is M x. A released product is made of integers: the
 # coefficients are rounded to a public grid first, and all norms are those of the rounded ones.
 
@@ -232,7 +233,7 @@ class SquareRootStrategy:
         kept = np.minimum(counts, self.largest_count)
         return (exact(self.column, self.factors * kept),)
 
-    def estimate(self, noisy: Sequence[Ints], noise: Floats) -> Floats:  # noqa: ARG002 - square
+    def estimate(self, noisy: Sequence[Ints], noise: Floats) -> Floats:
         solved = multiply(self._inverse, noisy[0].astype(np.float64))
         return solved / self.factors
 
@@ -272,13 +273,13 @@ class SquareRootStrategy:
     def by_length(self, lengths: Ints, noise: Floats) -> Floats:
         return floats(self._means([length(int(r)) for r in lengths]) * noise[0])
 
-    def terms(self, a: int, b: int, noise: Floats) -> Terms:  # noqa: ARG002 - a square matrix
+    def terms(self, a: int, b: int, noise: Floats) -> Terms:
         inside = np.zeros(self.size)
         inside[a : b + 1] = 1 / self.factors[a : b + 1]
         weights = multiply(self._inverse, inside[::-1])[::-1]
         return ((weights, np.ones(self.size)),)
 
-    def largest_weights(self, noise: Floats) -> Floats:  # noqa: ARG002 - a square matrix
+    def largest_weights(self, noise: Floats) -> Floats:
         """Sums of the inverse over a range, of alternating size: bounded by its absolute sum."""
         return np.array([np.abs(self._inverse).sum() / float(self.factors.min())])
 

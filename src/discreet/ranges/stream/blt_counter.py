@@ -1,4 +1,4 @@
-"""Counting a stream with Gaussian noise through a buffered linear Toeplitz (BLT) matrix, in integers.
+"""Counting a stream with Gaussian noise by a buffered linear Toeplitz (BLT) matrix.
 
 Released is ``y = F(x) + z`` on a grid of 2**-24: F is a BLT matrix, with its constants rounded to
 integers, applied in chunks of 128 steps. Inside a chunk it is an integer product; what came before
@@ -26,9 +26,11 @@ from discreet.noise.random_source import RandomSource
 from discreet.ranges.stream.tree_counter import LARGEST_COUNT, StreamUpdate
 
 # ── Parameters ───────────────────────────────────────────────────────────────────────────────────
-# For horizons of 4, 8, ..., 2**27 steps. Found once by minimizing the largest error (BFGS, then Nelder
+# For horizons of 4, 8, ..., 2**27 steps. Found once by minimizing the largest error (BFGS, then
+# Nelder
 # and Mead, in log(omega) and log(1 / theta - 1)) and kept as digits: a stream must find the same
-# matrix on every machine and after every update. The largest error is within a thousandth of that of
+# matrix on every machine and after every update. The largest error is within a thousandth of that
+# of
 # the square root.
 
 
@@ -135,7 +137,8 @@ PARAMETERS: tuple[tuple[tuple[float, ...], tuple[float, ...]], ...] = (
 
 # ── Matrices ─────────────────────────────────────────────────────────────────────────────────────
 # C is lower triangular and Toeplitz with c_0 = 1 and c_k = sum of omega_i theta_i^(k-1): nearly the
-# square root of the prefix matrix. A product with it needs one buffer for each i. Its inverse has the
+# square root of the prefix matrix. A product with it needs one buffer for each i. Its inverse has
+# the
 # same form, with the eigenvalues phi_i of diag(theta) - 1 omega^T, and so have prefix sums of the
 # inverse: a_k = g_0 + sum of g_i phi_i^k. Everything about errors is therefore a sum of geometric
 # series.
@@ -360,8 +363,8 @@ class BLTCounter:
     """One epoch of a stream, counted with Gaussian noise.
 
     Theorem: all outputs of the epoch are a function of ``F(x) + z``, rounded Gaussian noise on
-        integers that one unit moves by at most ``FixedPoint.squared``; the release is Gaussian DP as
-        ``noise`` says, also when the stream is chosen after seeing earlier outputs.
+        integers that one unit moves by at most ``FixedPoint.squared``; the release is Gaussian DP
+        as ``noise`` says, also when the stream is chosen after seeing earlier outputs.
     Proof: theory/streams, theorems 1, 3 and 4.
     Source: Denisov, McMahan, Rush, Smith, Thakurta 2022; Smith, Thakurta 2022. F32, F33.
     Needs: counts of steps as integers, none above ``most``; each step fed once.

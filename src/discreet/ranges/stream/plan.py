@@ -115,7 +115,8 @@ class StreamPlan:
 
         Theorem: all answers of all epochs together are within the budget under ``relation``, if one
             unit has at most ``max_rows_per_unit`` events; also when later ones depend on answers.
-        Proof: theory/streams. Every epoch is within the budget for ``max_rows_per_unit`` events; the
+        Proof: theory/streams. Every epoch is within the budget for ``max_rows_per_unit`` events;
+            the
             cost of events is additive in L1 (Laplace), convex in L2 (Gaussian): spreading events
             over epochs costs no more than putting all into one.
         Source: Chan, Shi, Song 2011; Denisov et al. 2022; Smith, Thakurta 2022. F42, F43.
@@ -242,7 +243,7 @@ class StreamPlan:
             parts += [(past, np.full(r.shape, self.length(past)), False) for past in range(epoch)]
         for number, at, suffix in parts:
             counter = self.counter(number)
-            assert isinstance(counter, TreeCounter)  # noqa: S101 - asked for trees only
+            assert isinstance(counter, TreeCounter)
             scale = float(counter.law.scale)
             for times, weight in counter.chain.terms(at, suffix=suffix):
                 yield (
@@ -309,8 +310,8 @@ def _counter(plan: StreamPlan, length: int) -> Counter:
     if plan.pure:
         chain = best_chain(length, then=_then(plan))
         noise = _laplace(plan, chain.levels).integers
-        assert noise is not None  # noqa: S101 - made on integers
-        assert isinstance(noise.noise, DiscreteLaplace)  # noqa: S101
+        assert noise is not None
+        assert isinstance(noise.noise, DiscreteLaplace)
         return TreeCounter(chain=chain, law=noise.noise)
     made = fixed(best_blt(length), length)
     square = made.squared(
@@ -349,5 +350,5 @@ def _sigma(budget: QueryBudget) -> Fraction:
     if budget.rho is not None:
         return 1 / root_down(2 * budget.rho)
     epsilon, delta = check.positive("epsilon", budget.epsilon), budget.delta
-    assert delta is not None  # noqa: S101 - a pure budget has Laplace noise
+    assert delta is not None
     return Fraction(gaussian_sigma(float(epsilon), delta=float(delta)))

@@ -16,7 +16,8 @@ from discreet.core.errors import Unsupported
 from discreet.report.drawing import bar_chart as svg
 from discreet.report.drawing.line_chart import ChartAxis, ChartBand, ChartCurve, curves, number
 
-# ── Bar charts with matplotlib ─────────────────────────────────────────────────────────────────────
+# ── Bar charts with matplotlib
+# ─────────────────────────────────────────────────────────────────────
 
 
 def save_bars(
@@ -60,7 +61,8 @@ def save_bars(
     return path
 
 
-# ── Panels ─────────────────────────────────────────────────────────────────────────────────────────
+# ── Panels
+# ─────────────────────────────────────────────────────────────────────────────────────────
 
 
 _STYLES = (
