@@ -265,7 +265,7 @@ def test_a_server_of_something_else_is_told(script, people):
 def test_a_certificate_that_cannot_be_read_is_told(tmp_path):
     (tmp_path / "none.pem").write_text("no certificate")
     for name in ("absent.pem", "none.pem"):
-        with pytest.raises(InvalidArgument, match="authority must be a file"):
+        with pytest.raises(InvalidArgument, match="ca_file must be a file"):
             connect("https://localhost", "token", ca_file=str(tmp_path / name))
 
 

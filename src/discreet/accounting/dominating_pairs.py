@@ -121,7 +121,7 @@ class LaplacePair:
         value = np.where(epsilon < -self.epsilon, -np.expm1(np.minimum(epsilon, 0.0)), value)
         return np.minimum(value * UP, 1.0)
 
-    def spread(self, tail: float, *, count: int) -> Floats:
+    def spread(self, tail: float, *, count: int) -> Floats:  # noqa: ARG002
         return np.linspace(-self.epsilon, self.epsilon, count)
 
 
@@ -180,7 +180,7 @@ class LatticeLaplacePair:
         here, moved = self._cdf(last), self._cdf(last - s)
         return PairTails(here[0], moved[0], here[1], moved[1])
 
-    def spread(self, tail: float, *, count: int) -> Floats:
+    def spread(self, tail: float, *, count: int) -> Floats:  # noqa: ARG002
         top = self.shift * self.decay
         steps = min(count, self.shift + 1)
         return np.linspace(-top, top, max(steps, 2))
@@ -219,7 +219,7 @@ class BoundedRangePair:
         value = np.where(epsilon < -e, -np.expm1(np.minimum(epsilon, 0.0)), value)
         return np.minimum(value * UP, 1.0)
 
-    def spread(self, tail: float, *, count: int) -> Floats:
+    def spread(self, tail: float, *, count: int) -> Floats:  # noqa: ARG002
         return np.linspace(-self.epsilon, self.epsilon, count)
 
 
@@ -251,7 +251,7 @@ class AtomPair:
         q_below = np.append(0.0, np.cumsum(q)) + max(0.0, 1.0 - float(q_above[0]))
         return PairTails(p_above[cut], q_above[cut], p_below[cut], q_below[cut])
 
-    def spread(self, tail: float, *, count: int) -> Floats:
+    def spread(self, tail: float, *, count: int) -> Floats:  # noqa: ARG002
         return self.losses
 
 

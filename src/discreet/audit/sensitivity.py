@@ -153,7 +153,7 @@ def distance(left: Sequence[Any], right: Sequence[Any], *, norm: Norm) -> float 
     if len(left) != len(right):
         return math.inf
     gaps = [abs(a - b) for a, b in zip(left, right, strict=True)]
-    if any(gap != gap for gap in gaps):
+    if any(gap != gap for gap in gaps):  # noqa: PLR0124 (NaN, also among Fractions)
         return math.inf
     if norm == "l0":
         return sum(1 for gap in gaps if gap)

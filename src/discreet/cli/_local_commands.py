@@ -161,7 +161,7 @@ def aggregate(
         raise InvalidArgument("Name files of reports, or pipe them in.")
     inputs: Sequence[Path | BinaryIO] = reports or [sys.stdin.buffer]
     with AggregatorState(state, _collection(path)) as held:
-        total = sum(os.path.getsize(one) for one in reports) if reports else None
+        total = sum(os.path.getsize(one) for one in reports) if reports else None  # noqa: PTH202
         with _progress() as progress:
             task = progress.add_task("counting", total=total)
             counted = held.count(

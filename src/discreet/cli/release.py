@@ -85,7 +85,7 @@ def _released(
     columns = SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn()
     with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
         task = progress.add_task("planning")
-        made, ranges = open_table(file, account)._run_all(
+        made, ranges = open_table(file, account)._run_all(  # noqa: SLF001 - one batch for the whole file
             planned,
             label=file.title[:200],
             progress=lambda stage: progress.update(task, description=stage),

@@ -152,7 +152,7 @@ class RemoteTable(Table):
         delta: Number | None = None,
         rho: Number | None = None,
         weights: Sequence[Number] | None = None,
-        label: str | None = None,
+        label: str | None = None,  # noqa: ARG002 - the words of a local table
         request_id: str | None = None,
     ) -> tuple[Release, ...]:
         """Answer several questions with one budget, split by ``weights``, on the server.

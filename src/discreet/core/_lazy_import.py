@@ -19,7 +19,7 @@ def lazy_exports(
 ) -> tuple[Callable[[str], object], Callable[[], list[str]], list[str]]:
     """What a package's ``__getattr__``, ``__dir__`` and ``__all__`` are, as its stub says."""
     stub = pkgutil.get_data(package, "__init__.pyi")
-    assert stub is not None
+    assert stub is not None  # noqa: S101 - only loaders that keep no files return none
     places = export_locations(stub)
 
     def find(name: str) -> object:

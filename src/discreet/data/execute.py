@@ -122,7 +122,7 @@ def engine_of(source: Source) -> Engine:
         case FileSource() | DuckDBSource() | ArrowStreamSource():
             return DuckDBEngine(source)
         case SparkSource():
-            from discreet.data._spark.engine import SparkEngine
+            from discreet.data._spark.engine import SparkEngine  # noqa: PLC0415 - optional
 
             return SparkEngine(source)
         case FrameSource():

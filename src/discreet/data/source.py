@@ -138,7 +138,7 @@ def run_sealed(what: str, action: Callable[[], T]) -> T:
         return action()
     except PrivacyError:
         raise
-    except Exception as error:  # whatever it is, its text stays here
+    except Exception as error:  # noqa: BLE001  # whatever it is, its text stays here
         kind = type(error).__name__
     # Raised outside of the handler, so that not even __context__ keeps the original.
     raise EngineFailure(f"{what} failed ({kind}); details are withheld, they can quote rows.")
@@ -147,7 +147,7 @@ def run_sealed(what: str, action: Callable[[], T]) -> T:
 def open_source(
     thing: object,
     *,
-    format: Format | None = None,
+    format: Format | None = None,  # noqa: A002
     delimiter: str = ",",
     engine: EngineName | None = None,
     spark: str | None = None,
@@ -294,7 +294,7 @@ def _allowed(column: ColumnSpec) -> frozenset[Type]:
             return _NUMBERS
 
 
-def _files(path: Path, *, format: Format | None, delimiter: str) -> FileSource:
+def _files(path: Path, *, format: Format | None, delimiter: str) -> FileSource:  # noqa: A002
     if not path.exists():
         raise InvalidArgument(f"source {str(path)!r} does not exist.")
     if path.is_dir():

@@ -168,7 +168,7 @@ class PRAM:
         original = _whole(counts, self.categories)
         P = self.matrix
         second = []
-        for l in range(self.categories):
+        for l in range(self.categories):  # noqa: E741 - as in the formula
             weights = [row[l] * t for row, t in zip(P, original, strict=True)]
             total = sum(weights, Fraction(0))
             # A category that nothing becomes keeps itself.

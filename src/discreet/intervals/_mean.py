@@ -110,7 +110,7 @@ class DifferenceInterval(Mechanism):
         return self.inner.certify()
 
 
-def difference_interval(
+def difference_interval(  # noqa: PLR0913 - each is a public choice with a name
     *,
     lower: Number,
     upper: Number,
@@ -157,7 +157,7 @@ def difference_interval(
 # ── Mean ─────────────────────────────────────────────────────────────────────────────────────────
 
 
-def mean_interval(
+def mean_interval(  # noqa: PLR0913 - each is a public choice with a name
     *,
     lower: Number,
     upper: Number,
@@ -210,7 +210,7 @@ def mean_interval(
 # ── Variance ─────────────────────────────────────────────────────────────────────────────────────
 
 
-def variance_interval(
+def variance_interval(  # noqa: PLR0913 - each is a public choice with a name
     *,
     lower: Number,
     upper: Number,

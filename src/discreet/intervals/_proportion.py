@@ -125,9 +125,9 @@ class ProportionInterval(IntervalPlan):
 @lru_cache(maxsize=1 << 14)
 def _lowest(plan: ProportionInterval, count: int) -> float:
     """The largest share at which a noisy count of ``count`` or more is refused; 0 if none is."""
-    assert plan.noise.integers is not None
+    assert plan.noise.integers is not None  # noqa: S101 - made on integers
     noise = plan.noise.integers.noise
-    assert isinstance(noise, Distribution)
+    assert isinstance(noise, Distribution)  # noqa: S101 - integer noise is a law
     allowed = (1 - plan.confidence) / 2 * (1 - _ROUNDING)
     low, high = 0.0, 1.0
 

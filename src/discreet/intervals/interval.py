@@ -53,7 +53,7 @@ def reach(
         E exp(rate Z), and finite at rate = 1 / b. Rounding to the grid of the noise moves it by at
         most half a step, which is added.
     """
-    assert noise.granularity is not None
+    assert noise.granularity is not None  # noqa: S101 - made on reals
     scale = noise.granularity.scale * unit
     center = math.sqrt(-2 * math.log(tail)) / std
     if noise.name == "laplace":

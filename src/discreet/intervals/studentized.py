@@ -223,14 +223,14 @@ class StudentizedInterval(IntervalPlan):
     @property
     def _noise(self) -> float:
         """Laplace scale, or Gaussian deviation, of the noise on the estimate."""
-        assert self.center.granularity is not None
+        assert self.center.granularity is not None  # noqa: S101 - made on reals
         return self.center.granularity.scale * self._unit
 
     @property
     def _error_noise(self) -> float:
         """Laplace scale of the noise on the squared standard error."""
-        assert self.spread is not None
-        assert self.spread.granularity is not None
+        assert self.spread is not None  # noqa: S101 - asked only where it is
+        assert self.spread.granularity is not None  # noqa: S101 - made on reals
         return self.spread.granularity.scale * self._error_unit
 
     def _correction(self, parameter: Floats) -> Floats:
@@ -346,7 +346,7 @@ def _hull(plan: StudentizedInterval) -> tuple[_Curve, _Curve]:
     if plan.assume == "nothing":
         std = math.hypot(math.sqrt(plan.statistic.most), plan.std)
         up, down = (
-            plan._outward(
+            plan._outward(  # noqa: SLF001 - its own
                 chernoff.reach(
                     lambda rates, sign=sign: plan.statistic.log_mgf(sign * rates, places[None, :]),  # type: ignore[misc]
                     plan.center,
@@ -358,7 +358,7 @@ def _hull(plan: StudentizedInterval) -> tuple[_Curve, _Curve]:
             for sign in (1, -1)
         )
     else:
-        up = down = plan._widest(plan.statistic.largest(places)) + _lattice(plan)
+        up = down = plan._widest(plan.statistic.largest(places)) + _lattice(plan)  # noqa: SLF001
     first = np.maximum.accumulate(places + up)
     last = np.minimum.accumulate((places - down)[::-1])[::-1]
     return (first, angles), (last, angles)
@@ -371,7 +371,7 @@ def _lattice(plan: StudentizedInterval) -> float:
     the characteristic function of the noise is at the lattice's frequency.
     """
     step = plan.statistic.lattice
-    turns = 2 * math.pi * plan._noise / step
+    turns = 2 * math.pi * plan._noise / step  # noqa: SLF001 - its own
     left = 1 / (1 + turns**2) if plan.center.name == "laplace" else math.exp(-(turns**2) / 2)
     return step / 2 * left
 

@@ -148,14 +148,14 @@ def moment(text: str) -> datetime:
 
 def find(session: Session, name: str) -> AccountRow | None:
     """An account by name, not locked."""
-    rows = session.run(f"SELECT {_COLUMNS} FROM accounts WHERE name = ?", name)
+    rows = session.run(f"SELECT {_COLUMNS} FROM accounts WHERE name = ?", name)  # noqa: S608
     return _row(rows[0]) if rows else None
 
 
 def get(session: Session, number: int, *, lock: str = "") -> AccountRow:
     """An account by its number; ``lock`` holds it until the transaction ends."""
     rows = session.run(
-        f"SELECT {_COLUMNS} FROM accounts WHERE id = ?{lock}",
+        f"SELECT {_COLUMNS} FROM accounts WHERE id = ?{lock}",  # noqa: S608 — our own words
         number,
     )
     if not rows:
@@ -165,7 +165,7 @@ def get(session: Session, number: int, *, lock: str = "") -> AccountRow:
 
 def all_accounts(session: Session) -> list[AccountRow]:
     """All accounts, parents before children."""
-    return [_row(row) for row in session.run(f"SELECT {_COLUMNS} FROM accounts ORDER BY id")]
+    return [_row(row) for row in session.run(f"SELECT {_COLUMNS} FROM accounts ORDER BY id")]  # noqa: S608
 
 
 def _row(values: tuple[Any, ...]) -> AccountRow:

@@ -126,19 +126,19 @@ class SumRule:
     def price(self, event: Event) -> Sums:
         return (_cost(self.cost, event),)
 
-    def mode(self, event: Event) -> str:
+    def mode(self, event: Event) -> str:  # noqa: ARG002 — there is one way only
         return "sum"
 
-    def allows(self, sums: Sums, mode: str) -> bool:
+    def allows(self, sums: Sums, mode: str) -> bool:  # noqa: ARG002
         return sums[0] is not None and sums[0] <= self.limit
 
-    def allows_exactly(self, event: Event) -> bool:
+    def allows_exactly(self, event: Event) -> bool:  # noqa: ARG002 — the sum is exact already
         return False
 
-    def remaining(self, sums: Sums, mode: str) -> Fraction:
+    def remaining(self, sums: Sums, mode: str) -> Fraction:  # noqa: ARG002
         return self.left(max(self.limit - (sums[0] or 0), Fraction(0)))
 
-    def shortage(self, before: Sums, after: Sums, mode: str) -> str:
+    def shortage(self, before: Sums, after: Sums, mode: str) -> str:  # noqa: ARG002
         return f"{round_down(self.remaining(before, mode)):.6g} is left"
 
 

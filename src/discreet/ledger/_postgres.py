@@ -154,7 +154,7 @@ class PostgresStore:
 
 def _connect(url: str, schema: str) -> Connection:
     try:
-        import psycopg
+        import psycopg  # noqa: PLC0415 — an extra
     except ImportError:
         raise Unsupported(
             "A ledger in PostgreSQL needs psycopg: pip install 'discreet[postgres]'."
@@ -179,7 +179,7 @@ class _PostgresSession:
 
 @contextmanager
 def _own_errors() -> Iterator[None]:
-    import psycopg
+    import psycopg  # noqa: PLC0415 — an extra
 
     try:
         yield

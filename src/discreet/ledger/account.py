@@ -379,7 +379,7 @@ class Reservation:
 
     def settle(self, outcome: Outcome) -> None:
         """Say what became of it, once; a failure stays spent."""
-        self.account._settle(self.receipt.sequence, outcome)
+        self.account._settle(self.receipt.sequence, outcome)  # noqa: SLF001 — its own half
         self._told.append(outcome)
 
     def __enter__(self) -> Self:

@@ -29,8 +29,8 @@ def spending_steps(
     account: Account, *, most: int = 200, points: int = 40
 ) -> tuple[BudgetStep, ...]:
     """The last ``most`` entries, oldest first; what was left is computed for about ``points``."""
-    own = account._own
-    with account._store.read() as session:
+    own = account._own  # noqa: SLF001 - the same room
+    with account._store.read() as session:  # noqa: SLF001 - the same room
         rows = session.run(
             "SELECT sequence, content, hash FROM entries WHERE account = ? "
             "ORDER BY sequence DESC LIMIT ?",

@@ -389,7 +389,7 @@ class MemoizedHashing(MemoizedOracle, LocalHashing):
         the first; that grows with both.
         """
         unit, g = 1 << precision, self.hashes
-        first = self.response._lie(precision)
+        first = self.response._lie(precision)  # noqa: SLF001 - of its own kind
         second = self._second_lie(precision)
         low, high = (
             Fraction(x + y) - Fraction(x * y * g, unit * (g - 1))

@@ -121,7 +121,7 @@ class InputValues:
     def doubles(self) -> Floats:
         """The numbers as doubles, none rounded: rounding could move two further apart."""
         if self.whole is None:
-            assert self.real is not None
+            assert self.real is not None  # noqa: S101 - Values holds one or the other
             return self.real
         if self.whole.size and int(np.abs(self.whole).max()) > _LARGEST_DOUBLE:
             raise OutOfDomain(

@@ -182,5 +182,5 @@ def _threshold(value: float) -> float | int:
     if number.shape:
         raise OutOfDomain("threshold must be one number.")
     flat = number.real if number.whole is None else number.whole
-    assert flat is not None
+    assert flat is not None  # noqa: S101 - Values holds one or the other
     return flat.item()

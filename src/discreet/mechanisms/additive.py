@@ -240,7 +240,7 @@ def needs_integers(
 LARGEST_SQUARE = 1 << 116
 
 
-def gaussian(
+def gaussian(  # noqa: PLR0913 - four ways to say how much, each named
     *,
     sensitivity: Number,
     epsilon: Number | None = None,
@@ -357,7 +357,7 @@ def _certified(
 # ── Laplace ──────────────────────────────────────────────────────────────────────────────────────
 
 
-def laplace(
+def laplace(  # noqa: PLR0913 - each has a default and a name
     *,
     sensitivity: Number,
     epsilon: Number | None = None,

@@ -152,7 +152,7 @@ def bin_sensitivity(
     return 2 * one if relation is NeighboringRelation.REPLACE_ONE else one
 
 
-def bin_statistics(
+def bin_statistics(  # noqa: PLR0913 - each has a default and a name
     *,
     lower: Number,
     upper: Number,

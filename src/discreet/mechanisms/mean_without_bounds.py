@@ -93,7 +93,7 @@ class MeanWithoutBounds(Mechanism):
         if self.public_rows is not None and given.size != self.public_rows:
             raise OutOfDomain(f"values must have the declared number of rows, {self.public_rows}.")
         reals = given.real if given.whole is None else given.whole.astype(np.float64)
-        assert reals is not None
+        assert reals is not None  # noqa: S101 - Values holds one or the other
         source = resolve_rng(rng)
         rows = self.public_rows
         if rows is None:

@@ -101,7 +101,7 @@ class SortedColumn:
         if rows is not None and given.size != rows:
             raise OutOfDomain(f"values must have the declared number of rows, {rows}.")
         reals = given.real if given.whole is None else given.whole.astype(np.float64)
-        assert reals is not None
+        assert reals is not None  # noqa: S101 - Values holds one or the other
         codes = self.places(reals)
         codes.sort()
         return codes

@@ -215,7 +215,7 @@ class ReportNoisyMax(Selection):
         far = 1
         while beats(far) > miss:
             far *= 2
-        return float(bisect_left(range(far), True, key=lambda g: beats(g) <= miss))
+        return float(bisect_left(range(far), True, key=lambda g: beats(g) <= miss))  # noqa: FBT003
 
     def probabilities(self, scores: ArrayLike) -> Floats:
         steps = self.scale.read(scores)

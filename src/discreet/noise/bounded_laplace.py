@@ -61,7 +61,7 @@ class BoundedDiscreteLaplace(Distribution):
         return np.where(inside, log, -np.inf)
 
     def cdf(self, k: ArrayLike) -> Floats:
-        return self._mirrored._upper_tail(-np.floor(floats(k)))
+        return self._mirrored._upper_tail(-np.floor(floats(k)))  # noqa: SLF001 - the same class, reflected
 
     def sf(self, k: ArrayLike) -> Floats:
         return self._upper_tail(np.floor(floats(k)) + 1)
@@ -69,7 +69,7 @@ class BoundedDiscreteLaplace(Distribution):
     def at_least(self, k: int, precision: int) -> Enclosure:
         if k <= 0:
             # P(X >= k) = 1 - P(-X >= 1 - k)
-            low, high = self._mirrored._tail(1 - k, precision)
+            low, high = self._mirrored._tail(1 - k, precision)  # noqa: SLF001
             return (1 << precision) - high, (1 << precision) - low
         return self._tail(k, precision)
 

@@ -128,7 +128,7 @@ def count_units(
     return _query("units", None, where=where, by=by, keys=keys, name=name)
 
 
-def sum(
+def sum(  # noqa: A001 - the word of tables and of release files
     value: Value,
     *,
     where: Expression | None = None,

@@ -47,7 +47,7 @@ def keys(source: object, *, columns: Sequence[str] = (), include_other: bool = F
     With ``include_other`` the rows of all keys that are not among them count in one last group.
     """
     if names := (columns,) if isinstance(columns, str) else check.as_tuple("columns", columns):
-        from discreet.data.public_tables import listed_keys
+        from discreet.data.public_tables import listed_keys  # noqa: PLC0415 - engines are slow to import
 
         return KeySet(
             keys=listed_keys(source, columns=names), key_columns=names, include_other=include_other

@@ -214,7 +214,7 @@ def contribution_of(counted: TableScan) -> Contribution:
     return Contribution(rows=reach.rows, per_cell=within)
 
 
-def plan_ranges(
+def plan_ranges(  # noqa: PLR0913 - each has a name, most a default
     domain: Axis,
     workload: WorkloadLike = "all",
     *,

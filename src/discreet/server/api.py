@@ -158,7 +158,7 @@ def file(
 def ledger(
     who: Who,
     service: Serving,
-    verify: Annotated[bool, Query()] = False,
+    verify: Annotated[bool, Query()] = False,  # noqa: FBT002
 ) -> LedgerInfo:
     """Budgets over time: one's own, or all of them for owner and auditor."""
     return service.ledger(who, verify=verify)

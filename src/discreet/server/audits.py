@@ -108,14 +108,14 @@ class Audits:
 
     def _run(self) -> None:
         rows: list[dict[str, Any]] = []
-        listed = subprocess.run(
+        listed = subprocess.run(  # noqa: S603 - our own words
             [sys.executable, "-c", _COMMAND, "audit", "--list"],
             capture_output=True,
             check=False,
             text=True,
         )
         total = len(listed.stdout.splitlines())
-        with subprocess.Popen(
+        with subprocess.Popen(  # noqa: S603 - our own words
             [sys.executable, "-c", _COMMAND, "audit", "--json"],
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,

@@ -24,11 +24,11 @@ _SHUTDOWN_S = 30
 class BareFormatter(logging.Formatter):
     """Lines without tracebacks: the words of an error may quote what must not be seen."""
 
-    def formatException(self, ei: Any) -> str:
+    def formatException(self, ei: Any) -> str:  # noqa: N802 - its name in the library
         """Only the kind."""
         return str(getattr(ei[0], "__name__", "error"))
 
-    def formatStack(self, stack_info: str) -> str:
+    def formatStack(self, stack_info: str) -> str:  # noqa: ARG002, N802 - its name there
         """Nothing."""
         return ""
 

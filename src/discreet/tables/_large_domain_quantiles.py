@@ -84,8 +84,8 @@ def release_large_domain_quantiles(
     Source: docs/theory/ranges.md.
     Needs: an account; columns of the source as declared.
     """
-    from discreet.data.execute import collect
-    from discreet.data.source import check_source
+    from discreet.data.execute import collect  # noqa: PLC0415 - engines are slow to import
+    from discreet.data.source import check_source  # noqa: PLC0415 - engines are slow to import
 
     def counts(edges: tuple[int, ...]) -> Ints:
         # A fresh key each time: which rows are kept must not be known or repeated.

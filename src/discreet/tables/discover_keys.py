@@ -82,8 +82,8 @@ def release_keys(
     Source: docs/theory/keys.md.
     Needs: an account; time is not hidden (it grows with the number of keys that occur).
     """
-    from discreet.data.execute import KeyPlan, collect_keys
-    from discreet.data.source import check_source
+    from discreet.data.execute import KeyPlan, collect_keys  # noqa: PLC0415 - engines are slow
+    from discreet.data.source import check_source  # noqa: PLC0415
 
     query = builders.count_units(where=where, by=by, name=name)
     plan = KeyPlan(

@@ -25,7 +25,7 @@ def join_public_table(
         is neither multiplied nor dropped, and what it gets depends on that row alone.
     Needs: the public table is public.
     """
-    from discreet.data.public_tables import lookups
+    from discreet.data.public_tables import lookups  # noqa: PLC0415 - engines are slow to import
 
     pairs: object = {on: on} if isinstance(on, str) else on
     if not isinstance(pairs, Mapping) or len(pairs) != 1:
@@ -52,8 +52,8 @@ def join_by_unit(table: T, other: OpenTable, *, columns: Iterable[str]) -> T:
     Source: docs/theory/keys.md.
     Needs: both tables name the same units in the same way, under one relation and one account.
     """
-    from discreet.data.execute import one_row_per_unit
-    from discreet.data.source import JoinedSource, check_source
+    from discreet.data.execute import one_row_per_unit  # noqa: PLC0415 - engines are slow
+    from discreet.data.source import JoinedSource, check_source  # noqa: PLC0415
 
     if not isinstance(other, type(table)):
         raise InvalidArgument(f"other must be a private table, got {type(other).__name__}.")

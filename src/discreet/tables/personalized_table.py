@@ -57,7 +57,7 @@ def attach_levels(
     levels: PrivacySpecification,
 ) -> OpenTable:
     """The table in which every unit has one level, the same in all of its rows."""
-    from discreet.data.source import (
+    from discreet.data.source import (  # noqa: PLC0415 - engines are slow to import
         ArrowStreamSource,
         JoinedSource,
         SparkSource,
@@ -379,8 +379,8 @@ class PersonalizedTable:
         rng: RandomSource,
     ) -> tuple[list[Sums], Receipt]:
         """Charge everyone who pays, then read the exact sums of each plan: private."""
-        from discreet.data.execute import collect
-        from discreet.data.source import check_source
+        from discreet.data.execute import collect  # noqa: PLC0415 - engines are slow to import
+        from discreet.data.source import check_source  # noqa: PLC0415
 
         opened = self._opened
         for plan in plans:
@@ -493,7 +493,7 @@ def open_personalized_table(
                 "category(levels), without other=False and missing, and they are left out."
             )
         found = PersonalizedTable(table=table, levels=made, column=str(budget))
-    found._opened
+    found._opened  # noqa: B018 - the checks
     return found
 
 

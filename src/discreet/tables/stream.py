@@ -67,7 +67,7 @@ class Stream:
         self.close()
 
 
-def stream(
+def stream(  # noqa: PLR0913 - each has a name, most a default
     path: str | Path | None = None,
     *,
     account: Account,

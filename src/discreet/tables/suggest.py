@@ -132,8 +132,8 @@ def suggest_bounds(
     Source: docs/theory/keys.md.
     Needs: an account.
     """
-    from discreet.data.execute import collect
-    from discreet.data.source import check_source
+    from discreet.data.execute import collect  # noqa: PLC0415 - engines are slow to import
+    from discreet.data.source import check_source  # noqa: PLC0415
 
     declared = table.spec.schema.get(column)
     if not isinstance(declared, NumericColumn | None):
@@ -191,8 +191,8 @@ def suggest_contribution_limits(
     Source: docs/theory/keys.md.
     Needs: an account, and a table with a unit.
     """
-    from discreet.data.execute import engine_of
-    from discreet.data.source import check_source
+    from discreet.data.execute import engine_of  # noqa: PLC0415 - engines are slow to import
+    from discreet.data.source import check_source  # noqa: PLC0415
 
     setting = table.spec
     if setting.privacy_unit is None:

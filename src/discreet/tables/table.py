@@ -430,7 +430,7 @@ class Table(OpenTable):
         )
         return self._planned_ranges(query, amount, expected_rows=expected_rows).ranked
 
-    def budget_for_ranges(
+    def budget_for_ranges(  # noqa: PLR0913 - each has a name, most a default
         self,
         value: Value,
         *,
@@ -654,7 +654,7 @@ class Table(OpenTable):
         return execute_batch(self, work, label=label, rng=system_rng(), progress=progress)
 
 
-def table(
+def table(  # noqa: PLR0913 - each has a name, most a default
     source: object,
     *,
     columns: Mapping[str, ColumnSpec],
@@ -678,7 +678,7 @@ def table(
     Files are CSV, Parquet or Arrow; with ``engine="spark"`` Spark reads them, in the active session
     or one on the master ``spark``. A PostgreSQL table is ``postgresql://host/db#schema.table``.
     """
-    from discreet.data.source import open_source
+    from discreet.data.source import open_source  # noqa: PLC0415 - engines are slow to import
 
     limits = ContributionLimits(
         max_rows_per_unit=max_rows_per_unit,

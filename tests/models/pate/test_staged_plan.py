@@ -219,8 +219,6 @@ def test_what_cannot_be_published_is_not_paid(ensemble, tmp_path):
         assert account.spent.epsilon(1e-4) == 0
         labels = ensemble.label(np.vstack([ITEMS, ITEMS]), plan=plan, account=account)
         assert labels.query_count == 30
-            ensemble.label(np.vstack([ITEMS, ITEMS]), plan=plan, account=account).query_count == 30
-        )
 
 
 def test_a_crowd_refuses_costs_with_a_delta_and_says_what_to_do(ensemble, tmp_path):

@@ -213,7 +213,7 @@ def _encoded(randomizer: LocalRandomizer, value: Any, n: int, seed: int) -> obje
 def _again(client: AuditedClient) -> tuple[AuditCase, ...]:
     """Two reports of one permanent response, and that response itself: all that can be learned."""
     plan = client.randomizer
-    assert isinstance(plan, MemoizedOracle)
+    assert isinstance(plan, MemoizedOracle)  # noqa: S101 - all of these are
     both = (client.left, client.right)
 
     def copied(value: Any, n: int, seed: int) -> object:

@@ -150,7 +150,7 @@ def _vector(name: str, mechanism: AdditiveMechanism, shifts: tuple[int, ...]) ->
 
 def integer_distributions(mechanism: AdditiveMechanism, shift: int) -> exact.OutputPair:
     """The laws of the outputs on 0 and on shift, listed integer by integer."""
-    assert mechanism.integers is not None
+    assert mechanism.integers is not None  # noqa: S101 - all of these are made on integers
     noise = mechanism.integers.noise
     if isinstance(noise, DiscreteLaplace):
         k = np.arange(0, shift + 1)
@@ -181,7 +181,7 @@ def rounded_laplace_distributions(
     mechanism: AdditiveMechanism, left: float, right: float
 ) -> exact.OutputPair:
     """Laplace noise around two reals, rounded to the grid: every multiple between them listed."""
-    assert mechanism.granularity is not None
+    assert mechanism.granularity is not None  # noqa: S101 - all of these are made on reals
     step = mechanism.granularity.step
     first, last = (round(x / step) for x in (min(left, right), max(left, right)))
     edges = (np.arange(first, last + 2, dtype=np.float64) - 0.5) * step
@@ -190,7 +190,7 @@ def rounded_laplace_distributions(
 
 def _coarse(name: str, mechanism: AdditiveMechanism) -> AuditCase:
     """Gaussian noise on reals, on a grid so coarse that every output can be listed."""
-    assert mechanism.granularity is not None
+    assert mechanism.granularity is not None  # noqa: S101 - all of these are made on reals
     steps = round(1 / mechanism.granularity.step)
 
     def laws() -> exact.OutputPair:

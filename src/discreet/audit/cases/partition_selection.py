@@ -109,7 +109,7 @@ def _shown(counts: Counts, n: int, seed: int, mechanism: PartitionSelection) -> 
 
 def _laws(mechanism: PartitionSelection, left: Counts, right: Counts) -> exact.OutputPair:
     """Key by key; above both counts the ratio is constant, so all of that is one outcome."""
-    assert isinstance(mechanism.noise, DiscreteLaplace)
+    assert isinstance(mechanism.noise, DiscreteLaplace)  # noqa: S101 - all of these are
     noise = lattice.discrete_laplace(float(mechanism.noise.scale))
     pairs = []
     for a, b in zip(left, right, strict=True):

@@ -63,9 +63,9 @@ def _between(name: str, mechanism: BoundedOutput, back: Callable[[int], int]) ->
     def draw(value: int, n: int, seed: int) -> object:
         return mechanism.release(np.full(n, value), rng=seeded_rng(seed))
 
-    assert isinstance(mechanism.inner, AdditiveMechanism)
-    assert mechanism.inner.integers is not None
-    assert isinstance(mechanism.inner.integers.noise, DiscreteLaplace)
+    assert isinstance(mechanism.inner, AdditiveMechanism)  # noqa: S101 - both of these are
+    assert mechanism.inner.integers is not None  # noqa: S101 - and made on integers
+    assert isinstance(mechanism.inner.integers.noise, DiscreteLaplace)  # noqa: S101
     noise = listed(mechanism.inner.integers.noise)
 
     def law(value: int) -> dict[int, float]:

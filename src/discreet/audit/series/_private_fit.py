@@ -217,8 +217,8 @@ def _planned(
         moved, shares=_SHARES, relation=NeighboringRelation.REPLACE_ONE
     )
     # Moves without a choice get additive noise.
-    assert isinstance(totals, AdditiveMechanism)
-    assert isinstance(products, AdditiveMechanism)
+    assert isinstance(totals, AdditiveMechanism)  # noqa: S101
+    assert isinstance(products, AdditiveMechanism)  # noqa: S101
     return PrivateFitPlan(
         people=n,
         times=t,
@@ -230,7 +230,7 @@ def _planned(
     )
 
 
-def private_fit(
+def private_fit(  # noqa: PLR0913 - each is a public choice with a name
     panel: ArrayLike,
     *,
     bounds: tuple[Number, Number],

@@ -107,7 +107,7 @@ def private_full_fit(
     (noise,) = paid.mechanisms(
         [move], shares=[Fraction(1)], relation=NeighboringRelation.REPLACE_ONE
     )
-    assert isinstance(noise, AdditiveMechanism)
+    assert isinstance(noise, AdditiveMechanism)  # noqa: S101 - a move without a choice gets additive noise
     sums = noise.release(statistics(checked_panel(panel), column=column, order=p), rng=source)
     model, projected = _solved(sums, (n, t, p), noise.std, column)
     return PrivateFullFit(

@@ -139,7 +139,7 @@ class LeakageReport:
         return lines
 
 
-def report(
+def report(  # noqa: PLR0913 (one question with many knobs, all with a default but the first three)
     panel: ArrayLike,
     *,
     bounds: tuple[float, float],
@@ -181,7 +181,7 @@ def report(
     )
 
 
-def assess(
+def assess(  # noqa: PLR0913 (the same question, without a panel)
     model: VAR | ExchangeableVAR,
     *,
     people: int,
@@ -230,7 +230,7 @@ class _Wanted:
         )
 
 
-def _assessed(
+def _assessed(  # noqa: PLR0913 (private: what the two doors above have in common)
     model: VAR | ExchangeableVAR,
     *,
     people: int,

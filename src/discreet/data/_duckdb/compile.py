@@ -22,7 +22,7 @@ def compile_query(program: Program, *, types: dict[str, Type], key: int) -> str:
     query = _limited(program, types=types, key=key)
     if program.bins is not None:
         place, many = program.bins
-        query = f"SELECT * REPLACE (g * {many} + v{place} AS g) FROM ({query})"
+        query = f"SELECT * REPLACE (g * {many} + v{place} AS g) FROM ({query})"  # noqa: S608
     return _aggregate(program, query)
 
 
@@ -50,19 +50,19 @@ def compile_keys(program: Program, *, types: dict[str, Type], key: int) -> str:
     kept = [f"{column} IS NOT NULL" for column in texts]
     kept += [] if where is None else [f"{where} = 1"]
     raw = "".join(f", {column} AS k{i}" for i, column in enumerate(texts))
-    query = f"SELECT u, {index} AS g{raw} FROM ({query})"
+    query = f"SELECT u, {index} AS g{raw} FROM ({query})"  # noqa: S608
     query += f" WHERE {' AND '.join(kept)}" if kept else ""
     names = [f"k{i}" for i in range(len(texts))]
     group = ", ".join([*names, "g"])
     if program.unit is not None:
-        query = f"SELECT DISTINCT u, {group} FROM ({query})"
+        query = f"SELECT DISTINCT u, {group} FROM ({query})"  # noqa: S608
         limit = program.limits.max_groups_per_unit
         if limit is not None:
             textual = types[program.unit] == "text"
             order = [*names, "g"]
             query = limited_keys(query, order=order, limit=limit, textual=textual, key=key)
     parts = ["g", "count(*)", *(f"decode({one})" for one in names)]
-    return f"SELECT {', '.join(parts)} FROM ({query}) GROUP BY {group}"
+    return f"SELECT {', '.join(parts)} FROM ({query}) GROUP BY {group}"  # noqa: S608
 
 
 def compile_rows(program: Program, *, types: dict[str, Type], key: int) -> str:
@@ -70,7 +70,7 @@ def compile_rows(program: Program, *, types: dict[str, Type], key: int) -> str:
     query = _limited(program, types=types, key=key)
     unit = "decode(u)" if program.unit is not None and types[program.unit] == "text" else "u"
     values = [f"v{i}" for i in range(len(program.values))]
-    return f"SELECT {', '.join([unit, *values])} FROM ({query})"
+    return f"SELECT {', '.join([unit, *values])} FROM ({query})"  # noqa: S608
 
 
 def compile_spread(program: Program, *, types: dict[str, Type]) -> tuple[str, str]:
@@ -78,8 +78,8 @@ def compile_spread(program: Program, *, types: dict[str, Type]) -> tuple[str, st
     query = _limited(program, types=types, key=0)
     found = []
     for many in ("count(*)", "count(DISTINCT g)"):
-        each = f"SELECT {many} AS many FROM ({query}) GROUP BY u"
-        found.append(f"SELECT many, count(*) FROM ({each}) GROUP BY many")
+        each = f"SELECT {many} AS many FROM ({query}) GROUP BY u"  # noqa: S608
+        found.append(f"SELECT many, count(*) FROM ({each}) GROUP BY many")  # noqa: S608
     return found[0], found[1]
 
 
@@ -90,9 +90,9 @@ def _encode(program: Program, types: dict[str, Type]) -> str:
     ]
     unit = "NULL" if program.unit is None else _unit(program.unit, types[program.unit])
     raws = [f"{unit} AS u", *(f"{part.raw} AS r{i}" for i, part in enumerate(parts))]
-    query = f"SELECT {', '.join(raws)} FROM {ALIAS}"
+    query = f"SELECT {', '.join(raws)} FROM {ALIAS}"  # noqa: S608
     numbers = ["*", *(f"{part.number} AS n{i}" for i, part in enumerate(parts))]
-    query = f"SELECT {', '.join(numbers)} FROM ({query})"
+    query = f"SELECT {', '.join(numbers)} FROM ({query})"  # noqa: S608
     codes = ["u", *(f"{part.code} AS c{i}" for i, part in enumerate(parts))]
     joins = "".join(
         f" LEFT JOIN {part.levels} AS l{i} ON n{i} = l{i}.level"
@@ -100,7 +100,7 @@ def _encode(program: Program, types: dict[str, Type]) -> str:
         if part.levels is not None
     )
     present = "" if program.unit is None else " WHERE u IS NOT NULL"
-    return f"SELECT {', '.join(codes)} FROM ({query}){joins}{present}"
+    return f"SELECT {', '.join(codes)} FROM ({query}){joins}{present}"  # noqa: S608
 
 
 def _unit(column: str, kind: Type) -> str:
@@ -121,7 +121,7 @@ def _evaluate(program: Program, query: str) -> tuple[str, str | None, str, list[
     found = layered(program, column=str, constant=whole, node=_node)
     for layer in found.layers:
         added = ", ".join(f"{sql} AS {name}" for name, sql in layer)
-        query = f"SELECT *, {added} FROM ({query})"
+        query = f"SELECT *, {added} FROM ({query})"  # noqa: S608
     return query, found.where, found.index, found.values
 
 
@@ -157,7 +157,7 @@ def _group(
     """Rows that pass the filter and have a public key: unit, group, values."""
     kept = "".join(f", {value} AS v{i}" for i, value in enumerate(values))
     condition = "" if where is None else f" WHERE {where} = 1"
-    query = f"SELECT u, {index} AS g{kept} FROM ({query}){condition}"
+    query = f"SELECT u, {index} AS g{kept} FROM ({query}){condition}"  # noqa: S608
     if program.cells is None:
         return query
     kept = "".join(f", v{i}" for i in range(len(values)))
@@ -165,8 +165,8 @@ def _group(
     keys = f"(SELECT unnest({numbers(program.cells)}) AS cell, unnest(range({many})) AS k)"
     if program.rest:
         place = f"CAST(coalesce(k, {many}) AS BIGINT) AS g"
-        return f"SELECT u, {place}{kept} FROM ({query}) LEFT JOIN {keys} ON g = cell"
-    return f"SELECT u, k AS g{kept} FROM ({query}) JOIN {keys} ON g = cell"
+        return f"SELECT u, {place}{kept} FROM ({query}) LEFT JOIN {keys} ON g = cell"  # noqa: S608
+    return f"SELECT u, k AS g{kept} FROM ({query}) JOIN {keys} ON g = cell"  # noqa: S608
 
 
 def _aggregate(program: Program, query: str) -> str:
@@ -179,8 +179,8 @@ def _aggregate(program: Program, query: str) -> str:
         sums.append(f"sum({product}) AS s{i}")
     if not program.count_units or program.unit is None:
         parts = ["g", "count(*) AS n", "count(*) AS u", *sums]
-        return f"SELECT {', '.join(parts)} FROM ({query}) GROUP BY g"
+        return f"SELECT {', '.join(parts)} FROM ({query}) GROUP BY g"  # noqa: S608
     # First each unit in each group, then the groups: distinct units come as a plain count.
-    inner = f"SELECT {', '.join(['g', 'count(*) AS n', *sums])} FROM ({query}) GROUP BY u, g"
+    inner = f"SELECT {', '.join(['g', 'count(*) AS n', *sums])} FROM ({query}) GROUP BY u, g"  # noqa: S608
     outer = ["g", "sum(n)", "count(*)", *(f"sum(s{i})" for i in range(len(sums)))]
-    return f"SELECT {', '.join(outer)} FROM ({inner}) GROUP BY g"
+    return f"SELECT {', '.join(outer)} FROM ({inner}) GROUP BY g"  # noqa: S608

@@ -37,7 +37,7 @@ def limited_keys(query: str, *, order: list[str], limit: int, textual: bool, key
     """At most ``limit`` of the different rows of each unit, the keys that it has."""
     ascending = ", ".join(f"{column} ASC" for column in order)
     place = f"row_number() OVER (PARTITION BY u ORDER BY {ascending}) - 1 AS place"
-    query = f"SELECT *, {place}, count(*) OVER (PARTITION BY u) AS many FROM ({query})"
+    query = f"SELECT *, {place}, count(*) OVER (PARTITION BY u) AS many FROM ({query})"  # noqa: S608
     chooser = _SqlChooser(key=key, number=_HASHED if textual else "u", content=())
     return chooser.choose(query, kept=order, limit=limit, purpose="groups")
 
@@ -93,8 +93,8 @@ class _SqlChooser:
     def groups(self, query: str, *, limit: int) -> str:
         """Keep ``limit`` groups of each unit."""
         ranks = "dense_rank() OVER (PARTITION BY u ORDER BY g ASC) - 1 AS place"
-        query = f"SELECT *, {ranks} FROM ({query})"
-        query = f"SELECT *, 1 + max(place) OVER (PARTITION BY u) AS many FROM ({query})"
+        query = f"SELECT *, {ranks} FROM ({query})"  # noqa: S608
+        query = f"SELECT *, 1 + max(place) OVER (PARTITION BY u) AS many FROM ({query})"  # noqa: S608
         kept = [field.name for field in self.content]
         return self.choose(query, kept=kept, limit=limit, purpose="groups")
 
@@ -122,12 +122,12 @@ class _SqlChooser:
         if math.prod(field.width for field in fields) <= INT64:
             packed, kept = _packed(fields)
             order = ["p"]
-            query = f"SELECT {part}, {packed} AS p FROM ({query})"
+            query = f"SELECT {part}, {packed} AS p FROM ({query})"  # noqa: S608
         # ASC is said because a connection may have another default.
         ascending = ", ".join(f"{column} ASC" for column in order)
         place = f"row_number() OVER (PARTITION BY {part} ORDER BY {ascending}) - 1 AS place"
         many = f"count(*) OVER (PARTITION BY {part}) AS many"
-        query = f"SELECT *, {place}, {many} FROM ({query})"
+        query = f"SELECT *, {place}, {many} FROM ({query})"  # noqa: S608
         return self.choose(query, kept=[*fixed, *kept], limit=limit, purpose=purpose)
 
     def choose(self, query: str, *, kept: list[str], limit: int, purpose: str) -> str:
@@ -140,16 +140,16 @@ class _SqlChooser:
             total += f" + {_combined('g', mix.group)}"
         # Units within the limit need no start: their text is not even hashed.
         start = f"CASE WHEN many > {limit} THEN {self.number} ELSE 0 END AS w"
-        query = f"SELECT *, {start} FROM ({query})"
-        query = f"SELECT *, {total} AS h0 FROM ({query})"
+        query = f"SELECT *, {start} FROM ({query})"  # noqa: S608
+        query = f"SELECT *, {total} AS h0 FROM ({query})"  # noqa: S608
         for i, constant in enumerate(mix.rounds):
-            query = f"SELECT *, (h{i} + {constant}) % {PRIME} AS x{i} FROM ({query})"
-            query = f"SELECT *, x{i} * x{i} % {PRIME} AS y{i} FROM ({query})"
+            query = f"SELECT *, (h{i} + {constant}) % {PRIME} AS x{i} FROM ({query})"  # noqa: S608
+            query = f"SELECT *, x{i} * x{i} % {PRIME} AS y{i} FROM ({query})"  # noqa: S608
             fifth = f"(y{i} * y{i} % {PRIME}) * x{i} % {PRIME}"
-            query = f"SELECT *, {fifth} AS h{i + 1} FROM ({query})"
+            query = f"SELECT *, {fifth} AS h{i + 1} FROM ({query})"  # noqa: S608
         h = f"h{len(mix.rounds)}"
         chosen = f"many <= {limit} OR (place * {limit} + {h} % many) % many < {limit}"
-        return f"SELECT u, {', '.join(kept)} FROM ({query}) WHERE {chosen}"
+        return f"SELECT u, {', '.join(kept)} FROM ({query}) WHERE {chosen}"  # noqa: S608
 
 
 def _combined(value: str, factors: tuple[int, int, int]) -> str:

@@ -135,7 +135,7 @@ def read_files(files: FileSource, *, master: str | None) -> SparkSource:
     session = _session(master)
     reader = session.read.options(**_STRICT)
     # A scheme, so that a cluster whose default is another file system looks here.
-    paths = [f"file://{os.path.abspath(path)}" for path in files.paths]
+    paths = [f"file://{os.path.abspath(path)}" for path in files.paths]  # noqa: PTH100
     if files.format == "arrow":
         raise Unsupported("Spark reads no Arrow files: convert them to Parquet.")
     if files.format == "parquet":
@@ -152,7 +152,7 @@ def _opened(read: Callable[[], DataFrame]) -> SparkSource:
 def _session(master: str | None) -> SparkSession:
     """The active session, or a new one on the master that is asked for or configured."""
     try:
-        from pyspark.sql import SparkSession
+        from pyspark.sql import SparkSession  # noqa: PLC0415 - optional
     except ImportError:
         raise Unsupported("engine='spark' needs PySpark: pip install 'discreet[spark]'.") from None
     active = SparkSession.getActiveSession()

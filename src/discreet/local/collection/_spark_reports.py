@@ -47,6 +47,6 @@ def _merging(merge: Merge) -> Worker:
 def _batches(state: bytes | None) -> Iterator[Any]:
     """One batch of one row, or none."""
     if state is not None:
-        import pyarrow as pa
+        import pyarrow as pa  # noqa: PLC0415 - Spark brings it
 
         yield pa.RecordBatch.from_arrays([pa.array([state], pa.binary())], names=[STATE])

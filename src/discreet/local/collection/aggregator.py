@@ -192,7 +192,7 @@ def _merge(states: Iterable[bytes], randomizer: LocalRandomizer) -> Aggregator:
 
 def _sum_spark(source: SparkSource, randomizer: LocalRandomizer, column: str) -> Aggregator:
     """Each partition is counted where it is; nothing but sums comes back."""
-    from discreet.local.collection import _spark_reports
+    from discreet.local.collection import _spark_reports  # noqa: PLC0415 - PySpark is optional
 
     states = _spark_reports.sum_partitions(
         source.frame,

@@ -166,7 +166,7 @@ class BoundedMeanRandomizer(LocalRandomizer):
             bias=self.bias,
         )
 
-    def mean_variance(self, place: float) -> float:
+    def mean_variance(self, place: float) -> float:  # noqa: ARG002 - some depend on it
         """A bound on the clients' average variance if their mean is at this place."""
         return self._worst
 

@@ -244,7 +244,7 @@ def _cut(threshold: Number | str) -> Fraction:
 
 def best_threshold(epsilon: float) -> float:
     """The threshold of least variance of an empty category, by a search. F45."""
-    from scipy.optimize import minimize_scalar
+    from scipy.optimize import minimize_scalar  # noqa: PLC0415 - slow to import
 
     def variance(cut: float) -> float:
         p = 1 - math.exp(epsilon * (cut - 1) / 2) / 2

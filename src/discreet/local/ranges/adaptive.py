@@ -107,8 +107,8 @@ def described(
     epsilon: Number,
     domain: dict[str, Any],
     starts: Sequence[int],
-    round: int,
-    oracle: dict[str, Any],
+    round: int,  # noqa: A002 - its name in a description
+    oracle: dict[str, Any],  # noqa: ARG001 - compared with what is made, which must describe itself so
 ) -> PartitionOracle:
     """The partition of a description."""
     where = domains.read(domain)

@@ -241,7 +241,7 @@ def described(
     domains: Mapping[str, dict[str, Any]],
     fine: int,
     coarse: int,
-    oracles: Sequence[dict[str, Any]],
+    oracles: Sequence[dict[str, Any]],  # noqa: ARG001 - compared with what is made
 ) -> HybridGrid:
     """The grid of a description."""
     return hybrid_grid(

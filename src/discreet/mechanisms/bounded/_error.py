@@ -131,7 +131,7 @@ def _distribution(mechanism: AdditiveMechanism | ScalarNoise) -> Callable[[Float
         step = mechanism.scale.step
     else:
         part = mechanism.integers or mechanism.granularity
-        assert part is not None
+        assert part is not None  # noqa: S101 - a mechanism has one of them
         noise, step = part.noise, part.step
 
     def reached(x: Floats) -> Floats:

@@ -79,7 +79,7 @@ class BoundedComparison:
     __str__ = __repr__ = explain
 
 
-def compare_bounded_noise(
+def compare_bounded_noise(  # noqa: PLR0913 - each has a default and a name
     *,
     lower: Number,
     upper: Number,

@@ -156,7 +156,7 @@ class BoundedOutput(Mechanism):
         if given.whole is not None:
             inside = given.restore(np.clip(given.whole, self.lower, self.upper))
         else:
-            assert given.real is not None
+            assert given.real is not None  # noqa: S101 - Values holds one or the other
             inside = given.restore(np.clip(given.real, self.lower, self.upper))
         noisy = self.inner.release(inside, rng=rng)
         if self.folds:

@@ -133,7 +133,7 @@ class ProposeTestRelease(Mechanism):
         return f"propose_test_release({self.name}; {self.guarantee!r})"
 
 
-def propose_test_release(
+def propose_test_release(  # noqa: PLR0913 - each has a default and a name
     statistic: Name = "median",
     *,
     bound: Number,

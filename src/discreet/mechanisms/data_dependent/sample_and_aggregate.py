@@ -94,7 +94,7 @@ class SampleAndAggregate(Mechanism):
             return self.default
         try:
             value = float(self.estimator(part))
-        except Exception:
+        except Exception:  # noqa: BLE001 - that it fails, and how, would tell about the group
             return self.default
         if math.isnan(value):
             return self.default

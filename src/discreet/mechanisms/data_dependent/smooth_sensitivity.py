@@ -241,7 +241,7 @@ class SmoothSensitivity(Mechanism):
         return f"smooth_sensitivity({self.name}, {noise} noise; {self.guarantee!r})"
 
 
-def smooth_sensitivity(
+def smooth_sensitivity(  # noqa: PLR0913 - each has a default and a name
     statistic: Name | SmoothStatistic = "median",
     *,
     lower: Number,

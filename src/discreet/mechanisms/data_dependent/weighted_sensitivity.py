@@ -158,7 +158,7 @@ class WeightedSensitivity(Mechanism):
         )
 
 
-def weighted_sensitivity(
+def weighted_sensitivity(  # noqa: PLR0913 - each has a default and a name
     statistic: Name = "median",
     *,
     lower: Number,

@@ -219,6 +219,6 @@ def _loss(mechanism: AdditiveMechanism | ScalarNoise, loss: Loss) -> float:
         value, step = measure(mechanism.noise), mechanism.scale.step
     else:
         part = mechanism.integers or mechanism.granularity
-        assert part is not None
+        assert part is not None  # noqa: S101 - `on` leaves one of them
         value, step = measure(part.noise), part.step
     return step * (math.sqrt(value) if loss == "mse" else value)

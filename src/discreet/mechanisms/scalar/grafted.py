@@ -111,7 +111,7 @@ def grafted(
     )
     factor = float(search.x) if search.fun < least else best
     shape = fitted(factor * float(eps))
-    assert shape is not None
+    assert shape is not None  # noqa: S101 - its cost is finite
     return GraftedNoise(
         scale=scale,
         noise=_certified(shape, cells, width, scale.shift, (eps, dlt)),

@@ -94,5 +94,5 @@ def _keeps(width: Fraction, shift: int, bound: int, epsilon: Fraction, delta: Fr
     law = BoundedDiscreteLaplace(width, lower=-bound, upper=bound)
     _, high = law.at_least(bound - shift + 1, 128)
     # Within both supports the ratio never exceeds e^(shift/width) = e^epsilon.
-    assert shift / width <= epsilon
+    assert shift / width <= epsilon  # noqa: S101 - width is shift / epsilon
     return Fraction(high, 1 << 128) <= delta

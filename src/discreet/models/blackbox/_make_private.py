@@ -85,7 +85,7 @@ FEWEST = 10
 """Public inputs below which nothing can be chosen."""
 
 
-def make_private(
+def make_private(  # noqa: PLR0913 - each has a default and a name
     function: object,
     *,
     public_inputs: ArrayLike,

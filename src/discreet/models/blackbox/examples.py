@@ -44,7 +44,7 @@ class PrivateExamples:
     receipt: Receipt | None
 
 
-def release_examples(
+def release_examples(  # noqa: PLR0913 - as `make_private`
     inputs: ArrayLike,
     outputs: ArrayLike,
     *,

@@ -122,7 +122,7 @@ def numbers(private: object) -> Floats:
         return np.asarray(private, dtype=np.float64)
     try:
         entries = np.asarray(private, dtype=object)
-    except Exception:
+    except Exception:  # noqa: BLE001 - one by one then
         raise OutOfDomain("The input must be a rectangular array.") from None
     return np.array([_number(entry) for entry in entries.ravel()]).reshape(entries.shape)
 
@@ -130,7 +130,7 @@ def numbers(private: object) -> Floats:
 def _number(entry: object) -> float:
     try:
         return float(np.asarray(entry, dtype=np.float64).reshape(()))
-    except Exception:
+    except Exception:  # noqa: BLE001 - one by one then
         return MISSING
 
 
@@ -173,7 +173,7 @@ class BlackBox:
                 if answer.size != 1 or answer.dtype.kind not in "biufO":
                     return MISSING
                 return float(answer.reshape(()).item())
-        except BaseException:
+        except BaseException:  # noqa: BLE001 - also sys.exit and an interrupt: that it fails tells
             return MISSING
 
     def _in_time(self, given: Floats, seconds: float) -> float:
@@ -191,7 +191,7 @@ class BlackBox:
         if self.regressor:
             try:
                 found = np.asarray(self.function(table.reshape(len(table), -1)), dtype=np.float64)
-            except Exception:
+            except Exception:  # noqa: BLE001 - one by one then
                 found = np.empty(0)
             if found.size == len(table):
                 return found.reshape(len(table))

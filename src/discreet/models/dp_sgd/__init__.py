@@ -4,7 +4,7 @@ Noise is added to exact sums of clipped gradients, in whole numbers; the cost of
 from its exact events.
 """
 
-import discreet.models._charging
+import discreet.models._charging  # noqa: F401 - first: it names what is missing
 from discreet.models.dp_sgd._laplace_rates import PowerSchedule
 from discreet.models.dp_sgd._output_perturbation import OutputPerturbation, output_perturbation
 from discreet.models.dp_sgd.convergence import ConvergenceProblem

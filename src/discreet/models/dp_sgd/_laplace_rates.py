@@ -241,7 +241,7 @@ class GradientBound:
         """The bound that was given, in its own norm."""
         if self.diameter is not None:
             return self.diameter
-        assert self.same_theta is not None
+        assert self.same_theta is not None  # noqa: S101 - checked when made
         return self.same_theta
 
     def drift(self, rates: ArrayLike) -> float:

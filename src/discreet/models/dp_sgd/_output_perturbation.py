@@ -224,7 +224,7 @@ class OutputPerturbation(Mechanism):
         return _TOLERANCE * self.objective.lipschitz(self.row_norm) / self.rows
 
 
-def output_perturbation(
+def output_perturbation(  # noqa: PLR0913 - four ways to say how much, each named
     objective: Loss,
     *,
     features: int,

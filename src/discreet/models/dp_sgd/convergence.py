@@ -93,7 +93,7 @@ def excess(thetas: Floats, objective: Loss, x: Floats, y: Floats, *, best: float
     return np.array([objective.mean_loss(theta, x, y) - best for theta in thetas])
 
 
-def simulate(
+def simulate(  # noqa: PLR0913 - the data, the schedule, the repetitions
     objective: Loss,
     x: Floats,
     y: Floats,

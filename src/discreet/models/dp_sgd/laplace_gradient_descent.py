@@ -150,7 +150,7 @@ class LaplaceGradientDescent(Mechanism):
         return total
 
 
-def laplace_descent(
+def laplace_descent(  # noqa: PLR0913 - each has a name
     objective: Loss,
     *,
     features: int,

@@ -137,7 +137,7 @@ class Logistic(Loss):
     def curvature(self) -> float:
         return 0.25
 
-    def slope_bound(self, norm: Norm = "l2") -> float:
+    def slope_bound(self, norm: Norm = "l2") -> float:  # noqa: ARG002
         return 1.0
 
     def losses(self, margins: Floats, targets: Floats) -> Floats:
@@ -197,7 +197,7 @@ class Huber(Loss):
     def curvature(self) -> float:
         return 1.0
 
-    def slope_bound(self, norm: Norm = "l2") -> float:
+    def slope_bound(self, norm: Norm = "l2") -> float:  # noqa: ARG002
         return self.huber_threshold
 
     def losses(self, margins: Floats, targets: Floats) -> Floats:
@@ -226,7 +226,7 @@ class Squared(Loss):
     def curvature(self) -> float:
         return self.weight
 
-    def slope_bound(self, norm: Norm = "l2") -> float:
+    def slope_bound(self, norm: Norm = "l2") -> float:  # noqa: ARG002
         return math.inf
 
     def losses(self, margins: Floats, targets: Floats) -> Floats:

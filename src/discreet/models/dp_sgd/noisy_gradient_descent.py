@@ -184,7 +184,7 @@ class NoisyGradientDescent(Mechanism):
         return theta
 
 
-def noisy_descent(
+def noisy_descent(  # noqa: PLR0913 - each has a name
     objective: Loss,
     *,
     features: int,
@@ -263,8 +263,8 @@ def _mu(
         return float(positive("mu", mu))
     if rho is not None:
         return math.sqrt(2 * float(positive("rho", rho)))
-    assert epsilon is not None
-    assert delta is not None
+    assert epsilon is not None  # noqa: S101 - checked above
+    assert delta is not None  # noqa: S101 - checked above
     return 1 / gaussian_sigma(float(epsilon), delta=float(delta))
 
 

@@ -179,7 +179,7 @@ def _plan(
             total,
             total,
         )
-    assert epsilon is not None
+    assert epsilon is not None  # noqa: S101 - one of the two
     return _run_plan(schedule, width, float(positive("epsilon", epsilon)), records)
 
 

@@ -1,6 +1,6 @@
 """Private aggregation of teacher ensembles, with a budget for each level of data owners."""
 
-import discreet.models._charging
+import discreet.models._charging  # noqa: F401 - first: it names what is missing
 from discreet.models.pate._data_dependent_cost import data_dependent_cost
 from discreet.models.pate._tune_aggregator import (
     expected_label_quality,

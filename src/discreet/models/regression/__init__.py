@@ -1,6 +1,6 @@
 """Private linear regression: noisy moments on a grid, and what is fitted from them."""
 
-import discreet.models._charging
+import discreet.models._charging  # noqa: F401 - first: it names what is missing
 from discreet.models.regression._row_lattice import MomentSums, RowLattice, RowMap, sum_moments
 from discreet.models.regression._row_mapping import ColumnScaling
 from discreet.models.regression.auto import AutoLinearRegression, MethodChoice, choose_method

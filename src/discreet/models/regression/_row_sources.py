@@ -100,7 +100,7 @@ def first_rows(units: NDArray[Any], most: int) -> NDArray[np.bool_]:
 def _numbered(units: NDArray[Any]) -> Ints:
     """A number for each unit. Missing names would make one unit of many people: refused."""
     with suppress(TypeError):  # whose message would quote what they are
-        missing = units != units
+        missing = units != units  # noqa: PLR0124 - only what is missing differs from itself
         if units.dtype.kind == "O":
             missing = missing | np.array([one is None for one in units])
         # A fraction among large whole numbers makes all of them doubles, and some of them equal.

@@ -145,7 +145,7 @@ class AutoLinearRegression(LinearEstimator):
     Source: Tang et al. 2023; Alabi et al. 2022; Abadi et al. 2016; McSherry, Talwar 2007.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - scikit-learn: every choice is a named parameter
         self,
         *,
         epsilon: Number | None = None,

@@ -129,7 +129,7 @@ class PrivateLinearRegression(LinearEstimator):
     Source: Wang 2018; Kalaja 2020 (K9-K26, K31-K36). docs/theory/regression.md.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - scikit-learn: every choice is a named parameter
         self,
         *,
         epsilon: Number | None = None,

@@ -95,8 +95,8 @@ def infer(moments: NoisySufficientStatistics, solution: Coefficients) -> Inferen
 
 def _residual(moments: NoisySufficientStatistics, theta: Floats, output: int) -> float:
     """Variance of the residuals: estimated, and one deviation of its own error more."""
-    assert moments.squares is not None
-    assert moments.sigma_squares is not None
+    assert moments.squares is not None  # noqa: S101 - checked by the caller
+    assert moments.sigma_squares is not None  # noqa: S101 - checked by the caller
     free = max(moments.rows - len(theta), 1.0)
     total = moments.squares[output] - 2 * theta @ moments.cross[:, output]
     total += theta @ moments.gram @ theta

@@ -125,7 +125,7 @@ def plan_grid_query(
     return PlannedGrid(query=query, counted=counted, ranked=replace(found, expected_rows=shown))
 
 
-def plan_grid(
+def plan_grid(  # noqa: PLR0913 - each has a name, most a default
     domains: Sequence[Axis],
     workload: GridWorkloadLike = "all",
     *,

@@ -179,7 +179,7 @@ class DAWA:
     def __post_init__(self) -> None:
         if self.budget.epsilon is None or self.budget.delta is not None:
             raise Unsupported("DAWA needs a pure budget: epsilon alone.")
-        self.partition
+        self.partition  # noqa: B018 - refuses what it cannot do, before the data
 
     @property
     def partition(self) -> BucketSelection:

@@ -84,7 +84,7 @@ class ExplicitMatrix:
         row = int(np.abs(self.matrix).sum(axis=1).max())
         return (self.matrix @ np.minimum(counts, min(LARGEST_COUNT, (1 << 61) // row)),)
 
-    def estimate(self, noisy: Sequence[Ints], noise: Floats) -> Floats:
+    def estimate(self, noisy: Sequence[Ints], noise: Floats) -> Floats:  # noqa: ARG002 - one group
         return floats(self._inverse @ noisy[0].astype(np.float64))
 
     def variance(self, a: Ints, b: Ints, noise: Floats) -> Floats:
@@ -100,11 +100,11 @@ class ExplicitMatrix:
         means = [mean_squares(length(int(r)), self.size, self._prefixes).sum() for r in lengths]
         return floats(np.array(means) * noise[0])
 
-    def terms(self, a: int, b: int, noise: Floats) -> Terms:
+    def terms(self, a: int, b: int, noise: Floats) -> Terms:  # noqa: ARG002 - one group
         weights = self._prefixes[b + 1] - self._prefixes[a]
         return ((weights, np.ones(len(weights))),)
 
-    def largest_weights(self, noise: Floats) -> Floats:
+    def largest_weights(self, noise: Floats) -> Floats:  # noqa: ARG002 - one group
         return np.array([np.ptp(self._prefixes, axis=0).max()])
 
     def precision(self, x: Floats, noise: Floats) -> Floats:

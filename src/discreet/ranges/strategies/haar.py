@@ -89,7 +89,7 @@ class Haar:
             level = level[0::2] + level[1::2]
         return tuple(differences) if self.total is not None else (level, *differences)
 
-    def estimate(self, noisy: Sequence[Ints] | Sequence[Floats], noise: Floats) -> Floats:
+    def estimate(self, noisy: Sequence[Ints] | Sequence[Floats], noise: Floats) -> Floats:  # noqa: ARG002 - a square matrix: there is nothing to weigh
         """From the top down: the halves of t with difference d are (t + d)/2 and (t - d)/2."""
         if self.total is None:
             level, differences = noisy[0].astype(np.float64), noisy[1:]
@@ -117,7 +117,7 @@ class Haar:
         found: Floats = means @ self._weights(noise)
         return found
 
-    def terms(self, a: int, b: int, noise: Floats) -> Terms:
+    def terms(self, a: int, b: int, noise: Floats) -> Terms:  # noqa: ARG002 - no weighing
         """Only blocks that hold an end of the range have a weight: (left - right) / block."""
         found: list[tuple[Floats, Floats]] = []
         if self.total is None:

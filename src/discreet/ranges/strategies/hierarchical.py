@@ -337,7 +337,7 @@ def _searched(found: BlockCandidates, price: MeasurementCost) -> tuple[Ints, Flo
         leader = int(np.argmin(costs))
         if best is None or costs[leader] < best[0] * (1 - 1e-9):
             best = float(costs[leader]), chains[leader], shares[leader]
-    assert best is not None
+    assert best is not None  # noqa: S101 - there is always the flat histogram
     shares, _ = _balanced(found, best[1][None], price, steps=_LAST_STEPS, start=best[2][None])
     return best[1], shares[0]
 

@@ -233,7 +233,7 @@ class SquareRootStrategy:
         kept = np.minimum(counts, self.largest_count)
         return (exact(self.column, self.factors * kept),)
 
-    def estimate(self, noisy: Sequence[Ints], noise: Floats) -> Floats:
+    def estimate(self, noisy: Sequence[Ints], noise: Floats) -> Floats:  # noqa: ARG002 - square
         solved = multiply(self._inverse, noisy[0].astype(np.float64))
         return solved / self.factors
 
@@ -273,13 +273,13 @@ class SquareRootStrategy:
     def by_length(self, lengths: Ints, noise: Floats) -> Floats:
         return floats(self._means([length(int(r)) for r in lengths]) * noise[0])
 
-    def terms(self, a: int, b: int, noise: Floats) -> Terms:
+    def terms(self, a: int, b: int, noise: Floats) -> Terms:  # noqa: ARG002 - a square matrix
         inside = np.zeros(self.size)
         inside[a : b + 1] = 1 / self.factors[a : b + 1]
         weights = multiply(self._inverse, inside[::-1])[::-1]
         return ((weights, np.ones(self.size)),)
 
-    def largest_weights(self, noise: Floats) -> Floats:
+    def largest_weights(self, noise: Floats) -> Floats:  # noqa: ARG002 - a square matrix
         """Sums of the inverse over a range, of alternating size: bounded by its absolute sum."""
         return np.array([np.abs(self._inverse).sum() / float(self.factors.min())])
 

@@ -124,7 +124,7 @@ class WeightedSums:
         parts.append(self.matrix @ self._summed(cells, self.block)[:, 0])
         return (np.concatenate(parts),)
 
-    def estimate(self, noisy: Sequence[Ints], noise: Floats) -> Floats:
+    def estimate(self, noisy: Sequence[Ints], noise: Floats) -> Floats:  # noqa: ARG002 - one group
         """Generalized least squares in O(size): ``C A^T y``, C as in `_solve`."""
         y = noisy[0].astype(np.float64)
         found = np.zeros((self.blocks, self.block))
@@ -170,7 +170,7 @@ class WeightedSums:
         ]
         return np.array(means)
 
-    def terms(self, a: int, b: int, noise: Floats) -> Terms:
+    def terms(self, a: int, b: int, noise: Floats) -> Terms:  # noqa: ARG002 - one group
         """Weights of the noise: ``A C w``; constant in blocks that hold no end of the range."""
         w = np.zeros(self.padded)
         w[a : b + 1] = 1.0
@@ -187,7 +187,7 @@ class WeightedSums:
         found.append((rows, np.ones(len(rows))))
         return ((np.concatenate([x for x, _ in found]), np.concatenate([n for _, n in found])),)
 
-    def largest_weights(self, noise: Floats) -> Floats:
+    def largest_weights(self, noise: Floats) -> Floats:  # noqa: ARG002 - one group
         """The sum of two bounds for each row.
 
         Proof: summed by parts, what the energies add to a mean of ``C w`` over a block of size j is

@@ -243,7 +243,7 @@ class StreamPlan:
             parts += [(past, np.full(r.shape, self.length(past)), False) for past in range(epoch)]
         for number, at, suffix in parts:
             counter = self.counter(number)
-            assert isinstance(counter, TreeCounter)
+            assert isinstance(counter, TreeCounter)  # noqa: S101 - asked for trees only
             scale = float(counter.law.scale)
             for times, weight in counter.chain.terms(at, suffix=suffix):
                 yield (
@@ -310,8 +310,8 @@ def _counter(plan: StreamPlan, length: int) -> Counter:
     if plan.pure:
         chain = best_chain(length, then=_then(plan))
         noise = _laplace(plan, chain.levels).integers
-        assert noise is not None
-        assert isinstance(noise.noise, DiscreteLaplace)
+        assert noise is not None  # noqa: S101 - made on integers
+        assert isinstance(noise.noise, DiscreteLaplace)  # noqa: S101
         return TreeCounter(chain=chain, law=noise.noise)
     made = fixed(best_blt(length), length)
     square = made.squared(
@@ -350,5 +350,5 @@ def _sigma(budget: QueryBudget) -> Fraction:
     if budget.rho is not None:
         return 1 / root_down(2 * budget.rho)
     epsilon, delta = check.positive("epsilon", budget.epsilon), budget.delta
-    assert delta is not None
+    assert delta is not None  # noqa: S101 - a pure budget has Laplace noise
     return Fraction(gaussian_sigma(float(epsilon), delta=float(delta)))

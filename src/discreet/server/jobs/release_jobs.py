@@ -116,13 +116,13 @@ class JobQueue:
         if not number.isalnum():  # no number of ours; PostgreSQL takes no NUL in a text
             return None
         with self._store.read() as session:
-            rows = session.run(f"SELECT {_COLUMNS} FROM jobs WHERE id = ?", number)
+            rows = session.run(f"SELECT {_COLUMNS} FROM jobs WHERE id = ?", number)  # noqa: S608
         return _row(rows[0]) if rows else None
 
     def listed(self, person: str | None, *, most: int = 200) -> Sequence[JobRow]:
         """The jobs of a person, or of everybody, newest first; without their results."""
         columns = _COLUMNS.replace("result", "NULL")
-        text = f"SELECT {columns} FROM jobs "
+        text = f"SELECT {columns} FROM jobs "  # noqa: S608 - our own words
         with self._store.read() as session:
             if person is None:
                 rows = session.run(f"{text} ORDER BY made DESC, id LIMIT ?", most)
@@ -147,14 +147,14 @@ class JobQueue:
         claim = secrets.token_hex(16)
         with self._store.write() as session:
             found = session.run(
-                "SELECT id FROM jobs WHERE settled = 0 AND lease < ? "
+                "SELECT id FROM jobs WHERE settled = 0 AND lease < ? "  # noqa: S608 - our words
                 f"ORDER BY made, id LIMIT 1{self._store.lock}",
                 now(),
             )
             if not found:
                 return None
             rows = session.run(
-                "UPDATE jobs SET claim = ?, lease = ?, attempts = attempts + 1, "
+                "UPDATE jobs SET claim = ?, lease = ?, attempts = attempts + 1, "  # noqa: S608
                 "state = CASE WHEN state = 'queued' THEN 'running' ELSE state END "
                 f"WHERE id = ? RETURNING {_COLUMNS}",
                 *(claim, self._lease(), found[0][0]),
@@ -252,7 +252,7 @@ def _insert(session: Session, order: JobOrder) -> None:
     }
     marks = ", ".join("?" * len(values))
     session.run(
-        f"INSERT INTO jobs ({', '.join(values)}) VALUES ({marks}) "
+        f"INSERT INTO jobs ({', '.join(values)}) VALUES ({marks}) "  # noqa: S608 - our own names
         "ON CONFLICT (person, request) DO NOTHING",
         *values.values(),
     )
@@ -266,7 +266,7 @@ def _line(text: str) -> str:
 
 def _by_request(session: Session, person: str, request_id: str) -> JobRow | None:
     rows = session.run(
-        f"SELECT {_COLUMNS} FROM jobs WHERE person = ? AND request = ?",
+        f"SELECT {_COLUMNS} FROM jobs WHERE person = ? AND request = ?",  # noqa: S608 - our words
         *(person, request_id),
     )
     return _row(rows[0]) if rows else None

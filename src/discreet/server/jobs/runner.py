@@ -114,7 +114,7 @@ class JobRunner:
             try:
                 if self.step():
                     continue
-            except Exception as error:
+            except Exception as error:  # noqa: BLE001 - nothing of it may reach the caller
                 self._note("runner", error)
                 time.sleep(_LOOK_S)
             with self._news:
@@ -127,7 +127,7 @@ class JobRunner:
             try:
                 self._opener.open(table, self._budgets.of_table(table))
                 planning.warm(table)
-            except Exception as error:
+            except Exception as error:  # noqa: BLE001 - nothing of it may reach the caller
                 self._note(f"table {table.name}", error)
 
     def _keep(self) -> None:
@@ -176,7 +176,7 @@ class JobRunner:
             self._queue.refuse(job, "refused", problem="budget-exceeded", error=str(error))
         except PrivacyError as error:
             self._fail(job, held, problem_of(error).problem, str(error))
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - nothing of it may reach the caller
             self._note("job", error)
             self._fail(job, held, "failure", _FAILED)
         else:

@@ -115,7 +115,7 @@ class AuthMiddleware:
             await self._within(scope, receive, answer)
         except _RequestRefused as refusal:
             await _send(answer, refusal.problem, wait=refusal.wait)
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - a server never shows its inside
             log.failure(f"request={number}", error)
             if "status" not in seen:
                 problem = ProblemDetail(
