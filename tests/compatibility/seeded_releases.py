@@ -34,7 +34,7 @@ from discreet.query._release_plan import plan_release
 from discreet.query.budget import budget
 from discreet.query.builders import Query
 from discreet.ranges.grid.table_query import plan_grid_query, rectangles
-from discreet.ranges.hierarchical_search import plan_quantile_search, quantile_search
+from discreet.ranges.quantile_search import plan_quantile_search, quantile_search
 from discreet.ranges.stream.file import StreamFile
 from discreet.ranges.table_query import plan_query as planned_ranges
 from discreet.ranges.table_query import ranges

@@ -101,7 +101,7 @@ def test_planners_offer_it_only_on_request():
     release = asked.aware[0].release(np.full(32, 30), rng=seeded_rng(1))
     assert release.guarantee.epsilon() == pytest.approx(1)
     grid = plan_grid(GRID.domains, g.points(), price, data_aware=True)
-    assert [type(offer).__name__ for offer in grid.aware] == ["Mwem"]
+    assert [type(offer).__name__ for offer in grid.aware] == ["MWEM"]
     # A hundred by a hundred cells have too many rectangles to choose from.
     axes = [integers(1, 100)] * 2
     assert plan_grid(axes, g.all_rectangles(), price, data_aware=True).aware == ()

@@ -17,7 +17,7 @@ from discreet.ranges.plan import plan_ranges
 from discreet.ranges.strategies import explicit_matrix as dense
 from discreet.ranges.strategies.base import Contribution, measurement_cost
 from discreet.ranges.strategies.haar import haar
-from discreet.ranges.strategies.hierarchical import flat, tree
+from discreet.ranges.strategies.hierarchical_histogram import flat, tree
 from discreet.ranges.strategies.square_root import SquareRootStrategy
 from tests.distributions import ALPHA
 

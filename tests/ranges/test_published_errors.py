@@ -20,7 +20,7 @@ from discreet.ranges.strategies import explicit_matrix as dense
 from discreet.ranges.strategies import square_root as roots
 from discreet.ranges.strategies.base import Contribution, measurement_cost, rounded_shares
 from discreet.ranges.strategies.haar import haar, optimal_haar
-from discreet.ranges.strategies.hierarchical import (
+from discreet.ranges.strategies.hierarchical_histogram import (
     HierarchicalHistogram,
     flat,
     optimal_blocks,

@@ -19,7 +19,7 @@ from discreet.ranges.release import RangeRelease
 from discreet.ranges.strategies import explicit_matrix as dense
 from discreet.ranges.strategies.base import Contribution
 from discreet.ranges.strategies.haar import haar
-from discreet.ranges.strategies.hierarchical import HierarchicalHistogram, flat, tree
+from discreet.ranges.strategies.hierarchical_histogram import HierarchicalHistogram, flat, tree
 from discreet.ranges.strategies.square_root import SquareRootStrategy
 from discreet.ranges.strategies.weighted_sums import optimal_sums
 from tests.distributions import frequency

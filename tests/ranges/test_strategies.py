@@ -14,7 +14,7 @@ from discreet.ranges._measurements import read_strategy
 from discreet.ranges.strategies import explicit_matrix as dense
 from discreet.ranges.strategies.base import Contribution, group_move, rounded_shares
 from discreet.ranges.strategies.haar import Haar, haar
-from discreet.ranges.strategies.hierarchical import HierarchicalHistogram, flat, tree
+from discreet.ranges.strategies.hierarchical_histogram import HierarchicalHistogram, flat, tree
 from discreet.ranges.strategies.square_root import SquareRootStrategy
 from discreet.ranges.strategies.weighted_sums import WeightedSums, optimal_sums
 

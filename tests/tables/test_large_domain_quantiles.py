@@ -20,7 +20,7 @@ from discreet.noise.random_source import seeded_rng
 from discreet.query._measure import TableSpec
 from discreet.query.budget import budget
 from discreet.ranges._strategy_design import noise_distribution
-from discreet.ranges.hierarchical_search import plan_quantile_search, quantile_search
+from discreet.ranges.quantile_search import plan_quantile_search, quantile_search
 from discreet.ranges.table_query import ROWS
 from discreet.tables._large_domain_quantiles import release_large_domain_quantiles
 

@@ -30,7 +30,7 @@ from discreet.ranges._strategy_design import RangeDesign
 from discreet.ranges.domain import Domain, check_domain
 from discreet.ranges.plan import table
 from discreet.ranges.strategies.base import Contribution, measurement_cost
-from discreet.ranges.strategies.hierarchical import optimal_blocks
+from discreet.ranges.strategies.hierarchical_histogram import optimal_blocks
 from discreet.ranges.table_query import WorkloadLike, workload_of
 from discreet.ranges.workload import Workload
 

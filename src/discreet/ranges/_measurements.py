@@ -28,7 +28,7 @@ from discreet.ranges.strategies import explicit_matrix as dense
 from discreet.ranges.strategies import weighted_sums as sums
 from discreet.ranges.strategies.base import Contribution, Strategy
 from discreet.ranges.strategies.haar import Haar
-from discreet.ranges.strategies.hierarchical import HierarchicalHistogram
+from discreet.ranges.strategies.hierarchical_histogram import HierarchicalHistogram
 from discreet.ranges.strategies.square_root import SquareRootStrategy
 
 # ── Strategies and noise as JSON ─────────────────────────────────────────────────────────────────

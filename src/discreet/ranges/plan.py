@@ -31,7 +31,7 @@ from discreet.ranges.strategies.base import (
 )
 from discreet.ranges.strategies.data_dependent import DAWA, MOST_CELLS, MWEM
 from discreet.ranges.strategies.haar import haar, optimal_haar
-from discreet.ranges.strategies.hierarchical import flat, optimal_blocks, tree
+from discreet.ranges.strategies.hierarchical_histogram import flat, optimal_blocks, tree
 from discreet.ranges.strategies.square_root import SquareRootStrategy
 from discreet.ranges.strategies.weighted_sums import LARGEST, optimal_sums
 from discreet.ranges.workload import LengthWorkload, ListedWorkload, Workload, listed

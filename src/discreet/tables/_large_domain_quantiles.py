@@ -13,7 +13,7 @@ from discreet.data.schema import Label
 from discreet.ledger.account import Receipt
 from discreet.noise.distribution import Ints
 from discreet.noise.random_source import RandomSource
-from discreet.ranges.hierarchical_search import HierarchicalSearch
+from discreet.ranges.quantile_search import HierarchicalSearch
 from discreet.ranges.table_query import ROWS, with_limits
 from discreet.tables._open_table import OpenTable
 from discreet.tables.release import (

@@ -37,12 +37,12 @@ from discreet.ranges.grid.table_query import (
     plan_grid_query,
     rectangles,
 )
-from discreet.ranges.hierarchical_search import (
+from discreet.ranges.plan import RangePlan
+from discreet.ranges.quantile_search import (
     HierarchicalSearch,
     plan_quantile_search,
     quantile_search,
 )
-from discreet.ranges.plan import RangePlan
 from discreet.ranges.table_query import RangeQuery, WorkloadLike, range_budget_for, ranges
 from discreet.ranges.table_query import plan_query as planned_ranges
 from discreet.tables._execute import ReleaseBatch, execute_batch

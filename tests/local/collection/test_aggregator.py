@@ -167,7 +167,7 @@ def test_states_of_another_collection_are_refused():
 
 def test_shown_without_what_was_counted():
     counted = Aggregator(ORACLES[2]).add(reports(ORACLES[2])).add([b""])
-    assert repr(counted) == "Aggregate(oue, reports=101, refused=1)"
+    assert repr(counted) == "Aggregator(oue, reports=101, refused=1)"
 
 
 def test_descriptions_round_trip(oracle):

@@ -23,7 +23,7 @@ from discreet.ranges import workload as w
 from discreet.ranges._strategy_design import RangeDesign
 from discreet.ranges.domain import integers
 from discreet.ranges.strategies.base import Contribution, measurement_cost
-from discreet.ranges.strategies.hierarchical import optimal_blocks
+from discreet.ranges.strategies.hierarchical_histogram import optimal_blocks
 from discreet.ranges.table_query import WORKLOADS
 from tests.distributions import ALPHA
 from tests.local.ranges.messages import message_laws

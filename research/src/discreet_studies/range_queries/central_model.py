@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from discreet.noise.distribution import Floats, Ints
-from discreet.ranges.strategies import hierarchical as blocks
+from discreet.ranges.strategies import hierarchical_histogram as blocks
 from discreet_studies.range_queries.tree_cover import cover, height, starts
 
 

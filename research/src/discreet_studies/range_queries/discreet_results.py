@@ -13,7 +13,7 @@ from discreet.query.budget import QueryBudget
 from discreet.ranges._strategy_design import RangeDesign
 from discreet.ranges.domain import integers
 from discreet.ranges.strategies.base import Contribution, MeasurementCost
-from discreet.ranges.strategies.hierarchical import HierarchicalHistogram, optimal_blocks
+from discreet.ranges.strategies.hierarchical_histogram import HierarchicalHistogram, optimal_blocks
 from discreet.ranges.workload import LengthWorkload, Workload
 from discreet_studies.range_queries.central_model import Linear
 from discreet_studies.range_queries.tree_cover import running

@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from discreet.noise.random_source import seeded_rng
-from discreet.ranges.strategies import hierarchical as blocks
+from discreet.ranges.strategies import hierarchical_histogram as blocks
 from discreet_studies.checks import Claims
 from discreet_studies.public_data import births
 from discreet_studies.range_queries import central_model, simulation

@@ -10,7 +10,7 @@ import numpy as np
 from discreet.noise.distribution import Floats, Ints
 from discreet.noise.laplace import DiscreteLaplace
 from discreet.noise.random_source import seeded_rng
-from discreet.ranges.strategies import hierarchical as blocks
+from discreet.ranges.strategies import hierarchical_histogram as blocks
 from discreet_studies.checks import MOST_SIMULATED, Claims
 from discreet_studies.range_queries import central_model
 from discreet_studies.range_queries import discreet_results as house

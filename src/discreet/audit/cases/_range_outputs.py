@@ -21,7 +21,7 @@ from discreet.noise.random_source import seeded_rng
 from discreet.query.budget import budget
 from discreet.ranges._strategy_design import RangeDesign
 from discreet.ranges.domain import integers
-from discreet.ranges.strategies.hierarchical import tree
+from discreet.ranges.strategies.hierarchical_histogram import tree
 
 Floats: TypeAlias = NDArray[np.float64]
 Ints: TypeAlias = NDArray[np.int64]

@@ -25,7 +25,7 @@ from discreet.ranges._range_answers import RangeAnswers
 from discreet.ranges.domain import Domain
 from discreet.ranges.release import NonnegativeRelease
 from discreet.ranges.strategies.haar import Haar
-from discreet.ranges.strategies.hierarchical import HierarchicalHistogram
+from discreet.ranges.strategies.hierarchical_histogram import HierarchicalHistogram
 
 VERSION = 1
 _UNSEEN = 1e300

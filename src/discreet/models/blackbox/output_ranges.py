@@ -126,7 +126,7 @@ def whole_steps(name: str, values: Any) -> Ints:
 
 
 def make_read_only(array: Ints) -> Ints:
-    """The same array, which nobody can write to any more: ranges are proved once."""
+    """The same array, read-only from now on: ranges are proved once."""
     array.setflags(write=False)
     return array
 

@@ -47,7 +47,7 @@ class Exponents:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PowerSchedule:
-    """Rates ``start (1 + t)**-decay``, iterate t promised ``epsilon t**growth``."""
+    """Rates ``start (1 + t)**-decay``, iterate t guaranteed ``epsilon t**growth``."""
 
     start: float = 1.0
     decay: float = 0.0
@@ -68,7 +68,7 @@ class PowerSchedule:
         return rates
 
     def growths(self, steps: int) -> Floats:
-        """By how much the promised epsilon of each iterate exceeds that of the first."""
+        """By how much the guaranteed epsilon of each iterate exceeds that of the first."""
         return np.arange(1, count("steps", steps) + 1, dtype=np.float64) ** self.growth
 
     @property
@@ -95,7 +95,7 @@ class PowerSchedule:
 
     @property
     def verdict(self) -> Verdict:
-        """What the bound does as the number of steps grows, the promised epsilon growing along.
+        """What the bound does as the number of steps grows, the guaranteed epsilon growing along.
 
         A constant rate leaves the variance of single gradients: the bound ends above zero.
         """
@@ -182,7 +182,7 @@ def best_gaussian_sigmas(rates: ArrayLike, *, sensitivity: float, rho: float) ->
 def best_steps(
     *, distance: float, epsilon: float, dimension: int, rate: float, diameter: float
 ) -> float:
-    """The number of steps that minimizes the bound at a constant rate and a constant promise.
+    """The number of steps that minimizes the bound at a constant rate and a constant guarantee.
 
     ``N = (3 R^2 eps^2 / (4 p eta^2 D^2))**(1/3)``: beyond it, every step makes the bound worse
     (C39). The noise term is ``2 p (D/eps)^2 eta N^2 / 3`` to the first order.

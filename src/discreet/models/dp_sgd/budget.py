@@ -37,7 +37,7 @@ from discreet.models.dp_sgd.train import RATE_BITS, SlopeGrid, TrainingRun, whol
 
 # The noise is calibrated to this part; the claim is that of the noise that is used.
 _PRECISION = 1e-4
-# A noisy count may take this part of the squared Gaussian worth of the budget.
+# A noisy count may take this part of the squared Gaussian mu of the budget.
 _COUNT_SHARE = 0.01
 
 

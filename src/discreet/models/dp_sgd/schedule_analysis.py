@@ -104,7 +104,7 @@ def analyze_schedule(
 ) -> ScheduleAnalysis:
     """Privacy, distance, variance and noise of a schedule against the number of steps.
 
-    ``budget="iterate"``: the schedule of the thesis, iterate t promised ``epsilon t**growth``;
+    ``budget="iterate"``: the schedule of the thesis, iterate t guaranteed ``epsilon t**growth``;
     ``sensitivity`` is the L1 diameter of all gradients. ``budget="run"``: ``epsilon`` (Laplace
     noise; L1) or ``rho`` (Gaussian; L2) is for all iterates together, spread over the steps in the
     best way; ``sensitivity`` is at one theta. With ``public_rows`` one secret record of so many is

@@ -1,8 +1,7 @@
 """What noisy votes cost, as a function of the votes: two-sided, and for the noise that is drawn.
 
-Smaller than what `aggregate` charges, and as private as the votes: a `DataDependentCost`, which no
-ledger takes. `smooth` publishes such a cost with noise of its own, `propose` turns it into a
-promise.
+Smaller than what the aggregators charge, and as private as the votes: a `DataDependentCost`, which
+no ledger takes.
 """
 
 from __future__ import annotations

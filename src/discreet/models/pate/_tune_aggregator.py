@@ -158,7 +158,7 @@ def _known(counts: ArrayLike, truth: ArrayLike) -> tuple[NDArray[np.int64], NDAr
 
 
 def _short(value: float) -> float:
-    """Three digits: a rule is public, and nobody needs more."""
+    """Three digits: an aggregator is public, and more are not needed."""
     return float(f"{value:.3g}")
 
 

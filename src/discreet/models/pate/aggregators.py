@@ -106,7 +106,7 @@ class ConfidentGNMax:
 
 
 def as_counts(counts: ArrayLike) -> NDArray[np.int64]:
-    """Counts at the door: whole units, a row for each item."""
+    """Check counts: whole units, a row for each item."""
     found = np.asarray(counts)
     if found.ndim != 2 or not np.issubdtype(found.dtype, np.integer):
         raise OutOfDomain("counts must be whole units of votes, one row for each item.")

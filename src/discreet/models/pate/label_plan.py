@@ -202,12 +202,12 @@ def plan_labels(
     guess costs labels, not privacy. ``items``: how many there are to ask, if that is the limit.
     """
     probability("answered_share", answered_share, zero=False)
-    menu = personalized(limits)
-    if menu.names != assignment.names:
+    levels = personalized(limits)
+    if levels.names != assignment.names:
         raise InvalidArgument(f"limits must name the levels {', '.join(assignment.names)}.")
     number = count("classes", classes, minimum=2)
     most = _MOST if items is None else count("items", items)
-    targets = {name: target(menu[name]) for name in menu}
+    targets = {name: target(levels[name]) for name in levels}
 
     def run(answers: int) -> LabelPlan:
         questions = math.ceil(answers / answered_share * (SPARE if answered_share < 1 else 1))

@@ -305,7 +305,7 @@ def moment_sensitivities(
     return BudgetChange(l1=joint, l2_squared=joint), BudgetChange(l1=squares, l2_squared=squares)
 
 
-def plan_sufficient_statistics(  # noqa: PLR0913 - the budget in the words of the house, and how it is split
+def plan_sufficient_statistics(  # noqa: PLR0913 - the budget and how it is split
     lattice: RowLattice,
     *,
     epsilon: Number | None = None,

@@ -42,7 +42,7 @@ from discreet.ranges.strategies.base import (
     group_move,
     measurement_cost,
 )
-from discreet.ranges.strategies.hierarchical import optimal_blocks
+from discreet.ranges.strategies.hierarchical_histogram import optimal_blocks
 from discreet.ranges.workload import all_ranges
 
 # ── DAWA ─────────────────────────────────────────────────────────────────────────────────────────

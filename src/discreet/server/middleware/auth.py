@@ -8,14 +8,11 @@ from __future__ import annotations
 
 import asyncio
 import json
-import re
 import secrets
 import time
 from collections.abc import Mapping
-from hmac import compare_digest
 from http.cookies import CookieError, SimpleCookie
 from typing import Annotated, Any
-from urllib.parse import parse_qs, urlsplit
 
 from anyio import CapacityLimiter, to_thread
 from fastapi import Depends, Request
@@ -23,6 +20,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from discreet.server.config import Config, is_loopback
 from discreet.server.middleware import monitoring as log
+from discreet.server.middleware.csrf import host_of, is_forged
 from discreet.server.middleware.errors import ProblemDetail, SignInNeeded
 from discreet.server.middleware.monitoring import METHODS, ServerMetrics
 from discreet.server.middleware.rate_limit import RateLimit
@@ -32,7 +30,6 @@ from discreet.server.users import User
 COOKIE = "discreet_session"
 _SAFE = ("GET", "HEAD", "OPTIONS")
 _PUBLIC = ("/static/",)
-_FIELD = re.compile(rb'name="csrf"\r\n\r\n([A-Za-z0-9_-]{1,100})\r\n')
 _HEADERS = {
     "content-security-policy": (
         "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self' data:; "
@@ -59,11 +56,6 @@ def caller(request: Request) -> User:
     if found is None:
         raise SignInNeeded("Sign in with a token.")
     return found
-
-
-def csrf_of(request: Request) -> str:
-    """What forms of this session must send along as ``csrf`` (or as the header X-CSRF-Token)."""
-    return str(getattr(request.state, "csrf", ""))
 
 
 Who = Annotated[User, Depends(caller)]
@@ -159,7 +151,7 @@ class AuthMiddleware:
         if self._config.proxy and self._config.certificate is None and scope["scheme"] != "https":
             # Only the word of a declared proxy changes the scheme of a plain connection.
             raise _RequestRefused(403, "not-encrypted", "Come through the proxy, encrypted.")
-        host = _host(headers.get(b"host", b"").decode("latin-1"))
+        host = host_of(headers.get(b"host", b"").decode("latin-1"))
         known = {self._config.host, *self._config.hosts}
         if host in known or (self._config.loopback and is_loopback(host)):
             return
@@ -225,20 +217,9 @@ class AuthMiddleware:
 
     def _check_forgery(self, scope: Scope, headers: Mapping[bytes, bytes], body: bytes) -> None:
         """An unsafe request of a browser must come from our own pages."""
-        refusal = _RequestRefused(403, "forgery", "This did not come from a page of this server.")
-        site = headers.get(b"sec-fetch-site", b"same-origin")
-        if site not in (b"same-origin", b"none"):
-            raise refusal
-        origin = headers.get(b"origin", b"").decode("latin-1")
-        own = headers.get(b"host", b"").decode("latin-1").lower()
-        # A proxy may address us by another name than browsers do; hosts lists those.
-        if origin and _netloc(origin) != own and _host(_netloc(origin)) not in self._config.hosts:
-            raise refusal
         expected = scope["state"].get("csrf")
-        if expected is None:
-            return  # no session: there is nothing that a forger could use
-        if not compare_digest(_given_csrf(headers, body).encode(), expected.encode()):
-            raise refusal
+        if is_forged(headers, body, expected=expected, hosts=self._config.hosts):
+            raise _RequestRefused(403, "forgery", "This did not come from a page of this server.")
 
     def _headers(self, scope: Scope, number: str, given: Any) -> list[tuple[bytes, bytes]]:
         kept = {name.lower() for name, _ in given}
@@ -302,37 +283,9 @@ def _twice(scope: Scope, name: bytes) -> bool:
     return len([1 for given, _ in scope["headers"] if given.lower() == name]) > 1
 
 
-def _host(header: str) -> str:
-    try:
-        return (urlsplit(f"//{header}").hostname or "").lower()
-    except ValueError:
-        return ""
-
-
-def _netloc(origin: str) -> str:
-    try:
-        return urlsplit(origin).netloc.lower()
-    except ValueError:
-        return ""
-
-
 def _cookie(header: str) -> str:
     try:
         found = SimpleCookie(header).get(COOKIE)
     except CookieError:
         return ""
     return "" if found is None else found.value
-
-
-def _given_csrf(headers: Mapping[bytes, bytes], body: bytes) -> str:
-    """From a header, or from a field of the form."""
-    if b"x-csrf-token" in headers:
-        return headers[b"x-csrf-token"].decode("latin-1")
-    kind = headers.get(b"content-type", b"").lower()
-    if kind.startswith(b"application/x-www-form-urlencoded"):
-        try:
-            return parse_qs(body.decode("latin-1"), max_num_fields=1000).get("csrf", [""])[0]
-        except ValueError:
-            return ""
-    found = _FIELD.search(body) if kind.startswith(b"multipart/form-data") else None
-    return found[1].decode("latin-1") if found else ""

@@ -13,7 +13,7 @@ from fastapi.responses import HTMLResponse
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from discreet.report.drawing.responsive import number
-from discreet.server.middleware.auth import csrf_of
+from discreet.server.middleware.csrf import csrf_of
 from discreet.server.middleware.errors import ProblemDetail
 from discreet.server.users import Role, User
 
