@@ -244,7 +244,9 @@ def test_slack_of_a_sum(monkeypatch):
         side: numeric.delta(event, epsilon=at, side=side)
         for side, at in (("upper", 0.28), ("lower", 0.32))
     }
-    monkeypatch.setattr(numeric, "problem", lambda _, side: replace(plain[side], slack=0.01))
+    monkeypatch.setattr(
+        numeric, "composition_problem", lambda _, side: replace(plain[side], slack=0.01)
+    )
     high = numeric.epsilon(event, delta=1e-3, side="upper")
     assert high == pytest.approx(exact["upper", -1] + 0.02, rel=1e-6)
     low = numeric.epsilon(event, delta=1e-3, side="lower")
@@ -263,10 +265,12 @@ def test_slack_of_gaussians(monkeypatch):
     found = composition._closed_delta(event, 0.5)
     true = math.exp(0.01) * float(conversion.gaussian_delta(0.48, mu=1.0))
     assert true < found == pytest.approx(true, rel=1e-10)
-    monkeypatch.setattr(composition, "reduced", lambda *_: ReducedEvents())
+    monkeypatch.setattr(composition, "reduce_event", lambda *_: ReducedEvents())
     assert composition._closed_delta(event, 0.5) == 0
     for more in ({"rho": F(1)}, {"xi": F(1)}, {"parts": ((GdpEvent(F(1)), 1),)}):
-        monkeypatch.setattr(composition, "reduced", lambda *_, more=more: ReducedEvents(**more))
+        monkeypatch.setattr(
+            composition, "reduce_event", lambda *_, more=more: ReducedEvents(**more)
+        )
         assert composition._closed_delta(event, 0.5) == math.inf
 
 

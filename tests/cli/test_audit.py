@@ -16,7 +16,7 @@ from discreet.cli.audit import all_cases
 from discreet.mechanisms.mechanism import Mechanism
 
 # What lets numbers out; of an interval that is planned, also many at once.
-VERBS = ("release", "encode", "answer", "answers", "choose")
+VERBS = ("release", "randomize", "answer", "answers", "choose")
 MODELS = {case.name: case for case in model_cases.cases()}
 
 

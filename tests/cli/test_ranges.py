@@ -101,7 +101,7 @@ def test_an_accuracy_and_limits_in_a_file(file):
     content = json.loads(run("plan", file, "--json").stdout)["ranges"][0]
     assert 39 < content["width"] <= 40
     twice = float(content["budget"].removeprefix("epsilon "))
-    file.write_text(stated.replace("within = 40", "within = 40\nrows_per_unit = 1"))
+    file.write_text(stated.replace("within = 40", "within = 40\nmax_rows_per_unit = 1"))
     content = json.loads(run("plan", file, "--json").stdout)["ranges"][0]
     assert float(content["budget"].removeprefix("epsilon ")) == pytest.approx(twice / 2, rel=0.01)
     assert "widest is within ±" in " ".join(run("plan", file).output.split())
@@ -186,9 +186,9 @@ def test_the_page_draws_the_ranges(file):
         ('workload = "prefixes"', 'workload = "most"'),
         ('of = "day"', 'of = "days"'),
         ('of = "day"', 'of = "pay"'),
-        ("rows = 600", "within = -3"),
-        ("rows = 600", "by = ['age']"),
-        ("epsilon = 400\nrows", "rows"),
+        ("expected_rows = 600", "within = -3"),
+        ("expected_rows = 600", "by = ['age']"),
+        ("epsilon = 400\nexpected_rows", "expected_rows"),
     ],
 )
 def test_mistakes_are_named(file, changed, words):

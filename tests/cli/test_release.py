@@ -181,8 +181,16 @@ def test_targets_find_their_amounts(file, limit):
     ("old", "new", "words"),
     [
         ("", "", "whether any one who, with all its rows, is in the data at all"),
-        ('unit = "who"\nrows_per_unit = 2\n', "", "whether any one row is in the data at all"),
-        ('unit = "who"', 'unit = "who"\nrelation = "replace_one"', "while their number is public"),
+        (
+            'privacy_unit = "who"\nmax_rows_per_unit = 2\n',
+            "",
+            "whether any one row is in the data at all",
+        ),
+        (
+            'privacy_unit = "who"',
+            'privacy_unit = "who"\nrelation = "replace_one"',
+            "while their number is public",
+        ),
     ],
 )
 def test_a_plan_says_who_is_protected(file, old, new, words):
@@ -207,10 +215,10 @@ def test_targets_that_do_not_fit_are_relaxed(file):
 
 
 def test_targets_need_rows_where_the_error_does(file):
-    file.write_text(HEAD + TARGETS.replace("rows = 3000", ""))
+    file.write_text(HEAD + TARGETS.replace("expected_rows = 3000", ""))
     done = run("plan", file)
     assert done.exit_code == 2
-    assert "statistic 2: rows must be stated" in done.output
+    assert "statistic 2: expected_rows must be stated" in done.output
     file.write_text(HEAD + TARGETS.replace("within = 0.02", "within = -1"))
     assert "statistic 3: within must be positive" in run("plan", file).output
 
@@ -330,7 +338,7 @@ def test_a_short_budget_is_refused_politely(file):
         ("at_least", "over", "statistic 2: where: unknown"),
         ("limit = { epsilon", "limit = { eps", "account.limit"),
         ("limit = { epsilon = 2, delta = 1e-6 }", "", "give limit to open it"),
-        ('unit = "who"', 'unit = "who"\nrelation = "local"', "table.relation"),
+        ('privacy_unit = "who"', 'privacy_unit = "who"\nrelation = "local"', "table.relation"),
         ("title", "title =", "not TOML"),
         ('source = "people.csv"', "", "table: source"),
     ],
@@ -385,7 +393,9 @@ def test_the_limit_of_an_account_never_changes(file):
 
 @pytest.mark.usefixtures("people")
 def test_replacing_one_unit(file):
-    file.write_text(FILE.replace('unit = "who"', 'unit = "who"\nrelation = "replace_one"'))
+    file.write_text(
+        FILE.replace('privacy_unit = "who"', 'privacy_unit = "who"\nrelation = "replace_one"')
+    )
     content = json.loads(run("release", file, "--json").stdout)
     assert content["guarantee"]["relation"] == "REPLACE_ONE"
 

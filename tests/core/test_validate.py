@@ -120,7 +120,7 @@ def test_one_event_stays_itself():
 def test_only_data_sets_are_held_in_trust():
     for relation in (NeighboringRelation.ADD_REMOVE, NeighboringRelation.REPLACE_ONE):
         assert central_relation(relation) is relation
-    with pytest.raises(InvalidArgument, match=r"got Relation\.LOCAL"):
+    with pytest.raises(InvalidArgument, match=r"got NeighboringRelation\.LOCAL"):
         central_relation(NeighboringRelation.LOCAL)
 
 

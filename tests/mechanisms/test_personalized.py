@@ -153,7 +153,7 @@ def test_no_neighbor_of_a_count_passes_the_own_budget(monkeypatch):
     # Without the half of the exponent the strictest person is not protected.
     monkeypatch.setattr(
         pe,
-        "_law",
+        "_pmf",
         lambda distances, menu: (
             np.exp(-float(menu.unit) * distances) / np.exp(-float(menu.unit) * distances).sum()
         ),

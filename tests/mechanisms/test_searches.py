@@ -136,7 +136,7 @@ def priced(monkeypatch):
     def made(price):
         tried = []
         monkeypatch.setattr(grafted, "_fit", lambda slope, *_: tried.append(slope) or slope)
-        monkeypatch.setattr(grafted, "_law", lambda slope, *_: slope)
+        monkeypatch.setattr(grafted, "_distribution", lambda slope, *_: slope)
         monkeypatch.setattr(grafted, "_certified", lambda slope, *_: slope)
         monkeypatch.setitem(LOSSES, "mse", price)
         found = grafted.grafted(sensitivity=1, epsilon=2, delta=1e-3).noise
@@ -195,7 +195,7 @@ def grown(monkeypatch):
             shapes.append((shape.slope, shape.core))
             return Refused(Fraction(1, 2) if len(shapes) - 1 == keeps_at else Fraction(2, 3))
 
-        monkeypatch.setattr(grafted, "_law", law)
+        monkeypatch.setattr(grafted, "_distribution", law)
         target = (Fraction(3), Fraction(1, 2))
         try:
             found = grafted._certified(grafted._Shape(2.0, 8.0), 4, 5, 7, target)

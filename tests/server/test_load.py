@@ -48,7 +48,7 @@ def test_a_server_whose_workers_are_killed(tmp_path):
     answers, failures = {}, []
 
     def ask_on(name, token):
-        people = running.connect(token, patience=300)
+        people = running.connect(token, timeout=300)
         for turn in range(turns):
             try:
                 asked = {"epsilon": 0.125, "request_id": f"{name}-{turn}"}

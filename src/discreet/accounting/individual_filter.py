@@ -149,7 +149,7 @@ def limit_rho(limit: Guarantee) -> Fraction:
             return math.floor(_rho_below(float(epsilon), delta=float(delta)) / GRAIN) * GRAIN
         case _:
             raise InvalidArgument(
-                "A personal limit must be discreet.zcdp(rho) or discreet.approx(epsilon, delta) "
+                "A personal limit must be discreet.zcdp(rho) or discreet.approx_dp(epsilon, delta) "
                 "with a positive delta; a pure limit has no zCDP that implies it."
             )
 

@@ -147,6 +147,6 @@ def personalized(privacy_levels: Mapping[str, Guarantee]) -> PersonalizedGuarant
         raise InvalidArgument(
             f"privacy_levels must map names to guarantees, got {type(privacy_levels).__name__}; "
             "for example "
-            '{"strict": discreet.pure_dp(1), "open": discreet.pure(3)}.'
+            '{"strict": discreet.pure_dp(1), "open": discreet.pure_dp(3)}.'
         )
     return PersonalizedGuarantee(tuple(privacy_levels.items()))

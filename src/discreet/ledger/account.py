@@ -277,7 +277,7 @@ class Account:
         if not isinstance(guarantee, Guarantee):
             raise NotCertified(
                 f"Only a Guarantee can be charged, got {type(guarantee).__name__}; "
-                "take it from a mechanism or from discreet.pure, approx, zcdp, gdp."
+                "take it from a mechanism or from discreet.pure_dp, approx_dp, zcdp, gdp."
             )
         if guarantee.relation is not self.relation:
             raise RelationMismatch(

@@ -180,7 +180,7 @@ class Ledger:
     ) -> PersonalBudgets:
         """Open a crowd, a personal budget for each member, or find one by its name.
 
-        ``limits`` is a public menu, such as ``{"strict": discreet.approx(1, 1e-6), ...}``;
+        ``limits`` is a public menu, such as ``{"strict": discreet.approx_dp(1, 1e-6), ...}``;
         ``members`` are distinct identities and ``privacy_levels`` what each of them chose. All
         three are fixed at the first opening.
         """
@@ -263,7 +263,7 @@ class Ledger:
     ) -> None:
         if not isinstance(limit, Guarantee):
             raise InvalidArgument(
-                f"limit must be a Guarantee such as discreet.approx(3, 1e-6), "
+                f"limit must be a Guarantee such as discreet.approx_dp(3, 1e-6), "
                 f"got {type(limit).__name__}."
             )
         rule = rule_for(limit, composition=policy.composition, orders=policy.orders)

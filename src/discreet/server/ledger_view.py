@@ -1,4 +1,4 @@
-"""The ledger as people see it: budgets over time, who spent what, how long it lasts."""
+"""Accounts of users under the account of their table, and the ledger as pages show it."""
 
 from __future__ import annotations
 
@@ -17,8 +17,7 @@ from discreet.server.table_registry import budget_info
 from discreet.server.users import User
 from discreet.spec.budget_arithmetic import amount_spent, days_left
 
-# ── Budgets ──────────────────────────────────────────────────────────────────────────────────────
-# Budgets of people: an account for each, under the account of the table.
+# ── Accounts of users ────────────────────────────────────────────────────────────────────────────
 
 
 class UserBudgets:
@@ -118,7 +117,7 @@ def _name(person: str, table: TableConfig, number: int) -> str:
     return f"{table.account}/{person}" + ("" if number == 1 else f"/{number}")
 
 
-# ── Overview ─────────────────────────────────────────────────────────────────────────────────────
+# ── What is shown ────────────────────────────────────────────────────────────────────────────────
 
 
 _DAY_S = 86_400.0

@@ -95,4 +95,4 @@ def _epsilon(limit: Guarantee) -> Fraction:
         case events.PureEvent(epsilon) if epsilon > 0:
             return epsilon
         case _:
-            raise Unsupported("A level's limit must be discreet.pure(epsilon) here, above zero.")
+            raise Unsupported("A level's limit must be discreet.pure_dp(epsilon) here, above zero.")

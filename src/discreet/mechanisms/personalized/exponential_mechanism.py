@@ -27,7 +27,7 @@ from discreet.noise.uniform import exponential_choice
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PersonalizedCount:
-    """How many people have a property; made by `personal_count`.
+    """How many people have a property; made by `personalized_count`.
 
     Theorem: the release keeps each level's epsilon under replace-one, whatever the property.
     Proof: let the value of one person with budget e change. A set of people that leads from the
@@ -78,7 +78,7 @@ def personalized_count(limits: Mapping[str, Guarantee]) -> PersonalizedCount:
     >>> from discreet.core.relation import Relation
     >>> menu = {"strict": pure(0.2, relation=NeighboringRelation.REPLACE_ONE),
     ...         "open": pure(2, relation=NeighboringRelation.REPLACE_ONE)}
-    >>> personal_count(menu).guarantee["strict"].epsilon()
+    >>> personalized_count(menu).guarantee["strict"].epsilon()
     0.2
     """
     return PersonalizedCount(menu=PricedLevels.of(limits))
@@ -86,7 +86,7 @@ def personalized_count(limits: Mapping[str, Guarantee]) -> PersonalizedCount:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PersonalizedQuantile:
-    """A quantile of whole numbers between public bounds; made by `personal_quantile`.
+    """A quantile of whole numbers between public bounds; made by `personalized_quantile`.
 
     Theorem, Proof, Needs: as for `PersonalizedCount`; an answer v is true when at most ``rank - 1``
     values are below v and at most ``n - rank`` above.

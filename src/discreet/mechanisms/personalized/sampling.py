@@ -122,4 +122,6 @@ def _target(limit: Guarantee) -> tuple[Fraction, float]:
         case events.ApproxEvent(epsilon, delta):
             return epsilon, float(delta)
         case _:
-            raise Unsupported("A level's limit must be discreet.pure or discreet.approx here.")
+            raise Unsupported(
+                "A level's limit must be discreet.pure_dp or discreet.approx_dp here."
+            )

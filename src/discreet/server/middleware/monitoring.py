@@ -1,4 +1,7 @@
-"""Counts and times for an operator, as Prometheus reads them: by route and status, no values."""
+"""Log lines and metrics for an operator: never a value, a query or a secret.
+
+Metrics are counts and times by route and status, in the format of Prometheus.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,6 @@ from pathlib import PurePath
 from typing import TypeAlias
 
 # ── Log ──────────────────────────────────────────────────────────────────────────────────────────
-# What is written down about requests and failures: never a value, a question or a secret.
 
 
 Note: TypeAlias = Callable[[str, BaseException], None]

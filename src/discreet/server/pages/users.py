@@ -1,4 +1,4 @@
-"""People: the owner adds and revokes them, and opens their accounts."""
+"""Login and logout, and the users: the owner adds and revokes them, and opens their accounts."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from discreet.server.service import Service
 from discreet.server.users import SESSION_LIFE, User
 
 # ── Login ────────────────────────────────────────────────────────────────────────────────────────
-# In and out: a token is pasted once, and the browser gets a session.
+# A token is pasted once, and the browser gets a session.
 
 
 router = APIRouter()
@@ -24,7 +24,7 @@ router = APIRouter()
 
 @router.get("/login")
 def login_form(request: Request) -> Response:
-    """The door."""
+    """The form for a token."""
     return page(request, "login.html", problem="")
 
 
@@ -59,7 +59,7 @@ def logout(request: Request, service: Serving) -> Response:
     return answer
 
 
-# ── People ───────────────────────────────────────────────────────────────────────────────────────
+# ── Users ────────────────────────────────────────────────────────────────────────────────────────
 
 
 @router.get("/people")
