@@ -260,7 +260,7 @@ def test_slack_of_a_sum(monkeypatch):
 def test_slack_of_gaussians(monkeypatch):
     event = ComposedEvent(((GdpEvent(F(1)), 1), (GdpEvent(F(2)), 1)))
     monkeypatch.setattr(
-        composition, "reduced", lambda *_: ReducedEvents(mu_squared=1.0, slack=0.01)
+        composition, "reduce_event", lambda *_: ReducedEvents(mu_squared=1.0, slack=0.01)
     )
     found = composition._closed_delta(event, 0.5)
     true = math.exp(0.01) * float(conversion.gaussian_delta(0.48, mu=1.0))

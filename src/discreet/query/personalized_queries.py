@@ -200,7 +200,8 @@ def plan_weighted(
     if any(isinstance(q.scale, QuantileEstimator) for q in base.questions):
         raise Unsupported(
             "Quantiles have no weights by level: ask by_level(), or give cap the strictest level. "
-            "For one column in memory there is mechanisms.personalized.exponential_mechanism.personalized_quantile."
+            "For one column in memory there is "
+            "mechanisms.personalized.exponential_mechanism.personalized_quantile."
         )
     made = {
         one: _stretched(
