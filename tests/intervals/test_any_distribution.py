@@ -29,7 +29,7 @@ def exceeded(rows, share, scale, reach):
 @pytest.mark.parametrize("epsilon", [0.1, 1, 20])
 def test_yes_or_no_exceeds_the_bound_as_seldom_as_said(share, epsilon):
     plan = mean_interval(**UNIT, public_rows=60, epsilon=epsilon, share=0)
-    scale = plan.center.granularity.scale * plan.statistic.units[0]
+    scale = plan.center.reals.scale * plan.statistic.units[0]
 
     def sampling(rates):
         return plan.statistic.log_mgf(rates, np.full((1, 1), share))

@@ -21,7 +21,7 @@ def moved(made):
     inner = made.inner
     if hasattr(inner, "outputs"):
         return inner.outputs.shift * inner.column.step
-    return float(1 / inner.inner.guarantee.event.scale) * inner.inner.granularity.scale
+    return float(1 / inner.inner.guarantee.event.scale) * inner.inner.reals.scale
 
 
 def neighbors(rows, span):

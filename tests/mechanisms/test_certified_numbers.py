@@ -120,7 +120,7 @@ def test_certificates_look_along_the_curve():
 
 def test_normal_noise_has_a_largest_deviation():
     made = discreet.gaussian(sensitivity=1, sigma=2**58, domain="reals", granularity=1)
-    assert made.granularity.noise.square == 2**116
+    assert made.reals.noise.square == 2**116
     with pytest.raises(InvalidArgument, match="coarser"):
         discreet.gaussian(sensitivity=1, sigma=2**58 + 1, domain="reals", granularity=1)
 

@@ -170,16 +170,13 @@ def test_huge_scales_work_or_are_refused():
     with pytest.raises(InvalidArgument, match="coarser grid"):
         discreet.laplace(sensitivity=1, epsilon=1e-18)
     real = discreet.laplace(sensitivity=1.5, epsilon=1e-30)
-    assert real.granularity.step > 1e20  # the grid grows with the noise
+    assert real.reals.step > 1e20  # the grid grows with the noise
     assert math.isfinite(real.release(1.0))
 
 
 def test_a_grid_must_be_a_power_of_two_below_the_noise():
     assert discreet.laplace(sensitivity=1.0, epsilon=1, granularity=2**-6).release(0.3) % 2**-6 == 0
-    assert (
-        discreet.laplace(sensitivity=1.0, epsilon=1, granularity=2.0**-30).granularity.step
-        == 2.0**-30
-    )
+    assert discreet.laplace(sensitivity=1.0, epsilon=1, granularity=2.0**-30).reals.step == 2.0**-30
     with pytest.raises(InvalidArgument, match="power of two"):
         discreet.laplace(sensitivity=1.0, epsilon=1, granularity=0.1)
     with pytest.raises(InvalidArgument, match="sixteenth"):
@@ -218,10 +215,10 @@ def test_sensitivities_convert_between_norms():
     )
     l2 = discreet.laplace(sensitivity=1, epsilon=1, norm="l2", dimension=4)
     assert l2.std == discreet.laplace(sensitivity=2, epsilon=1).std
-    odd = discreet.laplace(sensitivity=1, epsilon=1, norm="l2", dimension=5).granularity.event.scale
+    odd = discreet.laplace(sensitivity=1, epsilon=1, norm="l2", dimension=5).reals.event.scale
     assert odd == 1  # per unit of L1 sensitivity
     wide = discreet.gaussian(sensitivity=1, rho=Fraction(1, 2), norm="linf", dimension=9)
-    assert wide.granularity.scale == pytest.approx(3)
+    assert wide.reals.scale == pytest.approx(3)
     for bad in ({"norm": "l2"}, {"norm": "linf"}, {"norm": "l7"}, {"norm": "linf", "dimension": 0}):
         with pytest.raises(InvalidArgument):
             discreet.laplace(sensitivity=1, epsilon=1, **bad)

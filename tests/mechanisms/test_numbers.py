@@ -33,13 +33,13 @@ def test_variances_pay_for_the_rounding_of_doubles(rows):
     made = private_variance(
         lower=-3, upper=5, public_rows=rows, epsilon=Fraction(1, 2), granularity=1
     )
-    noise = made.inner.inner.granularity.noise
+    noise = made.inner.inner.reals.noise
     scale = noise.scale * Fraction(2) ** noise.exponent
     assert scale == square * (Fraction(1, rows) + allowance) * 2
     made = private_std(
         lower=-3, upper=5, public_rows=rows, epsilon=Fraction(1, 2), granularity=1, direct=True
     )
-    noise = made.inner.inner.granularity.noise
+    noise = made.inner.inner.reals.noise
     scale = noise.scale * Fraction(2) ** noise.exponent
     root = math.sqrt(1 / rows)
     assert float(scale) == pytest.approx(16 * root, rel=1e-13)

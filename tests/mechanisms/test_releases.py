@@ -70,7 +70,7 @@ def test_a_scale_too_small_is_not_certified():
 def test_a_discrete_gaussian_with_the_analytic_sigma_is_not_certified():
     """K36: on a coarse lattice the discrete Gaussian is not exactly Gaussian DP."""
     good = discreet.gaussian(sensitivity=1, epsilon=1, delta=1e-6)
-    sigma = Fraction(good.granularity.scale)
+    sigma = Fraction(good.reals.scale)
     analytic = IntegerMechanism(
         noise=DiscreteGaussian(sigma), event=events.DiscreteGaussianEvent(sigma**2, Fraction(1), 1)
     )
@@ -87,9 +87,9 @@ def test_gaussian_sigma_is_analytic_on_the_grid_and_certified_on_integers():
         a, b = 0.5 / sigma - sigma, -0.5 / sigma - sigma
         return stats.norm.cdf(a) - math.e * stats.norm.cdf(b) - 1e-6
 
-    assert mechanism.granularity.scale == pytest.approx(brentq(excess, 1, 10, xtol=1e-13), rel=1e-6)
+    assert mechanism.reals.scale == pytest.approx(brentq(excess, 1, 10, xtol=1e-13), rel=1e-6)
     sigma = math.sqrt(mechanism.integers.noise.square)
-    assert mechanism.granularity.scale < sigma < mechanism.granularity.scale * 1.002
+    assert mechanism.reals.scale < sigma < mechanism.reals.scale * 1.002
     # It is the smallest: a little less is no longer (1, 1e-6)-DP by the exact law.
     less = events.DiscreteGaussianEvent(Fraction(sigma * (1 - 1e-6)) ** 2, Fraction(1), 1)
     assert divergence.exact_delta(less, 1.0)[0] > 1e-6
@@ -101,7 +101,7 @@ def test_gaussian_sigma_is_analytic_on_the_grid_and_certified_on_integers():
 def test_a_delta_buys_less_laplace_noise():
     """B16: b = D / (epsilon - 2 ln(1 - delta)), exact on the line, certified on the integers."""
     mechanism = discreet.laplace(sensitivity=1, epsilon=0.5, delta=0.01)
-    assert mechanism.granularity.scale == pytest.approx(1 / (0.5 - 2 * math.log(0.99)), rel=1e-8)
+    assert mechanism.reals.scale == pytest.approx(1 / (0.5 - 2 * math.log(0.99)), rel=1e-8)
     assert mechanism.certify().holds
     assert mechanism.guarantee.delta(0.5) <= 0.01
     assert mechanism.std < discreet.laplace(sensitivity=1, epsilon=0.5).std
@@ -134,11 +134,9 @@ def test_real_releases_add_the_stated_noise(value):
         (discreet.gaussian(sensitivity=1.0, sigma=10, domain="reals"), stats.norm(value, 10)),
     ):
         released = mechanism.release(np.full(N, value), rng=discreet.seeded_rng(41))
-        steps = released / mechanism.granularity.step
+        steps = released / mechanism.reals.step
         assert np.array_equal(steps, np.floor(steps))  # multiples of the grid, nothing else
-        assert follows(
-            steps, lambda k, m=mechanism, law=law: law.cdf((k + 0.5) * m.granularity.step)
-        )
+        assert follows(steps, lambda k, m=mechanism, law=law: law.cdf((k + 0.5) * m.reals.step))
 
 
 def test_scalars_stay_scalars_and_shapes_stay():

@@ -1,4 +1,4 @@
-"""Numerical composition of an event: the questions, asked of composed privacy losses."""
+"""Numerical composition of an event: its grid, its dominating pairs, and what they compose to."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ from discreet.core.events import (
     ShuffledTwoLevelEvent,
 )
 
-# ── Grid ─────────────────────────────────────────────────────────────────────────────────────────
+# ── The grid ─────────────────────────────────────────────────────────────────────────────────────
 # The grid of a numerical composition: its tilt, its step, and the composition itself.
 #
 # The choice only affects tightness; every tilt and every step give valid bounds.
@@ -212,12 +212,12 @@ def as_atoms(parts: Parts) -> AtomPair:
     )
 
 
-# ── Dominating ───────────────────────────────────────────────────────────────────────────────────
+# ── Dominating pairs of a leaf ───────────────────────────────────────────────────────────────────
 # The dominating pairs of a leaf in both directions, also where only a curve is known.
 #
 # A curve (zCDP, a group on a sample, the worst of several) becomes a pair by its convex hull: the
-# true profile is convex in ``e^eps`` and lies below the curve, hence below the hull at the dots and
-# below the chords between them; the chords are the profile of a pair with atoms at the dots.
+# true profile is convex in ``e^eps`` and lies below the curve, hence below the hull at the dots
+# and below the chords between them; the chords are the profile of a pair with atoms at the dots.
 
 
 Both = tuple[DominatingPair, DominatingPair, float]
@@ -468,7 +468,7 @@ def _hull(x: Floats, y: Floats) -> list[int]:
     return chain
 
 
-# ── Numeric ──────────────────────────────────────────────────────────────────────────────────────
+# ── Composition ──────────────────────────────────────────────────────────────────────────────────
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

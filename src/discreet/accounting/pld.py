@@ -31,7 +31,7 @@ from discreet.accounting.dominating_pairs import (
     RemovePair,
 )
 
-# ── Cells ────────────────────────────────────────────────────────────────────────────────────────
+# ── From a dominating pair to masses ─────────────────────────────────────────────────────────────
 # From a dominating pair to masses on a grid of losses, on the safe side of either bound.
 #
 # *Upper* (connect the dots): the mass (p, q) of a cell goes to the two grid points at its ends so
@@ -261,7 +261,7 @@ def _difference(above: Floats, below: Floats) -> tuple[Floats, Floats]:
     return np.maximum(value, 0.0), error
 
 
-# ── Pld ──────────────────────────────────────────────────────────────────────────────────────────
+# ── Composition ──────────────────────────────────────────────────────────────────────────────────
 
 
 # Truncation per operation, in tilted mass.

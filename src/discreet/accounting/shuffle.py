@@ -25,16 +25,15 @@ from discreet.core import _validate as check
 from discreet.core._rational import Number
 from discreet.core.errors import InvalidArgument, Unsupported
 
-# ── Shuffle ──────────────────────────────────────────────────────────────────────────────────────
+# ── Amplification by shuffling ───────────────────────────────────────────────────────────────────
 # Amplification by shuffling: what n local reports are worth once nobody knows whose is whose.
 #
 # Each other report is, with some probability, a *clone*: drawn from a law that does not depend on
-# its
-# client, and in which the changed report hides. All that is seen, given the rest, is how many
-# reports
-# (changed one and clones) lie in the part that speaks for the first value (N+), in the part that
-# speaks for the second (N-), and in the part that says nothing (G). The profile of these counts is
-# a sum over binomial laws; every simplification raises it. Proofs: docs/theory/shuffle.md.
+# its client, and in which the changed report hides. All that is seen, given the rest, is how many
+# reports (changed one and clones) lie in the part that speaks for the first value (N+), in the
+# part that speaks for the second (N-), and in the part that says nothing (G). The profile of these
+# counts is a sum over binomial laws; every simplification raises it. Proofs:
+# docs/theory/shuffle.md.
 
 
 Ints = NDArray[np.int64]
@@ -342,7 +341,7 @@ def closed_form(local: float, *, delta: float, reports: int) -> float:
     return min(e0, math.log1p((p - 1) / (p + 1) * inner) * UP)
 
 
-# ── Randomizers ──────────────────────────────────────────────────────────────────────────────────
+# ── Two-level randomizers ────────────────────────────────────────────────────────────────────────
 
 
 def block_design_parts(*, points: int, chosen: int = 1) -> Parts:

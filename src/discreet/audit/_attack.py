@@ -21,9 +21,9 @@ from discreet.core._validate import count, probability
 from discreet.core.errors import InvalidArgument
 
 # ── Output features
-# ────────────────────────────────────────────────────────────────────────────────
-# Outputs of any shape become named columns of numbers. A column is computed on demand and kept:
-# learning uses all of them, the final test only those that the chosen events need.
+# ──────────────────────────────────────────────────────────────────────────────── Outputs of any
+# shape become named columns of numbers. A column is computed on demand and kept: learning uses all
+# of them, the final test only those that the chosen events need.
 
 
 Floats: TypeAlias = NDArray[np.float64]

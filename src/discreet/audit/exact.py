@@ -312,9 +312,9 @@ def _worse(a: Enclosure, b: Enclosure) -> Enclosure:
 
 
 # ── Gaussian claims
-# ────────────────────────────────────────────────────────────────────────────────
-# At a small delta samples prove next to nothing about epsilon. They prove much about mu: an event
-# near the middle, which happens often, bounds the whole curve of a claim that is Gaussian.
+# ──────────────────────────────────────────────────────────────────────────────── At a small delta
+# samples prove next to nothing about epsilon. They prove much about mu: an event near the middle,
+# which happens often, bounds the whole curve of a claim that is Gaussian.
 
 
 def gaussian_lower_bound(

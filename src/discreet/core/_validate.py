@@ -1,4 +1,4 @@
-"""The public grid of real-valued releases: a power of two, chosen from public numbers only."""
+"""Checks of public parameters, and the granularity of real-valued releases: done once."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from typing import TypeVar
 from discreet.core._rational import Number, rational
 from discreet.core.errors import InvalidArgument
 
-# ── Check ────────────────────────────────────────────────────────────────────────────────────────
-# Validation of public parameters, once, at the door; inner code trusts the types.
+# ── Public parameters ────────────────────────────────────────────────────────────────────────────
+# Validation of public parameters, once, on entry; inner code trusts the types.
 
 
 Word = TypeVar("Word")
@@ -182,7 +182,7 @@ def _number(name: str, value: object) -> Number:
     raise InvalidArgument(f"{name} must be a number, got {type(value).__name__}.")
 
 
-# ── Grid ─────────────────────────────────────────────────────────────────────────────────────────
+# ── Granularity ──────────────────────────────────────────────────────────────────────────────────
 
 
 # Steps in one unit of noise scale: rounding adds less than a 10**-12 part to the variance.

@@ -14,8 +14,7 @@ from discreet.data.schema import INT64, Label
 
 # ── Nodes ────────────────────────────────────────────────────────────────────────────────────────
 # Each node maps int64 codes of one row to an int64 and cannot fail: expressions are checked when
-# they
-# are bound to a schema, so that no intermediate result leaves the range of int64.
+# they are bound to a schema, so that no intermediate result leaves the range of int64.
 
 
 Operator: TypeAlias = Literal["+", "-", "*", "<", "<=", "=", "and", "or"]

@@ -41,8 +41,8 @@ from discreet.data.source import (
 )
 
 # ── Columns attached by unit ─────────────────────────────────────────────────────────────────────
-# First one row of each unit is chosen in the other source; then its codes are looked up by the name
-# of the unit, which any engine can do. Units without a row there get the missing codes.
+# First one row of each unit is chosen in the other source; then its codes are looked up by the
+# name of the unit, which any engine can do. Units without a row there get the missing codes.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -45,8 +45,7 @@ from discreet.data.schema import (
 
 # ── Plans ────────────────────────────────────────────────────────────────────────────────────────
 # A plan is public and frozen. It says what leaves an engine, integers only, and how far one unit
-# can
-# move them (`Plan.reach`); docs/theory/data.md proves it.
+# can move them (`Plan.reach`); docs/theory/data.md proves it.
 
 
 Key: TypeAlias = tuple[Label, ...]

@@ -41,10 +41,10 @@ from discreet.disclosure.generalization_hierarchy import (
 )
 
 # ── Full-domain generalization
-# ─────────────────────────────────────────────────────────────────────
-# Two facts carry the search. Coarser levels only merge classes, so the number of rows in small
-# classes never grows on the way up: what fails, fails for everything below. And the loss of a node
-# is at least its loss without suppression, a sum over columns that is known for all nodes at once.
+# ───────────────────────────────────────────────────────────────────── Two facts carry the search.
+# Coarser levels only merge classes, so the number of rows in small classes never grows on the way
+# up: what fails, fails for everything below. And the loss of a node is at least its loss without
+# suppression, a sum over columns that is known for all nodes at once.
 
 
 LARGEST_LATTICE = 200_000
@@ -238,11 +238,11 @@ def _first_on_chain(
 
 
 # ── Local recoding
-# ─────────────────────────────────────────────────────────────────────────────────
-# All rows begin as one class. A class is split along the column in which it is coarsest, into the
-# groups of the next finer level; groups that would be too small stay together at their level. The
-# idea is that of Mondrian (LeFevre, DeWitt, Ramakrishnan 2006), along public hierarchies: no border
-# is read from the data.
+# ───────────────────────────────────────────────────────────────────────────────── All rows begin
+# as one class. A class is split along the column in which it is coarsest, into the groups of the
+# next finer level; groups that would be too small stay together at their level. The idea is that
+# of Mondrian (LeFevre, DeWitt, Ramakrishnan 2006), along public hierarchies: no border is read
+# from the data.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

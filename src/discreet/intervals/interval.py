@@ -28,10 +28,8 @@ from discreet.noise.random_source import RandomSource, resolve_rng
 
 # ── Tail bounds for every distribution ───────────────────────────────────────────────────────────
 # Chernoff: P(error > t) <= exp(log E exp(rate * error) - rate * t) for every rate, and the errors
-# of
-# sampling and of the noise are independent, so that their logarithms add up. Any rate gives a
-# bound;
-# the best of many is taken.
+# of sampling and of the noise are independent, so that their logarithms add up. Any rate gives a
+# bound; the best of many is taken.
 
 
 LogMgf: TypeAlias = Callable[[Floats], Floats]
@@ -53,8 +51,8 @@ def reach(
         E exp(rate Z), and finite at rate = 1 / b. Rounding to the grid of the noise moves it by at
         most half a step, which is added.
     """
-    assert noise.granularity is not None  # noqa: S101 - made on reals
-    scale = noise.granularity.scale * unit
+    assert noise.reals is not None  # noqa: S101 - made on reals
+    scale = noise.reals.scale * unit
     center = math.sqrt(-2 * math.log(tail)) / std
     if noise.name == "laplace":
         rates = np.minimum(np.geomspace(center / 1e3, center * 1e3, _RATES), 1 / scale)
@@ -66,7 +64,7 @@ def reach(
     rates, own = rates[:, None], own[:, None]
     with np.errstate(over="ignore"):
         bounds = (sampling(rates) + own - math.log(tail)) / rates
-    return np.asarray(bounds.min(axis=0) * _ROUNDING + noise.granularity.step * unit / 2)
+    return np.asarray(bounds.min(axis=0) * _ROUNDING + noise.reals.step * unit / 2)
 
 
 @lru_cache(maxsize=32)

@@ -223,15 +223,15 @@ class StudentizedInterval(IntervalPlan):
     @property
     def _noise(self) -> float:
         """Laplace scale, or Gaussian deviation, of the noise on the estimate."""
-        assert self.center.granularity is not None  # noqa: S101 - made on reals
-        return self.center.granularity.scale * self._unit
+        assert self.center.reals is not None  # noqa: S101 - made on reals
+        return self.center.reals.scale * self._unit
 
     @property
     def _error_noise(self) -> float:
         """Laplace scale of the noise on the squared standard error."""
         assert self.spread is not None  # noqa: S101 - asked only where it is
-        assert self.spread.granularity is not None  # noqa: S101 - made on reals
-        return self.spread.granularity.scale * self._error_unit
+        assert self.spread.reals is not None  # noqa: S101 - made on reals
+        return self.spread.reals.scale * self._error_unit
 
     def _correction(self, parameter: Floats) -> Floats:
         return self.statistic.correction(parameter)

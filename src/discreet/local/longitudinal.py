@@ -307,11 +307,12 @@ def _check(part: str, ratio: Fraction, epsilon: Fraction) -> CertificateCheck:
 
 # ── Local hashing ────────────────────────────────────────────────────────────────────────────────
 # The permanent response is a report of local hashing: forms, and a hash value that is right with
-# some
-# probability. A copy has the same forms and a hash value that is drawn once more. Two randomized
-# responses in a row are one of a smaller epsilon, so to the server a copy is an ordinary report.
+# some probability. A copy has the same forms and a hash value that is drawn once more. Two
+# randomized responses in a row are one of a smaller epsilon, so to the server a copy is an
+# ordinary report.
 #
-# The forms stay the same from copy to copy: reports of one client are linked by them, as by a name.
+# The forms stay the same from copy to copy: reports of one client are linked by them, as by a
+# name.
 
 
 _CHUNK = 1 << 16

@@ -1,4 +1,4 @@
-"""Scores of candidates on a common integer scale, with the sensitivity that this leaves."""
+"""What mechanisms take: sensitivities in a named norm, private values, scores of candidates."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from discreet.core._validate import count, exact_value, exponent_below, one_of, 
 from discreet.core.errors import InvalidArgument, OutOfDomain
 from discreet.noise.distribution import Floats, Ints
 
-# ── Sensitivity ──────────────────────────────────────────────────────────────────────────────────
-# Sensitivities at the door: positive, in a named norm, converted between norms explicitly.
+# ── Sensitivities ────────────────────────────────────────────────────────────────────────────────
+# Sensitivities: positive, in a named norm, converted between norms explicitly.
 
 
 Norm: TypeAlias = Literal["l1", "l2", "linf"]
@@ -90,8 +90,8 @@ def _root_up(number: int) -> Fraction:
     return Fraction(math.isqrt(number << 128) + 1, 1 << 64)
 
 
-# ── Values ───────────────────────────────────────────────────────────────────────────────────────
-# Private inputs at the door: whole or real numbers, finite, in range; the shape is remembered.
+# ── Private values ───────────────────────────────────────────────────────────────────────────────
+# Private inputs: whole or real numbers, finite, in range; the shape is remembered.
 
 
 # Inputs up to here plus saturated noise fit 64 bits, and the sum is clamped to LARGEST_OUTPUT:
@@ -182,7 +182,7 @@ def clamp_steps(steps: Ints) -> Ints:
     return np.maximum(steps, -LARGEST_OUTPUT, out=steps)
 
 
-# ── Scores ───────────────────────────────────────────────────────────────────────────────────────
+# ── Scores of candidates ─────────────────────────────────────────────────────────────────────────
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

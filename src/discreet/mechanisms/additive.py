@@ -1,4 +1,4 @@
-"""The Laplace mechanism."""
+"""The Laplace and the Gaussian mechanism, on whole numbers and on reals."""
 
 from __future__ import annotations
 
@@ -40,14 +40,12 @@ from discreet.noise.gaussian import DiscreteGaussian, RoundedGaussian
 from discreet.noise.laplace import DiscreteLaplace, RoundedLaplace
 from discreet.noise.random_source import RandomSource, resolve_rng
 
-# ── Additive ─────────────────────────────────────────────────────────────────────────────────────
+# ── Additive noise ───────────────────────────────────────────────────────────────────────────────
 # Laplace and Gaussian noise on whole numbers and on reals.
 #
 # Whole numbers get integer noise and stay whole. Reals get the ideal continuous noise, and the
-# exact
-# sum is rounded to a public grid, a power of two far below the noise: post-processing, so nothing
-# is
-# added to the sensitivity and no low-order bit of the input survives.
+# exact sum is rounded to a public grid, a power of two far below the noise: post-processing, so
+# nothing is added to the sensitivity and no low-order bit of the input survives.
 
 
 # Reals are released in pieces, so that a large release needs little memory beyond its result.
@@ -132,7 +130,7 @@ class AdditiveMechanism(Mechanism):
     relation: NeighboringRelation
     integers: IntegerMechanism | None
     """None when the sensitivity is not whole: then whole numbers are released as reals."""
-    granularity: RealMechanism | None
+    reals: RealMechanism | None
     """None for a mechanism that is restricted to whole numbers."""
     target: tuple[Fraction, Fraction] | None = None
     """The (epsilon, delta) it was calibrated for, if any."""
@@ -146,7 +144,7 @@ class AdditiveMechanism(Mechanism):
 
     @property
     def _parts(self) -> tuple[IntegerMechanism | RealMechanism, ...]:
-        return tuple(part for part in (self.integers, self.granularity) if part is not None)
+        return tuple(part for part in (self.integers, self.reals) if part is not None)
 
     @property
     def std(self) -> float:
@@ -171,11 +169,11 @@ class AdditiveMechanism(Mechanism):
         source = resolve_rng(rng)
         if values.whole is not None and self.integers is not None:
             return values.restore(self.integers.add(values.whole, source))
-        if self.granularity is None:
+        if self.reals is None:
             raise OutOfDomain(
                 f"This {self.name} mechanism takes integers; use on='reals' for real values."
             )
-        return values.restore(self.granularity.add(values.doubles, source))
+        return values.restore(self.reals.add(values.doubles, source))
 
     def certify(self) -> Certificate:
         """Recompute the divergence of neighboring outputs from the exact law of the noise.
@@ -232,7 +230,7 @@ def needs_integers(
     return integers
 
 
-# ── Gaussian ─────────────────────────────────────────────────────────────────────────────────────
+# ── The Gaussian mechanism ───────────────────────────────────────────────────────────────────────
 # The Gaussian mechanism.
 
 
@@ -299,7 +297,7 @@ def gaussian(  # noqa: PLR0913 - four ways to say how much, each named
         name="gaussian",
         relation=relation,
         integers=needs_integers(integers, domain),
-        granularity=None if domain == "integers" else _real_gaussian(variance, square, granularity),
+        reals=None if domain == "integers" else _real_gaussian(variance, square, granularity),
         target=target,
     )
 
@@ -354,7 +352,7 @@ def _certified(
     return _discrete(sigma**2, moved)
 
 
-# ── Laplace ──────────────────────────────────────────────────────────────────────────────────────
+# ── The Laplace mechanism ────────────────────────────────────────────────────────────────────────
 
 
 def laplace(  # noqa: PLR0913 - each has a default and a name
@@ -408,7 +406,7 @@ def laplace(  # noqa: PLR0913 - each has a default and a name
         name="laplace",
         relation=relation,
         integers=needs_integers(integers, domain),
-        granularity=None if domain == "integers" else _real_laplace(width, moved, granularity),
+        reals=None if domain == "integers" else _real_laplace(width, moved, granularity),
         target=target,
     )
 

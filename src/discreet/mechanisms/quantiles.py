@@ -1,4 +1,4 @@
-"""Many quantiles of a column: the middle one splits the rest, and so on."""
+"""Private quantiles of a column: one at a time, or many by splitting."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from discreet.mechanisms.selection import PermuteAndFlip, permute_and_flip
 from discreet.noise.distribution import Floats, Ints
 from discreet.noise.random_source import RandomSource, resolve_rng
 
-# ── Column ───────────────────────────────────────────────────────────────────────────────────────
+# ── A sorted column ──────────────────────────────────────────────────────────────────────────────
 # A column of private numbers between declared bounds, as sorted whole steps of a public grid.
 
 
@@ -119,13 +119,12 @@ class SortedColumn:
         return (self.first + steps) * self.step
 
 
-# ── Quantile ─────────────────────────────────────────────────────────────────────────────────────
+# ── One quantile ─────────────────────────────────────────────────────────────────────────────────
 # A private median or quantile: a choice among all points of a grid.
 #
 # A point is the likelier the fewer rows would have to change for it to be the quantile (inverse
 # sensitivity). There is no noise to add, the answer lies between the bounds, and where rows are
-# dense
-# the error is a few ranks, whatever the range.
+# dense the error is a few ranks, whatever the range.
 
 
 Method: TypeAlias = Literal["interpolated", "exponential", "permute_and_flip"]
@@ -326,7 +325,7 @@ def private_quantile(
     )
 
 
-# ── Quantile tree ────────────────────────────────────────────────────────────────────────────────
+# ── Many quantiles ───────────────────────────────────────────────────────────────────────────────
 
 
 _MOST = 1 << 10

@@ -24,7 +24,7 @@ from discreet.noise.laplace import CHUNK
 from discreet.noise.random_source import RandomSource, Words
 from discreet.noise.uniform import LazyUniform, invert
 
-# ── Magnitude ────────────────────────────────────────────────────────────────────────────────────
+# ── Small sigma: a table ─────────────────────────────────────────────────────────────────────────
 # Magnitudes of Gaussian integers by inverse transform from a table.
 
 
@@ -150,12 +150,13 @@ def _cumulated(square: Fraction, precision: int) -> tuple[list[int], list[int], 
     return low, high, ceil_div(w_high * q_high, one - q_high)
 
 
-# ── Blocks ───────────────────────────────────────────────────────────────────────────────────────
+# ── Large sigma: blocks ──────────────────────────────────────────────────────────────────────────
 # Gaussian noise of large sigma: a block by table, a place inside it, an exact acceptance.
 #
-# With blocks of s steps and s a power of two below sigma / 256, the magnitude is ``b * s + place``.
-# The block b has probability proportional to exp(-(b s)^2 / (2 sigma^2)), the place is uniform and
-# accepted with probability exp(-((b s + place)^2 - (b s)^2) / (2 sigma^2)): the product is the law.
+# With blocks of s steps and s a power of two below sigma / 256, the magnitude is ``b * s +
+# place``. The block b has probability proportional to exp(-(b s)^2 / (2 sigma^2)), the place is
+# uniform and accepted with probability exp(-((b s + place)^2 - (b s)^2) / (2 sigma^2)): the
+# product is the law.
 
 
 _BLOCKS_PER_SIGMA = 256
@@ -322,7 +323,7 @@ def _table(square: Fraction) -> GaussianMagnitude:
     return GaussianMagnitude(square, folded=False)
 
 
-# ── Gaussian ─────────────────────────────────────────────────────────────────────────────────────
+# ── Distributions ────────────────────────────────────────────────────────────────────────────────
 
 
 # Up to this sigma all values within reach fit a table in the cache.

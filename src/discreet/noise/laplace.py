@@ -1,4 +1,4 @@
-"""Geometric and discrete Laplace noise, and Laplace noise rounded to a grid: laws and samplers."""
+"""Geometric and discrete Laplace noise, and Laplace noise rounded to a granularity."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from discreet.noise.distribution import Distribution, Floats, Ints, check_size, 
 from discreet.noise.random_source import RandomSource, Words
 from discreet.noise.uniform import LazyUniform, bernoulli_exp, invert, uniform_integers
 
-# ── Exponential ──────────────────────────────────────────────────────────────────────────────────
+# ── Signed exponential variables ─────────────────────────────────────────────────────────────────
 # The inner loop of every Laplace-like sampler: signed exponential variables, one word each.
 #
 # A word is a sign and a uniform ``V``; ``-scale * log(V)`` is an exponential variable. It is
-# computed
-# in double precision together with a bound on its error, added to an offset and floored. Where the
-# floor is certain it is final. Where the sum is too close to an integer (about one draw in 500,000,
-# whatever its size), or ``V`` too small for its first bits to tell, the caller decides exactly.
+# computed in double precision together with a bound on its error, added to an offset and floored.
+# Where the floor is certain it is final. Where the sum is too close to an integer (about one draw
+# in 500,000, whatever its size), or ``V`` too small for its first bits to tell, the caller decides
+# exactly.
 
 
 # Small enough for all buffers to stay in the second-level cache, large enough to hide call costs.
@@ -174,7 +174,7 @@ def guess(uniform: LazyUniform, scale: Fraction) -> float:
     return -float(scale) * (math.log(2 * uniform.value + 1) - (uniform.bits + 1) * math.log(2))
 
 
-# ── Laplace ──────────────────────────────────────────────────────────────────────────────────────
+# ── Distributions ────────────────────────────────────────────────────────────────────────────────
 
 
 # Above this, a draw could leave the 64-bit integers with a probability that matters.

@@ -1,4 +1,4 @@
-"""Symmetric noise of any falling shape, as whole numbers of 2**-62 on cells of equal width."""
+"""Piecewise constant noise: the staircase distribution, and any symmetric falling shape."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from discreet.noise.laplace import LARGEST_NOISE_SCALE, Geometric
 from discreet.noise.random_source import RandomSource
 from discreet.noise.uniform import bernoulli_real, uniform_integers
 
-# ── Staircase ────────────────────────────────────────────────────────────────────────────────────
+# ── Staircase noise ──────────────────────────────────────────────────────────────────────────────
 # Staircase noise: the law of least loss among all that keep a pure epsilon.
 
 
@@ -158,7 +158,7 @@ def power_sums(n: int) -> tuple[int, ...]:
     return n, one, two, one * one, two * (3 * n * n - 3 * n - 1) // 5
 
 
-# ── Stepped ──────────────────────────────────────────────────────────────────────────────────────
+# ── Any falling shape ────────────────────────────────────────────────────────────────────────────
 
 
 TOTAL = 1 << 62

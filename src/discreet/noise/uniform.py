@@ -15,13 +15,13 @@ from discreet.core.errors import InvalidArgument, OutOfDomain
 from discreet.noise.distribution import Floats, Ints, check_size
 from discreet.noise.random_source import RandomSource, Words
 
-# ── Lazy ─────────────────────────────────────────────────────────────────────────────────────────
+# ── Comparing a uniform number with a threshold ──────────────────────────────────────────────────
 # Comparing a uniform number with a real threshold, exactly.
 #
 # A uniform number on [0, 1) is an infinite string of bits of which only the first few are ever
-# needed: after ``bits`` of them it is known to lie in ``[value, value + 1) / 2**bits``. A threshold
-# is a real number known by enclosures. The comparison draws more bits, and asks for narrower
-# enclosures, until the two separate; the answer is the answer for the exact real numbers.
+# needed: after ``bits`` of them it is known to lie in ``[value, value + 1) / 2**bits``. A
+# threshold is a real number known by enclosures. The comparison draws more bits, and asks for
+# narrower enclosures, until the two separate; the answer is the answer for the exact real numbers.
 
 
 # The first enclosure is this much finer than the uniform, so that it seldom is what fails.
@@ -84,7 +84,7 @@ def invert(uniform: LazyUniform, at_least: Callable[[int], Real], guess: int) ->
     return low
 
 
-# ── Uniform ──────────────────────────────────────────────────────────────────────────────────────
+# ── Elementary draws ─────────────────────────────────────────────────────────────────────────────
 
 
 # Error of a double-precision exponential of a product, with a wide margin: exp is good to 4 units

@@ -39,7 +39,8 @@ from discreet.query.builders import Query
 from discreet.query.error_forecast import forecast
 
 # ── Privacy levels ───────────────────────────────────────────────────────────────────────────────
-# Everything here is public: levels and their budgets, weights, noise, and the error before release.
+# Everything here is public: levels and their budgets, weights, noise, and the error before
+# release.
 
 
 Level: TypeAlias = str | int

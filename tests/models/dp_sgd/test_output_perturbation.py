@@ -239,7 +239,7 @@ def test_released_parameters_are_the_minimizer_with_noise():
             column - np.clip(column.mean() - middle, -room, room), middle, mechanism.std**2
         )
         assert not laws.mean_of(column, middle + mechanism.std, mechanism.std**2)
-    step = mechanism.noise.granularity.step
+    step = mechanism.noise.reals.step
     assert np.array_equal(drawn, np.rint(drawn / step) * step)
 
 
@@ -257,7 +257,7 @@ def test_rows_are_shrunk_and_the_order_is_forgotten():
     short = mechanism.release(x, y, rng=seeded_rng(1))
     order = np.random.default_rng(1).permutation(50)
     assert mechanism.release(x[order], y[order], rng=seeded_rng(1)) == pytest.approx(
-        short, abs=1e-3 * mechanism.std + 2 * mechanism.noise.granularity.step
+        short, abs=1e-3 * mechanism.std + 2 * mechanism.noise.reals.step
     )
     long = np.where(np.linalg.norm(x, axis=1, keepdims=True) > 0.999, 1e200 * x, x)
     assert mechanism.release(long, y, rng=seeded_rng(1)) == pytest.approx(short, abs=1e-2)

@@ -181,17 +181,17 @@ def rounded_laplace_distributions(
     mechanism: AdditiveMechanism, left: float, right: float
 ) -> exact.OutputPair:
     """Laplace noise around two reals, rounded to the grid: every multiple between them listed."""
-    assert mechanism.granularity is not None  # noqa: S101 - all of these are made on reals
-    step = mechanism.granularity.step
+    assert mechanism.reals is not None  # noqa: S101 - all of these are made on reals
+    step = mechanism.reals.step
     first, last = (round(x / step) for x in (min(left, right), max(left, right)))
     edges = (np.arange(first, last + 2, dtype=np.float64) - 0.5) * step
-    return exact.laplace_pair(left, right, scale=mechanism.granularity.scale, edges=edges)
+    return exact.laplace_pair(left, right, scale=mechanism.reals.scale, edges=edges)
 
 
 def _coarse(name: str, mechanism: AdditiveMechanism) -> AuditCase:
     """Gaussian noise on reals, on a grid so coarse that every output can be listed."""
-    assert mechanism.granularity is not None  # noqa: S101 - all of these are made on reals
-    steps = round(1 / mechanism.granularity.step)
+    assert mechanism.reals is not None  # noqa: S101 - all of these are made on reals
+    steps = round(1 / mechanism.reals.step)
 
     def laws() -> exact.OutputPair:
         noise = _rounded_gaussian(mechanism.std * steps)

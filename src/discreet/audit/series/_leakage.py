@@ -245,8 +245,8 @@ def brute_factor(
 
 
 # ── Largest change over signs
-# ──────────────────────────────────────────────────────────────────────
-# The largest change of a release when each of several values changes by plus or minus its width.
+# ────────────────────────────────────────────────────────────────────── The largest change of a
+# release when each of several values changes by plus or minus its width.
 
 
 # Up to this many values all sign patterns are tried: 2^15 of them.

@@ -33,8 +33,7 @@ from discreet.data.source import SparkSource, Type, run_sealed
 # Spark: the whole program as one lazy frame of column expressions, run where the rows are.
 #
 # No Python runs on the workers, nothing there is random, and only sums per group come back: noise
-# is
-# drawn in this process. The frame's session is left as it is; `encode_spark` says how.
+# is drawn in this process. The frame's session is left as it is; `encode_spark` says how.
 
 
 _SPLIT = 21  # bits: sums of 2**40 such numbers stay below 2**62

@@ -24,9 +24,8 @@ from discreet.local.randomizer import LocalRandomizer
 from discreet.noise.distribution import Floats, Ints
 
 # ── Estimates ────────────────────────────────────────────────────────────────────────────────────
-# The estimate itself is unbiased and its variance is exact. Everything under "adjusted" is
-# post-processing: it costs no privacy. Each kind makes the numbers plausible and has a drawback
-# that
+# The estimate itself is unbiased and its variance is exact. Everything under "adjusted" is post-
+# processing: it costs no privacy. Each kind makes the numbers plausible and has a drawback that
 # its docstring names.
 
 

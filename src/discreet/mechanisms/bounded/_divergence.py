@@ -1,4 +1,4 @@
-"""The certificate of bounded noise: divergences from its laws, by a route of their own."""
+"""How far apart two bounded Laplace distributions are: the smallest scale, and its certificate."""
 
 from __future__ import annotations
 
@@ -16,13 +16,12 @@ from discreet.noise.bounded_laplace import BoundedDiscreteLaplace
 from discreet.noise.distribution import Floats, floats
 from discreet.noise.laplace import LARGEST_SCALE
 
-# ── Bounded pair ─────────────────────────────────────────────────────────────────────────────────
+# ── The smallest scale ───────────────────────────────────────────────────────────────────────────
 # How far apart two bounded Laplace laws are, and the smallest scale that keeps a promise.
 #
 # Outputs are 0..span, and ``P(k) = r^|k - q| / Z(q)`` with ``r = exp(-1 / scale)``: around a
-# center q
-# near an edge the noise that would leave is spread over the rest. The normalizer Z depends on the
-# private center, so noise of the usual scale does not keep the usual promise.
+# center q near an edge the noise that would leave is spread over the rest. The normalizer Z
+# depends on the private center, so noise of the usual scale does not keep the usual promise.
 
 
 # A delta below the first, or beside an epsilon above the second, is worth nothing here.
@@ -189,7 +188,7 @@ def _smallest(keeps: Callable[[float], bool], start: Fraction) -> Fraction:
     return Fraction(high)
 
 
-# ── Bounded check ────────────────────────────────────────────────────────────────────────────────
+# ── The certificate ──────────────────────────────────────────────────────────────────────────────
 
 
 # Up to so many outputs all pairs of laws are compared point by point.

@@ -130,7 +130,7 @@ def _distribution(mechanism: AdditiveMechanism | ScalarNoise) -> Callable[[Float
         noise: Noise = mechanism.noise
         step = mechanism.scale.step
     else:
-        part = mechanism.integers or mechanism.granularity
+        part = mechanism.integers or mechanism.reals
         assert part is not None  # noqa: S101 - a mechanism has one of them
         noise, step = part.noise, part.step
 

@@ -151,9 +151,7 @@ def _ways(
             clamp_output(noise, lower=low, upper=high),
             partial(_clamped_at, direct, noise),
         )
-        part = (
-            (noise.integers or noise.granularity) if isinstance(noise, AdditiveMechanism) else None
-        )
+        part = (noise.integers or noise.reals) if isinstance(noise, AdditiveMechanism) else None
         if part is not None and isinstance(part.noise, DiscreteLaplace | RoundedLaplace):
             scale = float(part.noise.scale) * part.step / direct.column.step
             yield (

@@ -31,7 +31,7 @@ from discreet.noise.gaussian import RoundedGaussian
 from discreet.noise.random_source import RandomSource
 from discreet.noise.uniform import LazyUniform, invert
 
-# ── Rational angle ───────────────────────────────────────────────────────────────────────────────
+# ── Arctangent of rational numbers ───────────────────────────────────────────────────────────────
 # Arcus tangens of rational numbers, enclosed in integers.
 
 
@@ -93,7 +93,7 @@ def _series(x: Fraction, precision: int) -> Enclosure:
     return sum_low - 1, sum_high + 1
 
 
-# ── Smooth noise ─────────────────────────────────────────────────────────────────────────────────
+# ── Families of noise ────────────────────────────────────────────────────────────────────────────
 
 
 SMALLEST_BETA = 2.0**-20

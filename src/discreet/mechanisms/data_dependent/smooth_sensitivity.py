@@ -42,7 +42,7 @@ from discreet.mechanisms.quantiles import SortedColumn
 from discreet.noise.distribution import Floats, Ints
 from discreet.noise.random_source import RandomSource, resolve_rng
 
-# ── Smooth check ─────────────────────────────────────────────────────────────────────────────────
+# ── The certificate ──────────────────────────────────────────────────────────────────────────────
 # Divergences of pairs of laws of different scale and center, by integrating their densities.
 #
 # A route that the calibration does not use: it finds where the ratio of two densities passes
@@ -122,7 +122,7 @@ def _nodes(
     return nodes.ravel(), (half * _GAUSS[1]).ravel()
 
 
-# ── Smooth ───────────────────────────────────────────────────────────────────────────────────────
+# ── The mechanism ────────────────────────────────────────────────────────────────────────────────
 
 
 Noise: TypeAlias = Literal["laplace", "gaussian", "cauchy", "lomax"]

@@ -1,4 +1,4 @@
-"""Noise of any exact law on one number, with the (epsilon, delta) it was made for."""
+"""Noise on one number: its expected loss, and the mechanism that its distribution makes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from discreet.noise.laplace import DiscreteLaplace, RoundedLaplace
 from discreet.noise.piecewise_constant import PiecewiseConstant, Staircase
 from discreet.noise.random_source import RandomSource, resolve_rng
 
-# ── Loss ─────────────────────────────────────────────────────────────────────────────────────────
+# ── Expected loss ────────────────────────────────────────────────────────────────────────────────
 # What an error costs: the expected loss of a law of noise, in steps of its grid.
 
 
@@ -81,7 +81,7 @@ def _summed(noise: Distribution) -> float:
     return 2 * math.fsum(k * noise.pmf(k))
 
 
-# ── Scalar ───────────────────────────────────────────────────────────────────────────────────────
+# ── Noise on one number ──────────────────────────────────────────────────────────────────────────
 
 
 class ScalarNoise(Mechanism):

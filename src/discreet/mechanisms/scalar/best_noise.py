@@ -1,4 +1,4 @@
-"""The best noise for one number: every law of the house, certified, by its expected loss."""
+"""The best noise for one number: every distribution here, certified, by its expected loss."""
 
 from __future__ import annotations
 
@@ -202,7 +202,7 @@ class _Task:
 
     @property
     def catalog(self) -> dict[str, Callable[[], AdditiveMechanism | ScalarNoise]]:
-        """Every noise of the house, the more usual ones first."""
+        """Every noise here, the more usual ones first."""
         return {
             "laplace": self.laplace,
             "gaussian": self.gaussian,
@@ -218,7 +218,7 @@ def _loss(mechanism: AdditiveMechanism | ScalarNoise, loss: Loss) -> float:
     if isinstance(mechanism, ScalarNoise):
         value, step = measure(mechanism.noise), mechanism.scale.step
     else:
-        part = mechanism.integers or mechanism.granularity
+        part = mechanism.integers or mechanism.reals
         assert part is not None  # noqa: S101 - `on` leaves one of them
         value, step = measure(part.noise), part.step
     return step * (math.sqrt(value) if loss == "mse" else value)

@@ -29,9 +29,9 @@ from discreet.ranges.workload import LengthWorkload, ListedWorkload, Workload, l
 # ── Toeplitz matrices ────────────────────────────────────────────────────────────────────────────
 # The matrix of prefix sums M (ones on and below the diagonal) is R R with R lower triangular and
 # Toeplitz: its first column is c_0 = 1, c_k = c_(k-1) (2k - 1) / (2k), the series of (1 -
-# z)^(-1/2).
-# Released is R x with noise; what is wanted is M x. A released product is made of integers: the
-# coefficients are rounded to a public grid first, and all norms are those of the rounded ones.
+# z)^(-1/2). Released is R x with noise; what is wanted is M x. A released product is made of
+# integers: the coefficients are rounded to a public grid first, and all norms are those of the
+# rounded ones.
 
 
 _FFT_BITS = 44

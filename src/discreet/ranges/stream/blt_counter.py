@@ -27,11 +27,9 @@ from discreet.ranges.stream.tree_counter import LARGEST_COUNT, StreamUpdate
 
 # ── Parameters ───────────────────────────────────────────────────────────────────────────────────
 # For horizons of 4, 8, ..., 2**27 steps. Found once by minimizing the largest error (BFGS, then
-# Nelder
-# and Mead, in log(omega) and log(1 / theta - 1)) and kept as digits: a stream must find the same
-# matrix on every machine and after every update. The largest error is within a thousandth of that
-# of
-# the square root.
+# Nelder and Mead, in log(omega) and log(1 / theta - 1)) and kept as digits: a stream must find the
+# same matrix on every machine and after every update. The largest error is within a thousandth of
+# that of the square root.
 
 
 # fmt: off
@@ -136,12 +134,11 @@ PARAMETERS: tuple[tuple[tuple[float, ...], tuple[float, ...]], ...] = (
 
 
 # ── Matrices ─────────────────────────────────────────────────────────────────────────────────────
-# C is lower triangular and Toeplitz with c_0 = 1 and c_k = sum of omega_i theta_i^(k-1): nearly the
-# square root of the prefix matrix. A product with it needs one buffer for each i. Its inverse has
-# the
-# same form, with the eigenvalues phi_i of diag(theta) - 1 omega^T, and so have prefix sums of the
-# inverse: a_k = g_0 + sum of g_i phi_i^k. Everything about errors is therefore a sum of geometric
-# series.
+# C is lower triangular and Toeplitz with c_0 = 1 and c_k = sum of omega_i theta_i^(k-1): nearly
+# the square root of the prefix matrix. A product with it needs one buffer for each i. Its inverse
+# has the same form, with the eigenvalues phi_i of diag(theta) - 1 omega^T, and so have prefix sums
+# of the inverse: a_k = g_0 + sum of g_i phi_i^k. Everything about errors is therefore a sum of
+# geometric series.
 #
 # Source: Dvijotham, McMahan, Pillutla, Steinke, Thakurta 2024; McMahan, Xu, Zhang 2024. F33.
 
