@@ -34,7 +34,7 @@ def simulated(plan, *, draw=uniform, truth=0.5, trials=20_000, seed=1):
         draw=draw,
         truth=truth,
         rows=plan.public_rows,
-        confidence=plan.level,
+        confidence=plan.confidence,
         trials=trials,
         seed=seed,
     )

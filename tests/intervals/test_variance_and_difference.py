@@ -124,7 +124,7 @@ def test_moment_bounds_hold_for_simple_laws(statistic):
     table = (made_up.random((40_000, statistic.rows)) < 0.3) * 4.0
     center, _ = statistic.numbers(table)
     value = center * statistic.units[0]
-    truth = {"MeanOf": 1.2, "VarianceOf": 16 * 0.21, "DifferenceOf": 0.0}[type(statistic).__name__]
+    truth = {MeanStatistic: 1.2, VarianceStatistic: 16 * 0.21}.get(type(statistic), 0.0)
     for rate in (-0.5, 0.3):
         seen = np.exp(rate * (value - truth))
         said = float(np.exp(statistic.log_mgf(np.asarray(rate), np.asarray(truth))))

@@ -109,16 +109,18 @@ def test_a_part_is_a_randomizer_of_one_number():
 
 
 def test_words():
-    for made in (
-        sue(categories=5, epsilon=1),
-        summation_histogram_encoding(categories=5, epsilon=1),
-    ):
-        assert repr(made) == f"{made.kind}({made.guarantee!r}, categories=5)"
+    for make in (sue, summation_histogram_encoding):
+        made = make(categories=5, epsilon=1)
+        assert repr(made) == f"{make.__name__}({made.guarantee!r}, categories=5)"
     one = duchi(epsilon=1, lower=0, upper=1)
     assert repr(one) == f"duchi({one.guarantee!r}, reports of {one.width} bytes)"
     assert one.fingerprint != duchi(epsilon=2, lower=0, upper=1).fingerprint
     mean = one.estimate(np.array([1000, 3000]), 4000)
-    assert repr(mean) == f"Mean({mean.value:.6g}, std at most {mean.std:.3g}, of 4,000 reports)"
+    said = f"MeanEstimate({mean.value:.6g}, std at most {mean.std:.3g}, of 4,000 reports)"
+    assert repr(mean) == said
+        repr(mean)
+        == f"MeanEstimate({mean.value:.6g}, std at most {mean.std:.3g}, of 4,000 reports)"
+    )
     hashed = olh(categories=9, epsilon=1)
     start = f"olh({hashed.guarantee!r}, categories=9, hashes={1 << hashed.hash_digits}"
     assert repr(hashed) == start + ")"
@@ -126,7 +128,7 @@ def test_words():
     chosen = subset_selection(categories=9, epsilon=1, chosen=3)
     assert repr(chosen) == f"subset_selection({chosen.guarantee!r}, categories=9, chosen=3)"
     client = BudgetedClient(grr(categories=5, epsilon=0.5), budget=2)
-    assert repr(client) == f"FreshClient({client.randomizer!r}, sent=0, budget=2)"
+    assert repr(client) == f"BudgetedClient({client.randomizer!r}, sent=0, budget=2)"
 
 
 def test_laplace_noise_that_is_too_small_is_not_certified(monkeypatch):

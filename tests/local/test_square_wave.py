@@ -314,8 +314,10 @@ def test_a_distribution_says_what_it_is():
     made = square_wave(cells=4, epsilon=1, lower=0, upper=8)
     found = Aggregator(made).add(made.randomize([1.0, 2.0, 7.0], rng=seeded_rng(1))).estimate()
     found = dataclasses.replace(found, converged=True)
-    assert repr(found) == (f"Distribution(4 cells from 0 to 8, mean {found.mean:.4g}, 3 reports)")
+    assert repr(found) == (
+        f"DistributionEstimate(4 cells from 0 to 8, mean {found.mean:.4g}, 3 reports)"
+    )
     assert repr(dataclasses.replace(found, converged=False)).endswith("3 reports, not settled)")
     assert repr(DistributionBootstrap(estimate=found, replicates=(found,))) == (
-        f"Bootstrap({found!r}, 1 replicates)"
+        f"DistributionBootstrap({found!r}, 1 replicates)"
     )

@@ -130,7 +130,7 @@ CALLS = [
     (intervals.variance, COLUMN | {"delta": 0, "confidence": 0.95, "std": 1}),
     (intervals.leave_one_out, {"values": VALUES, "statistic": "mean"}),
     (intervals.difference_from_reports, {"first": VALUES, "second": VALUES, "confidence": 0.95}),
-    (intervals.reports_mean, {"reports": VALUES, "confidence": 0.95}),
+    (intervals.mean_from_reports, {"reports": VALUES, "confidence": 0.95}),
     (
         intervals.proportion_from_reports,
         {"reports": [0, 1, 1, 0], "epsilon": 1, "confidence": 0.95},
@@ -140,7 +140,7 @@ CALLS = [
         {"reports": VALUES * 9, "quantile": 0.5, "lower": 0, "upper": 10, "scale": 1}
         | {"assume": "nothing"},
     ),
-    (intervals.reports_variance, {"reports": VALUES, "scale": 1, "confidence": 0.95}),
+    (intervals.variance_from_reports, {"reports": VALUES, "scale": 1, "confidence": 0.95}),
     (local.adaptive_hierarchy, {"domain": CELLS, "epsilon": 1, "branching": 2}),
     (local.balanced_piecewise, BETWEEN | {"steps": None, "window": None}),
     (local.best_mean_randomizer, BETWEEN),

@@ -125,7 +125,7 @@ class PersonalizedGuarantee:
 
     def __repr__(self) -> str:
         inside = ", ".join(f"{name}: {describe(each.event)}" for name, each in self.privacy_levels)
-        return f"PersonalGuarantee({inside})"
+        return f"PersonalizedGuarantee({inside})"
 
 
 def _implies(event: events.Event, other: events.Event) -> bool:
@@ -140,8 +140,9 @@ def _implies(event: events.Event, other: events.Event) -> bool:
 def personalized(privacy_levels: Mapping[str, Guarantee]) -> PersonalizedGuarantee:
     """A guarantee for each level of a menu.
 
-    >>> personal({"strict": Guarantee(events.Pure(1)), "open": Guarantee(events.Pure(3))})
-    PersonalGuarantee(open: Pure(3), strict: Pure(1))
+    >>> from discreet.accounting.guarantee import pure_dp
+    >>> personalized({"strict": pure_dp(1), "open": pure_dp(3)})
+    PersonalizedGuarantee(open: Pure(3), strict: Pure(1))
     """
     if not isinstance(privacy_levels, Mapping):
         raise InvalidArgument(

@@ -46,7 +46,7 @@ def add_up(source: Source, columns: Sequence[str], piece: Piece, *, start: Ints)
     """
     check_columns(source, columns)
     if isinstance(source, SparkSource):
-        module = importlib.import_module("discreet.data._spark.source")
+        module = importlib.import_module("discreet.data._spark.float_columns")
         total: Ints = module.add_up(source.frame, list(columns), piece, start=start)
     else:
         total = run_sealed("reading the rows", lambda: _added(source, columns, piece, start))

@@ -164,7 +164,7 @@ def open_source(
     if isinstance(thing, str) and thing.startswith(POSTGRES):
         if engine is not None:
             raise Unsupported("a PostgreSQL table is read by DuckDB: leave engine out.")
-        return _optional("_postgres_source").open_postgres(thing)  # type: ignore[no-any-return]
+        return _optional("discreet.data._postgres_source").open_postgres(thing)  # type: ignore[no-any-return]
     if isinstance(thing, str) and "://" in thing:  # not quoted: it may hold a password
         raise InvalidArgument(
             "source must be a path, or an address of PostgreSQL (postgresql://...): fetch what "
@@ -174,7 +174,7 @@ def open_source(
         files = _files(Path(thing), format=format, delimiter=delimiter)
         if engine is None:
             return files
-        spark_source = _optional("_spark.source")
+        spark_source = _optional("discreet.data._spark.source")
         return spark_source.read_files(files, master=spark)  # type: ignore[no-any-return]
     if isinstance(thing, duckdb.DuckDBPyRelation):
         return DuckDBSource(relation=thing, columns=_relation_columns(thing))
@@ -183,7 +183,7 @@ def open_source(
 
 def _optional(module: str) -> Any:
     """A module of this package whose libraries are optional."""
-    return importlib.import_module(f"discreet.data.{module}")
+    return importlib.import_module(module)
 
 
 def _frame(thing: object) -> Source:
@@ -196,7 +196,7 @@ def _frame(thing: object) -> Source:
     if kind.is_duckdb():
         return open_source(frame.to_native())
     if kind.is_pyspark() or kind.is_pyspark_connect():
-        spark_source = _optional("_spark.source")
+        spark_source = _optional("discreet.data._spark.source")
         return spark_source.open_frame(frame.to_native())  # type: ignore[no-any-return]
     if kind.is_ibis():
         return _ibis(frame.to_native())

@@ -44,7 +44,7 @@ def difference_from_reports(
 ) -> Interval:
     """An interval for the difference of the means of two populations, from noisy numbers.
 
-    Theorem: as for `reports_interval`; the scales of the noise may differ. Degrees of freedom are
+    Theorem: as for `mean_from_reports`; the scales of the noise may differ. Degrees of freedom are
         Welch's.
     """
     inside = _level(confidence)

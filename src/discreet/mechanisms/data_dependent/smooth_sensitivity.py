@@ -273,7 +273,7 @@ def smooth_sensitivity(  # noqa: PLR0913 - each has a default and a name
     Source: Nissim, Raskhodnikova, Smith 2007; Bun, Steinke 2019; B29-B34, B47.
     Needs: bounds, rows and grid public. The number of rows must not be secret.
 
-    >>> smooth(lower=0, upper=100, rows=999, epsilon=1).guarantee.epsilon()
+    >>> smooth_sensitivity(lower=0, upper=100, public_rows=999, epsilon=1).guarantee.epsilon()
     1.0
     """
     if relation is not NeighboringRelation.REPLACE_ONE:

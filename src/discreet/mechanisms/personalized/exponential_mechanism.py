@@ -74,11 +74,11 @@ class PersonalizedCount:
 def personalized_count(limits: Mapping[str, Guarantee]) -> PersonalizedCount:
     """A count in which each person is protected with the epsilon of the own level.
 
-    >>> from discreet.accounting.guarantee import pure
-    >>> from discreet.core.relation import Relation
-    >>> menu = {"strict": pure(0.2, relation=NeighboringRelation.REPLACE_ONE),
-    ...         "open": pure(2, relation=NeighboringRelation.REPLACE_ONE)}
-    >>> personalized_count(menu).guarantee["strict"].epsilon()
+    >>> from discreet.accounting.guarantee import pure_dp
+    >>> from discreet.core.relation import NeighboringRelation
+    >>> limits = {"strict": pure_dp(0.2, relation=NeighboringRelation.REPLACE_ONE),
+    ...         "open": pure_dp(2, relation=NeighboringRelation.REPLACE_ONE)}
+    >>> personalized_count(limits).guarantee["strict"].epsilon()
     0.2
     """
     return PersonalizedCount(menu=PricedLevels.of(limits))

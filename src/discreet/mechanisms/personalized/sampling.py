@@ -73,8 +73,8 @@ def personalized_sampling(base: Guarantee, limits: Mapping[str, Guarantee]) -> P
     A limit is ``pure(epsilon)`` or ``approx(epsilon, delta)``; who can afford all of ``base``
     always takes part.
 
-    >>> from discreet.accounting.guarantee import pure
-    >>> sample = personal_sample(pure(1), {"strict": pure(0.2), "open": pure(1)})
+    >>> from discreet.accounting.guarantee import pure_dp
+    >>> sample = personalized_sampling(pure_dp(1), {"strict": pure_dp(0.2), "open": pure_dp(1)})
     >>> {name: round(float(rate), 6) for name, rate in sample.rates}
     {'open': 1.0, 'strict': 0.128851}
     """

@@ -149,10 +149,10 @@ def stretched_quantile(
     Values of strict people are pulled toward ``anchor``, a public guess of the answer between the
     bounds (by default their middle). ``quantile=0`` is the minimum, 1 the maximum.
 
-    >>> from discreet.accounting.guarantee import pure
-    >>> menu = {"strict": pure(0.5, relation=NeighboringRelation.REPLACE_ONE),
-    ...         "open": pure(2, relation=NeighboringRelation.REPLACE_ONE)}
-    >>> stretched_quantile(menu, lower=0, upper=100).guarantee.epsilons()
+    >>> from discreet.accounting.guarantee import pure_dp
+    >>> limits = {"strict": pure_dp(0.5, relation=NeighboringRelation.REPLACE_ONE),
+    ...         "open": pure_dp(2, relation=NeighboringRelation.REPLACE_ONE)}
+    >>> stretched_quantile(limits, lower=0, upper=100).guarantee.epsilons()
     {'open': 2.0, 'strict': 0.5}
     """
     low, high = _bounds(lower, upper)
@@ -176,10 +176,10 @@ def stretched_quantile(
 def stretched_sum(limits: Mapping[str, Guarantee], *, lower: int, upper: int) -> StretchedSum:
     """A sum in which each person is protected with the epsilon of the own level.
 
-    >>> from discreet.accounting.guarantee import pure
-    >>> menu = {"strict": pure(0.5, relation=NeighboringRelation.REPLACE_ONE),
-    ...         "open": pure(2, relation=NeighboringRelation.REPLACE_ONE)}
-    >>> mechanism = stretched_sum(menu, lower=0, upper=10)
+    >>> from discreet.accounting.guarantee import pure_dp
+    >>> limits = {"strict": pure_dp(0.5, relation=NeighboringRelation.REPLACE_ONE),
+    ...         "open": pure_dp(2, relation=NeighboringRelation.REPLACE_ONE)}
+    >>> mechanism = stretched_sum(limits, lower=0, upper=10)
     >>> mechanism.guarantee.epsilons()
     {'open': 2.0, 'strict': 0.5}
     """
