@@ -118,9 +118,6 @@ def test_words():
     mean = one.estimate(np.array([1000, 3000]), 4000)
     said = f"MeanEstimate({mean.value:.6g}, std at most {mean.std:.3g}, of 4,000 reports)"
     assert repr(mean) == said
-        repr(mean)
-        == f"MeanEstimate({mean.value:.6g}, std at most {mean.std:.3g}, of 4,000 reports)"
-    )
     hashed = olh(categories=9, epsilon=1)
     start = f"olh({hashed.guarantee!r}, categories=9, hashes={1 << hashed.hash_digits}"
     assert repr(hashed) == start + ")"
