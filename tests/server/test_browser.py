@@ -163,7 +163,7 @@ def test_an_owner_sees_everything_and_adds_somebody(visit, house):
     page = visit("owner")
     for path in ("/tables", "/releases", "/ledger", "/audit", "/leakage", "/personal", "/people"):
         assert page.goto(path).status == 200, path
-        page.get_by_role("heading", confidence=1).wait_for()
+        page.get_by_role("heading", level=1).wait_for()
         shot(page, f"owner{path.replace('/', '-')}")
     page.get_by_label("Name").fill("nora")
     page.get_by_role("button", name="Make a token").click()
