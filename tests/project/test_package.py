@@ -23,11 +23,11 @@ METADATA = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 JUNK = re.compile(r"__pycache__|\.pyc$|\.db$|^(build|dist|site|discreet-demo)/|/\.|~$")
 
 
-def build(kind, folder):
+def build(kind, folder, project=ROOT):
     """Call the backend as pip does; it says a lot, and needs the project's own folder."""
     code = f"from hatchling.build import build_{kind} as b; print(b({str(folder)!r}))"
     done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, check=True, cwd=ROOT, text=True
+        [sys.executable, "-c", code], capture_output=True, check=True, cwd=project, text=True
     )
     return folder / done.stdout.split()[-1]
 
@@ -170,7 +170,11 @@ def test_the_demo_runs_from_the_wheel(installed, empty):
 
 
 @pytest.mark.slow
-def test_a_study_runs_from_the_wheel(installed, empty):
+def test_a_study_runs_from_the_wheels(installed, empty, tmp_path_factory):
+    studies = build("wheel", tmp_path_factory.mktemp("studies"), ROOT / "research")
+    own = sysconfig.get_path("purelib", vars={"base": str(installed.parents[1])})
+    with zipfile.ZipFile(studies) as archive:
+        archive.extractall(own)
     done = run(installed, empty, "-m", "discreet", "study", "friis", "--quick")
     assert done.returncode == 0, done.stderr
     assert " 0 failed." in done.stdout
