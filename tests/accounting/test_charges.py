@@ -354,7 +354,7 @@ def test_levels_refuse_what_is_not_theirs():
     assert menu.names == tuple(menu) == ("a", "b")
     assert len(menu) == 2
     assert 0 + menu == menu
-    assert repr(menu) == "PersonalGuarantee(a: Pure(2), b: Pure(1))"
+    assert repr(menu) == "PersonalizedGuarantee(a: Pure(2), b: Pure(1))"
     assert (2 * menu)["b"].epsilon() == 2
     assert (menu * 0).epsilons() == {"a": 0, "b": 0}
     for wrong in (1, "x", False):

@@ -205,7 +205,7 @@ def test_other_terms_are_seen(crowd, ledger, raw, url):
 
 
 def test_a_crowd_shows_its_terms_and_nobody(crowd):
-    limits = "PersonalGuarantee(open: Zcdp(1, 0), strict: Zcdp(0.25, 0))"
+    limits = "PersonalizedGuarantee(open: Zcdp(1, 0), strict: Zcdp(0.25, 0))"
     assert repr(crowd) == f"Crowd('survey', 4 members, {limits})"
 
 

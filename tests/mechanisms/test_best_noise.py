@@ -224,7 +224,7 @@ def beaten(epsilon, delta, name, sensitivity):
         singles.append(discreet.gaussian(sensitivity=sensitivity, epsilon=epsilon, delta=delta))
     losses = []
     for one in singles:
-        part = one.granularity if scale is None else one.integers
+        part = one.reals if scale is None else one.integers
         value = measure(part.noise)
         losses.append(part.step * (math.sqrt(value) if name == "mse" else value))
     losses += [one.loss for one in best.candidates]

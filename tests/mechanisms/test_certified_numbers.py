@@ -63,7 +63,7 @@ def test_the_larger_noise_is_stated():
     """Rounded to whole numbers, normal noise is a little larger than on reals."""
     made = discreet.gaussian(sensitivity=1, mu=1)
     assert made.std == pytest.approx(math.sqrt(1 + 1 / 12), rel=1e-12)
-    assert made.granularity.std == pytest.approx(1, rel=1e-9)
+    assert made.reals.std == pytest.approx(1, rel=1e-9)
     inside = special.ndtri(0.95)
     assert made.interval(0.9)[1] == pytest.approx(inside + 0.5, rel=1e-9)
     reals = discreet.gaussian(sensitivity=1, mu=1, domain="reals", granularity=2.0**-6)
