@@ -21,6 +21,7 @@ MODULES = sorted(PACKAGE.rglob("*.py"))
 # Third-party imports by package. A star means inside functions only: optional, or slow to import.
 ALLOWED = {
     "core": {"numpy"},
+    "boundary": {"numpy"},
     "noise": {"numpy"},
     "accounting": {"numpy", "scipy"},
     "mechanisms": {"numpy", "scipy"},

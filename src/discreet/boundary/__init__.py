@@ -1,0 +1,1 @@
+"""Where private data enter: every raw value has one meaning, which depends on that value alone."""
