@@ -19,7 +19,8 @@ from evidence.usage import Place, definitions, module_of
 DOCS = ROOT / "docs"
 PAGE = DOCS / "theory" / "theorems.md"
 PACKAGES = (
-    *("core", "noise", "accounting", "data", "mechanisms", "query", "ranges", "intervals"),
+    *("core", "boundary", "noise", "accounting", "data", "mechanisms", "query", "ranges"),
+    "intervals",
     *("ledger", "tables", "local", "models", "audit", "disclosure", "report", "spec", "client"),
     *("cli", "server", "studies"),
 )

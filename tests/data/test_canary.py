@@ -138,7 +138,7 @@ def test_bytes_that_are_no_text(tmp_path):
     path.write_bytes(b"who,x,k,b\n" + SECRET.encode() + b"\xff\xfe,1,a,no\n")
     refuses(lambda: collect(PLAN, source=open_source(path), key=1), EngineFailure)
     path.write_bytes(SECRET.encode() + b"\xff\n")
-    refuses(lambda: open_source(path), EngineFailure)
+    refuses(lambda: open_source(path), InvalidArgument)
 
 
 @pytest.mark.parametrize("suffix", ["parquet", "arrow"])
@@ -171,9 +171,9 @@ class Talkative:
     __repr__ = __str__
 
 
-def test_a_python_object_that_fails():
+def test_a_python_object_that_fails_is_missing():
     frame = pd.DataFrame(ROWS | {"x": pd.Series([Talkative(), 1, 2], dtype=object)})
-    refuses(lambda: collect(PLAN, source=open_source(frame), key=1), EngineFailure)
+    collect(PLAN, source=open_source(frame), key=1)
 
 
 def test_a_lazy_frame_that_fails():

@@ -104,7 +104,8 @@ def test_a_finer_column_stays_within_its_steps():
 def test_a_column_reads_one_number_for_each_row():
     column = SortedColumn.of(0, 8, 1)
     assert column.sorted([5, 1.5, 9, -3]).tolist() == [0, 2, 5, 8]
-    for values in ([[1, 2]], 3):
+    assert column.sorted([[1, 2], 3, None]).tolist() == [3]
+    for values in (np.ones((2, 2)), 3):
         with pytest.raises(OutOfDomain, match="one for each row"):
             column.sorted(values)
     with pytest.raises(OutOfDomain, match="number of rows, 3"):

@@ -368,8 +368,7 @@ def test_what_is_refused():
         median(epsilon=1, granularity=0.1)
     with pytest.raises(OutOfDomain, match="rows"):
         median(epsilon=1).release([1.0, 2.0])
-    with pytest.raises(OutOfDomain, match="finite"):
-        median(epsilon=1).release([math.nan] * 99)
+    median(epsilon=1).release([math.nan] * 99)  # not refused: an error would tell of a row
 
 
 def test_a_statistic_of_ones_own():

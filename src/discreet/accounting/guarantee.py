@@ -27,6 +27,8 @@ class Guarantee:
 
     event: Event
     relation: NeighboringRelation = NeighboringRelation.ADD_REMOVE
+    group_size: int = 1
+    """How many people it speaks of together: see `for_group`."""
 
     def __post_init__(self) -> None:
         if not isinstance(self.relation, NeighboringRelation):
@@ -62,7 +64,13 @@ class Guarantee:
                 f"Cannot compose {self.relation!r} with {other.relation!r}; "
                 "convert explicitly, e.g. with to_replace_one()."
             )
-        return Guarantee(events.compose((self.event, other.event)), self.relation)
+        if other.group_size != self.group_size:
+            raise InvalidArgument(
+                f"Cannot compose a guarantee for groups of {self.group_size} with one for groups "
+                f"of {other.group_size}: add the guarantees first, then call for_group on the sum."
+            )
+        event = events.compose((self.event, other.event))
+        return Guarantee(event, self.relation, self.group_size)
 
     def __radd__(self, other: object) -> Guarantee:
         # sum() starts from the integer 0.
@@ -71,16 +79,17 @@ class Guarantee:
         return NotImplemented
 
     def __mul__(self, count: int) -> Guarantee:
-        return Guarantee(events.repeat(self.event, count), self.relation)
+        return Guarantee(events.repeat(self.event, count), self.relation, self.group_size)
 
     __rmul__ = __mul__
 
     def for_group(self, size: int) -> Guarantee:
         """The guarantee for ``size`` steps of the relation (a family, a household) (B24)."""
         steps = check.count("size", size)
-        return (
-            self if steps == 1 else Guarantee(events.GroupEvent(steps, self.event), self.relation)
-        )
+        if steps == 1:
+            return self
+        event = events.GroupEvent(steps, self.event)
+        return Guarantee(event, self.relation, self.group_size * steps)
 
     def to_replace_one(self) -> Guarantee:
         """Under replace-one: to replace is to remove and to add, two steps (B1)."""
@@ -90,7 +99,8 @@ class Guarantee:
                 f"{self.relation!r}; "
                 "there is no conversion back."
             )
-        return Guarantee(events.GroupEvent(2, self.event), NeighboringRelation.REPLACE_ONE)
+        event = events.GroupEvent(2, self.event)
+        return Guarantee(event, NeighboringRelation.REPLACE_ONE, self.group_size)
 
     def sampled(
         self,
@@ -102,8 +112,10 @@ class Guarantee:
         """The guarantee on a secret random sample.
 
         ``rate``: Poisson, each unit independently (add/remove only). ``sample`` of a public
-        ``population``: without replacement (replace-one only).
+        ``population``: without replacement (replace-one only). Sample before `for_group`: several
+        people of a group may be in the sample, each with the chance of one.
         """
+        self._one_person("sampled")
         if rate is not None and sample is None and population is None:
             poisson = events.SampledEvent(check.probability("rate", rate), self.event)
             return Guarantee(poisson, self.relation)
@@ -111,6 +123,13 @@ class Guarantee:
             drawn = events.SampledWithoutReplacementEvent(sample, population, self.event)
             return Guarantee(drawn, self.relation)
         raise InvalidArgument("sampled takes either rate, or both sample and population.")
+
+    def _one_person(self, method: str) -> None:
+        if self.group_size != 1:
+            raise InvalidArgument(
+                f"{method} takes the guarantee of one person, this one speaks of groups of "
+                f"{self.group_size}: call {method} first, then for_group."
+            )
 
     def shuffled(self, *, reports: int, parts: Parts = ()) -> Guarantee:
         """The guarantee of ``reports`` such local reports whose order and senders are unknown.
@@ -121,6 +140,7 @@ class Guarantee:
             public randomizer; ``reports`` counts the honest ones. ``parts`` (see
             ``accounting.randomizers``) describes the randomizer and makes the bound tighter.
         """
+        self._one_person("shuffled")
         if self.relation is not NeighboringRelation.LOCAL:
             raise RelationMismatch(
                 "Only reports under NeighboringRelation.LOCAL can be shuffled, this is "

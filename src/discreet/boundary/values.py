@@ -27,6 +27,7 @@ _NUMERIC = "biuf"
 # Decimals outside of these powers of ten are infinite or zero as doubles: no fraction is built.
 _DECIMAL_REACH = 400
 _INT64 = 2**63 - 1
+_LONGEST_WHOLE = 10**38 - 1
 
 
 def as_double(value: object) -> float:
@@ -67,6 +68,37 @@ def as_whole(value: object) -> int | None:
     if number is None or (isinstance(number, float) and not math.isfinite(number)):
         return None
     return int(number) if number == int(number) else None
+
+
+def as_text(value: object) -> str:
+    """Return how a CSV would hold one value; empty for what is missing or has no text.
+
+    Numbers are written by what they are, not by their type: True, 1, 1.0 and Decimal("1.00") are
+    the text "1". A number of more digits than a 64-bit integer has is written like a double.
+    """
+    if isinstance(value, str):
+        return _encodable(str.__str__(value))
+    number = as_number(value)
+    if number is not None:
+        whole = as_whole(number)
+        if whole is not None and abs(whole) <= _LONGEST_WHOLE:
+            return str(whole)
+        return repr(as_double(number))
+    if value is None or isinstance(value, float | complex | np.inexact | Decimal):
+        return ""
+    try:
+        return _encodable(str(value))
+    except Exception:  # noqa: BLE001 - code of its own: what has no text is missing
+        return ""
+
+
+def _encodable(text: str) -> str:
+    """Return a text that every engine can hold; one with lone surrogates is missing."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return ""
+    return text
 
 
 def _numpy_number(value: np.generic | NDArray[Any]) -> int | float | Fraction | None:

@@ -469,7 +469,9 @@ def tabulate(plan: TableScan, *, engine: Engine, key: int) -> ExactResult:
         fits = weight * MOST_ROWS < 2**63
         dense = np.zeros(program.entries, dtype=np.int64 if fits else object)
         for row in rows:
-            dense[row[0]] = int(row[column])
+            # NULL would stand for every group, and no encoder makes one: such rows add nothing.
+            if row[0] is not None:
+                dense[row[0]] = int(row[column] or 0)
         dense.setflags(write=False)
         table[name] = dense
     return ExactResult(

@@ -10,7 +10,7 @@ import csv
 import importlib
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
@@ -136,12 +136,13 @@ def run_sealed(what: str, action: Callable[[], T]) -> T:
     """Run an engine; its exceptions can quote rows and are dropped with all their context."""
     try:
         return action()
-    except PrivacyError:
+    except (PrivacyError, KeyboardInterrupt, SystemExit, GeneratorExit):
         raise
-    except Exception as error:  # noqa: BLE001  # whatever it is, its text stays here
-        kind = type(error).__name__
-    # Raised outside of the handler, so that not even __context__ keeps the original.
-    raise EngineFailure(f"{what} failed ({kind}); details are withheld, they can quote rows.")
+    except BaseException:  # noqa: BLE001, S110  # a panic of Rust is no Exception, and quotes rows
+        pass
+    # Raised outside of the handler, so that not even __context__ keeps the original. The class of
+    # the error is withheld as well: it tells what kind of value a row holds.
+    raise EngineFailure(f"{what} failed; details are withheld, they can quote rows.")
 
 
 def open_source(
@@ -268,6 +269,23 @@ def check_source(program: Program, source: Source) -> None:
         "float",
     }:
         raise InvalidArgument(f"unit {program.unit!r} must be whole numbers or text in the source.")
+    if program.unit is not None:
+        check_unit_type(program.unit, source)
+
+
+def check_unit_type(unit: str, source: Source) -> None:
+    """Refuse units that pandas holds as doubles: one missing id makes doubles of all integers."""
+    if isinstance(source, JoinedSource):
+        check_unit_type(source.unit, source.other)
+        check_unit_type(unit, source.source)
+        return
+    chosen = isinstance(source, FrameSource) and source.frame.implementation.is_pandas_like()
+    if chosen and source.columns.get(unit) == "float":
+        raise InvalidArgument(
+            f"unit {unit!r} is a column of doubles in pandas, as a single missing id makes it, and "
+            "doubles cannot tell large ids apart: use astype('Int64') where the ids are read, or "
+            "text."
+        )
 
 
 def check_type(name: str, column: ColumnSpec, kind: Type) -> None:
@@ -335,8 +353,14 @@ def _header(path: Path, kind: Format, delimiter: str) -> dict[str, Type]:
 
 
 def _csv_header(path: Path, delimiter: str) -> dict[str, Type]:
-    with path.open(encoding="utf-8-sig", newline="") as file:
-        line = file.readline(_LONGEST_HEADER)
+    # Bytes: a text file would decode a block of rows ahead of the first line.
+    with path.open("rb") as file:
+        first = file.readline(_LONGEST_HEADER)
+    line: str | None = None
+    with suppress(UnicodeDecodeError):  # whose context would quote the line
+        line = first.split(b"\r")[0].decode("utf-8-sig")
+    if line is None:
+        raise InvalidArgument("the first line of a CSV must be UTF-8: save the file as UTF-8.")
     names = next(csv.reader([line], delimiter=delimiter), [])
     if not names or len({name.lower() for name in names}) != len(names) or "" in names:
         raise InvalidArgument("the first line of a CSV must hold different column names.")

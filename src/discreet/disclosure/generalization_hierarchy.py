@@ -360,6 +360,22 @@ def _bin_labels(edges: tuple[float, ...]) -> tuple[str, ...]:
     return (*inside, f"< {name(edges[0])}", f"> {name(edges[-1])}", MISSING)
 
 
+def _labels(series: Series) -> Series:
+    """Each value as Python writes it, whatever the others are; what has no text is empty."""
+    null = series.is_null().to_list()
+    plain = ["" if n else _label(v) for v, n in zip(series.to_list(), null, strict=True)]
+    return nw.new_series("text", plain, nw.String, backend=series.implementation)
+
+
+def _label(value: object) -> str:
+    try:
+        found = str(value)
+        found.encode()
+    except Exception:  # noqa: BLE001 - its text could quote the value
+        return ""
+    return found
+
+
 def distinct(series: Series) -> tuple[list[str | None], Ints]:
     """The different values of a column as text, and the place of each row's; missing is None.
 
@@ -374,7 +390,7 @@ def distinct(series: Series) -> tuple[list[str | None], Ints]:
         return shown, places.astype(np.int64, copy=False)
     # pandas writes moments and durations by what the whole column needs: here each by itself.
     alone = series.dtype in (nw.String, nw.Date) or series.dtype.is_integer()
-    plain = texts(series, "text" if alone else "object")
+    plain = texts(series, "text") if alone else _labels(series)
     known: list[str | None] = sorted(plain.unique().to_list()) if len(plain) else []
     place = {text: i for i, text in enumerate(known)}
     codes = by_value(plain, place.__getitem__)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -128,8 +129,12 @@ class SqliteStore:
     lock = ""
 
     def __init__(self, path: Path, *, versions: Sequence[Migration] = MIGRATIONS) -> None:
+        # Absolute: os.chdir must not lead a later connection to another file.
+        path = path.absolute()
+        _create_private(path)
         # A function of the path, not of self: without a cycle the pool closes as soon as it may.
-        connect = partial(_connect, path, versions)
+        connect = partial(_connect, path, _identity(path), versions)
+        self._check_file = partial(_check_same, path, _identity(path))
         self._pool: Pool[sqlite3.Connection] = Pool(connect, lambda c: c.close())
         with self._pool.borrow() as connection, _own_errors():
             _migrate(connection, versions)
@@ -151,6 +156,7 @@ class SqliteStore:
     def _transaction(self, begin: str) -> Iterator[Session]:
         with self._pool.borrow() as connection, _own_errors():
             connection.execute(begin)
+            self._check_file()
             try:
                 yield _SqliteSession(connection)
                 connection.execute("COMMIT")
@@ -160,7 +166,32 @@ class SqliteStore:
                 raise
 
 
-def _connect(path: Path, versions: Sequence[Migration]) -> sqlite3.Connection:
+def _create_private(path: Path) -> None:
+    """Create a new file for its owner alone; SQLite gives its companions the same mode."""
+    with suppress(OSError):  # one that exists keeps its mode; SQLite says what is wrong
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
+
+
+def _check_same(path: Path, identity: tuple[int, int] | None) -> None:
+    if identity is not None and _identity(path) != identity:
+        raise StoreFailure(
+            "The ledger's file was deleted or replaced since it was opened: what is written now "
+            "would be lost. Restore the file, or open the ledger again."
+        )
+
+
+def _connect(
+    path: Path, identity: tuple[int, int] | None, versions: Sequence[Migration]
+) -> sqlite3.Connection:
+    _check_same(path, identity)
     with _own_errors():
         connection = sqlite3.connect(
             path, timeout=PATIENCE_S, isolation_level=None, check_same_thread=False

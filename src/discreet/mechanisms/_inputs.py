@@ -161,6 +161,14 @@ def read(value: ArrayLike) -> InputValues:
     raise OutOfDomain(f"value must hold integers or doubles, got dtype {array.dtype}.")
 
 
+def check_column(values: object) -> None:
+    """Refuse a container that is not one value for each row, by its own shape alone."""
+    shape = getattr(values, "shape", None)
+    flat = len(shape) == 1 if isinstance(shape, tuple) else not isinstance(values, str | bytes)
+    if not flat or not hasattr(values, "__len__"):
+        raise OutOfDomain("values must be a sequence of numbers, one for each row.")
+
+
 def check_range(reals: Floats, step: float) -> None:
     """Refuse real values that a grid of ``step`` cannot hold."""
     if reals.size and not np.abs(reals).max() <= LARGEST_INPUT * step:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from discreet.accounting.guarantee import Guarantee
+from discreet.boundary.sums import prefix_sums
 from discreet.core._rational import Number, ceil_div
 from discreet.core._validate import count, one_of, probability
 from discreet.core.errors import InvalidArgument
@@ -111,7 +112,7 @@ class BinStatistics(Mechanism):
             case "largest":
                 found[full] = 2 * codes[high]
             case "mean":
-                sums = np.append(0, np.cumsum(codes))
+                sums = prefix_sums(codes)
                 found[full] = 2 * (sums[high + 1] - sums[low]) // (high + 1 - low)
         return found
 

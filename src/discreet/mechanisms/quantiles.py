@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from discreet.accounting.guarantee import Guarantee
+from discreet.boundary.values import doubles
 from discreet.core import events
 from discreet.core._rational import Number
 from discreet.core._validate import (
@@ -27,7 +28,7 @@ from discreet.core._validate import (
 )
 from discreet.core.errors import InvalidArgument, OutOfDomain, Unsupported
 from discreet.core.relation import NeighboringRelation, central_relation
-from discreet.mechanisms._inputs import read
+from discreet.mechanisms._inputs import check_column
 from discreet.mechanisms._piecewise_exponential import PiecewiseExponential, pieces
 from discreet.mechanisms.mechanism import Certificate, CertificateCheck, Mechanism
 from discreet.mechanisms.selection import PermuteAndFlip, permute_and_flip
@@ -94,15 +95,21 @@ class SortedColumn:
         return 2.0**self.exponent
 
     def sorted(self, values: ArrayLike, *, rows: int | None = None) -> Ints:
-        """Private values as sorted steps from the lower bound."""
-        given = read(values)
-        if len(given.shape) != 1:
-            raise OutOfDomain("values must be a sequence of numbers, one for each row.")
-        if rows is not None and given.size != rows:
+        """Private values as sorted steps from the lower bound, each read by itself.
+
+        Infinite and huge values are clipped. A missing value, or one that is no number, is left
+        out; where the number of ``rows`` is public it counts as the middle between the bounds.
+        """
+        check_column(values)
+        reals = doubles(values)
+        if rows is not None and reals.size != rows:
             raise OutOfDomain(f"values must have the declared number of rows, {rows}.")
-        reals = given.real if given.whole is None else given.whole.astype(np.float64)
-        assert reals is not None  # noqa: S101 - Values holds one or the other
+        missing = np.isnan(reals)
+        if missing.any():
+            reals = np.where(missing, 0.0, reals)
         codes = self.places(reals)
+        if missing.any():
+            codes = codes[~missing] if rows is None else np.where(missing, self.span // 2, codes)
         codes.sort()
         return codes
 

@@ -42,6 +42,11 @@ def shaped(name: str, values: object) -> NDArray[Any]:
         found = np.asarray(values)
     if found is None:
         raise OutOfDomain(f"{name} must be a rectangular table of numbers, and is not.")
+    if found.dtype.kind in "mM":
+        # pandas and NumPy choose the unit of a whole column by its finest value.
+        raise InvalidArgument(
+            f"{name} holds dates or durations: divide by a unit, as in x / np.timedelta64(1, 's')."
+        )
     if found.dtype.kind == "c":
         raise InvalidArgument(f"Complex data not supported: {name} must hold real numbers.")
     return found

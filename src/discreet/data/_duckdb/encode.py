@@ -118,7 +118,9 @@ def _raw(kind: Type, source: str) -> str:
         case "text" | "exact":
             return f"coalesce(CAST({source} AS VARCHAR), '')"
         case "float":
-            return f"CAST({source} AS DOUBLE)"
+            # Through a list: the statistics of a Parquet file leave NaN out, and from them the
+            # optimizer would conclude that isnan is false for everybody.
+            return f"list_value(CAST({source} AS DOUBLE))[1]"
         case "boolean" | "integer":
             return f"CAST({source} AS BIGINT)"
         case "time_s":  # no such moment where microseconds do not reach
@@ -166,18 +168,21 @@ def _table(keys: Sequence[str | int], places: str, *, textual: bool) -> str:
         values, level = numbers(int(key) for key in keys), "CAST(level AS HUGEINT)"
     else:
         # Bytes: a connection's collation must not make two levels equal.
-        values, level = _texts([str(key) for key in keys]), "encode(level)"
+        values, level = _texts([str(key) for key in keys]), "unhex(level)"
     listed = f"SELECT unnest({values}) AS level, unnest({places}) AS place"
     return f"(SELECT {level} AS level, place FROM ({listed}))"  # noqa: S608
 
 
 def _texts(values: Sequence[str]) -> str:
-    """A list of texts, as one literal that is split where no text has its mark."""
-    used = set().union(*values) if values else set()
-    mark = next(code for code in range(1, 0x110000) if chr(code) not in used)
-    if not values or 0xD800 <= mark < 0xE000:
+    """A list of the texts' bytes in hexadecimal digits, as one literal.
+
+    No character of a text is part of the SQL: a name that has them all must not empty the list. A
+    lone surrogate becomes bytes that no text of the database has.
+    """
+    if not values:
         return "CAST([] AS VARCHAR[])"
-    return f"string_split({text(chr(mark).join(values))}, chr({mark}))"
+    digits = ",".join(value.encode(errors="surrogatepass").hex() for value in values)
+    return f"string_split('{digits}', ',')"
 
 
 def _found(

@@ -13,6 +13,7 @@ import narwhals.stable.v2 as nw
 import numpy as np
 from numpy.typing import NDArray
 
+from discreet.boundary.values import as_text
 from discreet.core._rational import round_down, round_up
 from discreet.data._text_parsing import decoder
 from discreet.data.schema import CategoryColumn, Column, DateColumn, LookupColumn, NumericColumn
@@ -44,9 +45,9 @@ def encode(series: Series, column: Column, *, kind: Type) -> Ints:
 
 def texts(series: Series, kind: Type) -> Series:
     """The column as text, with empty text for null."""
-    if kind == "object":  # Python values of any kind: what str says, which is what a CSV would hold
+    if kind == "object":  # each value as what it would be in a column of its own type
         null = series.is_null().to_list()
-        plain = ["" if n else str(v) for v, n in zip(series.to_list(), null, strict=True)]
+        plain = ["" if n else as_text(v) for v, n in zip(series.to_list(), null, strict=True)]
         return nw.new_series("text", plain, nw.String, backend=series.implementation)
     return series.cast(nw.String).fill_null("")
 

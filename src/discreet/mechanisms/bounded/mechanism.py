@@ -104,9 +104,11 @@ class BoundedLaplaceMechanism(Mechanism):
 
     def steps(self, value: float) -> int:
         """A number as steps above the lower bound: private if the number is."""
-        if np.ndim(value) != 0:
+        given: object = value
+        if isinstance(given, str | bytes) or np.ndim(value) != 0:
             raise OutOfDomain("value must be one number: this noise is made for a scalar.")
-        return int(self.column.sorted(np.reshape(np.asarray(value), 1))[0])
+        # The number of values is public: what is missing counts as the middle of the bounds.
+        return int(self.column.sorted([value], rows=1)[0])
 
     def certify(self) -> Certificate:
         """Recompute the divergence from the laws of pairs of centers, both orders."""

@@ -14,6 +14,7 @@ from typing import Protocol
 
 import numpy as np
 
+from discreet.boundary.sums import exact_sum
 from discreet.core._rational import Number
 from discreet.core._validate import count, probability
 from discreet.core.errors import InvalidArgument
@@ -86,7 +87,7 @@ class TrimmedMean:
         return self.kept == 1
 
     def value(self, values: Ints) -> Fraction:
-        return Fraction(int(values[self.below : self.public_rows - self.above].sum()), self.kept)
+        return Fraction(exact_sum(values[self.below : self.public_rows - self.above]), self.kept)
 
     def largest(self, span: int) -> Fraction:
         return Fraction(span, self.kept)
@@ -156,7 +157,7 @@ class SmoothVariance:
         count("public_rows", self.public_rows, minimum=2)
 
     def value(self, values: Ints) -> Fraction:
-        n, total = self.public_rows, int(values.sum())
+        n, total = self.public_rows, exact_sum(values)
         return Fraction(n * _squares(values) - total * total, n * (n - 1))
 
     def largest(self, span: int) -> Fraction:
@@ -178,7 +179,7 @@ class SmoothVariance:
             values become the lower bound and the next one is left out; likewise upwards.
         Source: Nissim, Raskhodnikova, Smith 2007 (the construction). B34.
         """
-        others, total = self.public_rows - 1, int(values.sum())
+        others, total = self.public_rows - 1, exact_sum(values)
         best, top, bottom = least, 0, 0
         for changes in range(self.public_rows):
             weight = math.exp(-beta * changes)

@@ -17,6 +17,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from discreet.accounting.guarantee import Guarantee
+from discreet.boundary.owners import NOBODY, number_owners
+from discreet.boundary.rows import choose_rows
+from discreet.boundary.values import listed
 from discreet.core._rational import Number
 from discreet.core._validate import bounds, count, exponent_below, finite, one_of, positive
 from discreet.core.errors import InvalidArgument, OutOfDomain
@@ -80,21 +83,29 @@ class SampleAndAggregate(Mechanism):
             return groups
         return uniform_integers(self.groups, units, rng)
 
-    def estimates(self, rows: ArrayLike, groups: Ints) -> Ints:
-        """The estimate of every group, in steps from the lower bound: private."""
-        data = np.asarray(rows)
+    def estimates(self, rows: object, groups: Ints) -> Ints:
+        """The estimate of every group, in steps from the lower bound: private.
+
+        The rows of a list are put into one array for each group, whose type follows from the rows
+        of this group. Rows of no group (-1) are left out.
+        """
+        data = _records(rows)
         order = np.argsort(groups, kind="stable")
+        order = order[np.searchsorted(groups[order], 0) :]
         ends = np.searchsorted(groups[order], np.arange(1, self.groups))
         with warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")  # a warning would tell about a group
-            return np.array([self._estimate(data[part]) for part in np.split(order, ends)])
+            found = [self._estimate(choose_rows(data, part)) for part in np.split(order, ends)]
+        return np.array(found)
 
     def _estimate(self, part: NDArray[Any]) -> int:
         if len(part) == 0:
             return self.default
         try:
             value = float(self.estimator(part))
-        except Exception:  # noqa: BLE001 - that it fails, and how, would tell about the group
+        except (KeyboardInterrupt, SystemExit):
+            raise
+        except BaseException:  # noqa: BLE001 - that it fails, and how, would tell about the group
             return self.default
         if math.isnan(value):
             return self.default
@@ -106,19 +117,18 @@ class SampleAndAggregate(Mechanism):
     ) -> float:
         """The noisy mean or the private median of the estimates.
 
-        ``owners`` says whose a row is, where a person may have several.
+        ``owners`` says whose a row is, where a person may have several. They are compared value by
+        value (`discreet.boundary.owners`). Rows without an owner are left out.
         """
         source = resolve_rng(rng)
-        data = np.asarray(rows)
-        if data.ndim == 0:
-            raise OutOfDomain("rows must be an array with one entry, or one line, for each row.")
+        data = _records(rows)
         if owners is None:
             groups = self.assign(len(data), source)
         else:
-            names, owner = np.unique(np.asarray(owners), return_inverse=True)
+            owner, many = number_owners(owners)
             if owner.shape != (len(data),):
                 raise OutOfDomain("owners must name one owner for each row.")
-            groups = self.assign(len(names), source)[owner]
+            groups = np.append(self.assign(many, source), NOBODY)[owner]
         found = self.estimates(data, groups)
         if isinstance(self.inner, PrivateQuantile):
             numbers = (self.column.first + found) * self.column.step
@@ -133,6 +143,15 @@ class SampleAndAggregate(Mechanism):
 
     def __repr__(self) -> str:
         return f"sample_and_aggregate({self.groups} groups; {self.inner!r})"
+
+
+def _records(rows: object) -> NDArray[Any] | list[object]:
+    """Rows as they are: an array keeps its type, which is not a row's to choose."""
+    if isinstance(rows, np.ndarray) and rows.ndim:
+        return rows
+    if isinstance(rows, str | bytes) or not hasattr(rows, "__len__"):
+        raise OutOfDomain("rows must be an array with one entry, or one line, for each row.")
+    return listed(rows)
 
 
 def sample_and_aggregate(
